@@ -123,7 +123,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 	return nil
 }
 
-// sendDecision tells the worker whether its change is granted. It runs in the
+// sendDecision sends the worker the decision: granted or refused. It runs in the
 // journal's goroutine, in a timer's goroutine, or in the goroutine of the
 // worker's messages.
 func (a *client) sendDecision(id uint64, u *openChange, granted bool) {

@@ -253,7 +253,8 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 		Identities: int(c.Identities), IdleLimit: d.limits.Rest, WaitLimit: d.limits.HandLimit, OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
 
-// ownerOf returns the user to whom a subordinate uid belongs, or uid itself.
+// ownerOf returns the user who owns a subordinate uid. Any other uid owns
+// itself.
 func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.subuids, uid) }
 
 // accept starts the acceptor. The parent sends accepted connections over the

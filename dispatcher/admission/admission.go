@@ -11,13 +11,14 @@
 // The rules, in the order in which they apply to a connection that arrives:
 //
 //   - A source that is blocked for its offences is refused (package penalty).
-//   - A source may have every slot while no other source waits, but never more than
-//     Config.PerSource, if that is set.
-//   - A connection that finds no slot waits. One source can fill at most half of the
-//     waiting room. When the waiting room is full, the source with the most connections
-//     in it loses its newest connection.
-//   - A free slot goes to the waiting source that has the fewest slots. Sources with only
-//     a few slots count as having none, and are served in the order of arrival.
+//   - A source may have every slot while no other source waits, but never more
+//     than Config.PerSource, if that is set.
+//   - A connection that finds no slot waits. One source can fill at most half
+//     of the waiting room. When the waiting room is full, the source with the
+//     most connections in it loses its newest connection.
+//   - A free slot goes to the waiting source that has the fewest slots. Sources
+//     with only a few slots count as having none, and are served in the order
+//     of arrival.
 //   - To make room for a waiting connection, another connection is asked to
 //     yield, which means to end soon (reclaim.go). If the source of the waiting
 //     connection has less than half of the slots, this happens at once,
@@ -40,13 +41,13 @@ type Config struct {
 	Slots     int           // connections that are served concurrently
 	PerSource int           // connections of one source that are served concurrently; 0: no such limit
 	Waiting   int           // connections that may wait for a slot
-	WaitLimit time.Duration // how long a connection waits while its source has PerSource other connections
+	WaitLimit time.Duration // how long a connection waits for other connections of its source, which has PerSource of them
 	Penalties penalty.Rules
 }
 
 // TickInterval is the time between calls of Tick while connections wait. It is
-// also how long a connection waits before State.press is called with late set,
-// and makes its further attempts to get a slot for the connection.
+// also how long a connection waits before Tick makes further attempts to get a
+// slot for it (see askForSlots).
 const TickInterval = 200 * time.Millisecond
 
 // Conn is one connection. The caller sets the exported fields before it reports
@@ -57,22 +58,22 @@ type Conn struct {
 	Proxy  bool // it carries requests of many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 
-	hasSlot bool // it has a slot
-	excused bool // its worker is silent, so its slot was given to another connection
-	arrival uint64
-	expires time.Time // when it is refused because other connections of its source have all slots of the source; zero: never
+	hasSlot bool      // it has a slot
+	excused bool      // its worker is silent, so its slot was given to another connection
+	arrival uint64    // orders waiting connections
+	expires time.Time // while it waits for other connections of its source: when it is refused; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
-	queue        *list.List // the list resting or busy; nil until a worker has it
+	queue        *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
 	elem         *list.Element
-	round        int       // the last round in which it was asked to yield
+	round        int       // the last round (see reclaim) in which it was asked to yield
 	asked        bool      // it was asked in this round, and has not changed its state since
 	firstAskedAt time.Time // when AskToYield asked it for the first time
 }
 
 // State holds the state of all connections. It is not safe for concurrent use.
 type State struct {
-	waitLimit time.Duration // Config.Patience
+	waitLimit time.Duration // Config.WaitLimit
 	shutDown  bool
 	shares
 	reclaim
@@ -193,7 +194,7 @@ func (s *State) Close() {
 	s.expire(func(*Conn) bool { return true }, ShutDown)
 }
 
-// expire refuses the waiting connections for which over returns true.
+// expire refuses the waiting connections for which match returns true.
 func (s *State) expire(match func(*Conn) bool, reason Reason) {
 	for _, a := range s.waiting {
 		for i := 0; i < len(a.waiting); {

@@ -13,7 +13,7 @@ type Decision struct {
 	Conn   *Conn
 
 	Reason  Reason        // reason of a Refuse
-	Wait    time.Duration // how long the source is blocked: for Refuse because of Blocked, for Pause and Report
+	Wait    time.Duration // for Refuse with reason Blocked, Pause and Report: how long the source is blocked
 	Offence penalty.Kind  // for Report: the offence for which the source is blocked
 }
 
@@ -34,11 +34,11 @@ type Reason uint8
 
 // The reasons.
 const (
-	Blocked    Reason = iota // its source is blocked for offences
-	Crowded                  // too many connections of its source wait already
-	TimedOut                 // its source had the maximum number of slots for too long
-	ShutDown                 // the gateway is stopping
-	numReasons               // number of reasons
+	Blocked  Reason = iota // its source is blocked for offences
+	Crowded                // too many connections of its source wait already
+	TimedOut               // it has waited too long for other connections of its source
+	ShutDown               // the gateway is stopping
+	numReasons
 )
 
 // String returns the reason as the log shows it.

@@ -38,7 +38,7 @@ func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
 // Offence reports an offence by the client of c. A credential that was already
 // rejected costs nothing, whichever worker reports it, because a client that
 // repeats a credential is not guessing. If this offence blocks the source, all
-// its connections are paused: their requests get the answer 429.
+// its connections are paused: workers answer their requests with 429.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.BlockedFor(now, c)
@@ -86,7 +86,7 @@ func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	}
 }
 
-// Stats holds the counters of a State.
+// Stats has the counters of a State.
 type Stats struct {
 	Slots                  int
 	Held, Waiting, Sources int                   // current connections with and without a slot, and their sources

@@ -10,8 +10,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// withPenalties returns a State with penalties, and with slots for all connections
-// of a test.
+// withPenalties returns a State with penalties, and with slots for all
+// connections of a test.
 func withPenalties() *State { return New(Config{Slots: 1000, Waiting: 10, Penalties: rules}) }
 
 func connFrom(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }

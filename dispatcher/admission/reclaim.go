@@ -8,23 +8,23 @@ import (
 )
 
 // reclaim decides which connections must end to make room for waiting
-// connections. Connections at rest are asked first, beginning with the one that
-// has rested longest. If a connection that is being answered is asked to yield,
-// it ends after its answer.
+// connections. Connections at rest are asked to yield first, beginning with the
+// one that has rested longest. A connection that is being answered ends after
+// its answer.
 //
 // A round begins with each call of Tick.
 type reclaim struct {
 	resting    list.List // connections reported as Waiting or Resting, oldest report first
-	busy       list.List // connections that are being answered, as far as is known, or were asked already
-	askedCount int       // number of connections that were asked in this round and are still open
+	busy       list.List // connections that are being answered, as far as is known, or were already asked to yield
+	askedCount int       // number of connections that were asked to yield in this round and are still open
 	round      int       // number of the round, from 1
 }
 
 // maxAsked limits how many connections are asked to yield at the same time.
 const maxAsked = 64
 
-// move appends c to a list, after it has removed c from its current list. With
-// nil, move only removes c.
+// move moves c from its current list, if any, to the end of another. With nil,
+// it only removes c.
 func (s *State) move(c *Conn, to *list.List) {
 	if c.queue != nil {
 		c.queue.Remove(c.elem)
@@ -35,23 +35,23 @@ func (s *State) move(c *Conn, to *list.List) {
 	}
 }
 
-// askForSlots asks connections to yield, so that waiting connections get slots. It
-// makes these attempts in order, until it has asked enough connections:
+// askForSlots asks connections to yield, so that waiting connections get slots.
+// It takes these steps in order, until it has asked enough connections:
 //
 //  1. For waiting sources that have less than half of the slots, it asks
-//     connections of sources that have more than their fair number (see fair),
+//     connections of sources that have more than their fair share,
 //     connections at rest first.
 //  2. For the same sources, it asks any connection at rest.
-//  3. If late is true, it also asks connections at rest for the other waiting
+//  3. If onTick is true, it also asks connections at rest for the other waiting
 //     sources.
-//  4. If late is true, it asks connections that are being answered. Normally
+//  4. If onTick is true, it asks connections that are being answered. Normally
 //     these are connections of waiting sources that can't get more slots from
 //     others at once (see wantsOwn). But if a source with less than half of the
 //     slots waits, and steps 1 to 3 found no connection, they may be
 //     connections of any source.
 //
-// The argument late is true when Tick calls press, so connections have already
-// waited for a while.
+// onTick is true if Tick makes the call, so connections have already waited for
+// a while.
 func (s *State) askForSlots(onTick bool) {
 	owed, total := s.demand()
 	if !onTick {
@@ -82,14 +82,14 @@ func (s *State) askOwnSource(c *Conn) {
 	}
 }
 
-// askUpTo asks up to n connections in the list l to yield, oldest first. It asks
-// only connections for which the function may returns true. It skips
+// askUpTo asks up to n connections in the list l to yield, in the order of the
+// list. It asks only connections for which match returns true. It skips
 // connections whose end frees no slot, and connections that were already asked
 // in this round.
 func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
-		e = e.Next() // before ask moves c
+		e = e.Next() // before requestYield moves c
 		if c.round != s.round && !c.excused && match(c) {
 			s.requestYield(c)
 			n--
@@ -97,7 +97,8 @@ func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	}
 }
 
-// requestYield decides that c must yield, and puts c after all other candidates.
+// requestYield decides that c must yield, and puts c behind all other
+// candidates.
 func (s *State) requestYield(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
@@ -122,10 +123,10 @@ const (
 // can exit and another can take its place. If busy is false, it asks only if
 // all these connections rest.
 //
-// The result coming reports whether the connections are about to end. It is
-// false if a connection that was asked a while ago is still open. The result
-// stubborn is true if a connection was asked long ago, and the worker still
-// reports it at rest. An honest worker would have closed that connection.
+// closing reports whether the connections are about to end. It is false if a
+// connection that was asked a while ago is still open. stubborn is true if a
+// connection was asked long ago, and the worker still reports it at rest. An
+// honest worker would have closed that connection.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
 	closing = len(conns) > 0
 	for _, c := range conns {

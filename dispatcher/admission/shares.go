@@ -2,10 +2,10 @@ package admission
 
 import "slices"
 
-// shares is a semaphore that is fair to sources.
+// shares is a semaphore that divides slots fairly among sources.
 type shares struct {
 	size       int // number of slots
-	limit      int // maximum number of slots of one source, even if no other source waits; 0: no such limit
+	limit      int // maximum number of slots of one source, even if no other source waits; 0: none
 	maxWaiting int // number of connections that can wait
 
 	free      int // free slots, including those of excused connections
@@ -40,8 +40,8 @@ func (s *shares) account(source Source) *account {
 	return a
 }
 
-// closeAccount deletes the account of a source that has no slots and no waiting
-// connections.
+// closeAccount deletes the account of a source if it has no slots and no
+// waiting connections.
 func (s *shares) closeAccount(source Source) {
 	a := s.sources[source]
 	if len(a.waiting) == 0 {
@@ -148,8 +148,8 @@ func (s *shares) unpark(c *Conn) {
 	s.closeAccount(c.Source)
 }
 
-// countedSlots returns how many slots count against the source of c. Slots of an exempt
-// source do not count.
+// countedSlots returns how many slots count against the source of c. Slots of
+// an exempt source do not count.
 func (s *shares) countedSlots(c *Conn) int {
 	if c.Exempt {
 		return 0
@@ -157,12 +157,12 @@ func (s *shares) countedSlots(c *Conn) int {
 	return s.slotsOf(c.Source)
 }
 
-// half returns half of the slots. While a source with fewer slots waits,
+// half returns half of the slots. For a waiting source with fewer slots,
 // connections of other sources are asked to yield at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fairShare returns how many slots each source would have if all sources that hold
-// or want slots had equally many.
+// fairShare returns the number of slots of each source if all sources with
+// connections had equally many.
 func (s *shares) fairShare() int { return max(1, s.size/max(1, len(s.sources))) }
 
 // wantsOwn reports whether connections of c's source wait although the source
@@ -173,10 +173,10 @@ func (s *shares) wantsOwn(c *Conn) bool {
 	return a != nil && (s.atLimit(a.waiting[0]) || s.countedSlots(a.waiting[0]) >= s.half())
 }
 
-// demand returns how many of the waiting connections could use a slot (all),
-// and how many of these would not bring their source above half of the slots
-// (owed). For the latter, connections of other sources are asked to yield at
-// once. demand stops counting when owed reaches maxAsked, because there may be
+// demand returns how many waiting connections could use a slot (total), and how
+// many of these would not bring their source above half of the slots (owed).
+// For the latter, connections of other sources are asked to yield at once.
+// demand stops counting when owed reaches maxAsked, because there may be
 // thousands of sources.
 func (s *shares) demand() (owed, total int) {
 	for _, a := range s.waiting {

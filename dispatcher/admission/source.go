@@ -8,9 +8,9 @@ import (
 	"schedrestd/penalty"
 )
 
-// Source is the party against which a connection counts: an IPv4 address, an
-// IPv6 /64, which belongs to one machine, or a user. So one client can't appear
-// as many clients. A Source is comparable.
+// Source is what a connection counts against: an IPv4 address, an IPv6 /64,
+// which usually belongs to one machine, or a user. So one client can't appear
+// as many. A Source is comparable.
 type Source struct {
 	addr  netip.Addr
 	uid   uint32 // ipc.NoID stands for all uids without a name

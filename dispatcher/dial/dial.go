@@ -4,9 +4,9 @@
 // socket while the socket is still connecting.
 //
 // This package never connects to a UNIX socket. The daemon at the other end
-// takes the process that connected for its client. If the dispatcher connected,
-// the daemon would mistake the worker for the dispatcher. So the worker gets
-// the socket's inode and connects by itself.
+// asks the kernel which process has connected, and would take the dispatcher
+// for the client. So the worker gets the inode of the socket and connects by
+// itself.
 package dial
 
 import (
@@ -36,7 +36,10 @@ type Options struct {
 }
 
 // Counters counts the requests of workers.
-type Counters struct{ Dialed, Failed, Limited, Spares atomic.Uint64 }
+type Counters struct {
+	Dialed, Failed, Limited atomic.Uint64 // requests for one connection, by result; Limited includes requests for spare sockets
+	Spares                  atomic.Uint64 // spare sockets sent to workers
+}
 
 // Dialer opens connections for one worker.
 type Dialer struct {
@@ -46,9 +49,9 @@ type Dialer struct {
 	retries *rate.Bucket // limits the requests that are answered with "try again"
 }
 
-// A worker that requests more connections than it can use would exhaust the
-// daemons' threads, so the dispatcher asks it to wait. A worker that repeats
-// its request without waiting is killed.
+// A worker that requested too many connections could exhaust the daemons'
+// threads, so the dispatcher asks it to wait. A worker that repeats its request
+// without waiting is killed.
 const (
 	waitBurst  = 10_000
 	waitRate   = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
@@ -61,9 +64,9 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), retries: rate.New(waitBurst, waitRate, time.Now())}
 }
 
-// Handle handles a message of the worker, without waiting. The result done is
-// false for a message that does not request a connection. An error is a
-// protocol violation.
+// Handle handles a message of the worker, without waiting. handled is false for
+// a message that does not request connections. An error is a protocol
+// violation.
 func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
 	switch m := m.(type) {
 	case *work.Dial:
@@ -74,8 +77,8 @@ func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// countLimited counts a request beyond the worker's limit. It returns an error if there
-// were too many such requests.
+// countLimited counts a request that is not granted now. It returns an error if
+// the worker has sent too many such requests.
 func (d *Dialer) countLimited() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.retries.Take(time.Now(), 1) {
@@ -84,7 +87,7 @@ func (d *Dialer) countLimited() error {
 	return nil
 }
 
-// dial opens a connection and hands it over.
+// dial opens a connection and sends it to the worker.
 func (d *Dialer) dial(m *work.Dial) error {
 	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
@@ -133,8 +136,8 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 // against one limit, so one worker must not be able to use it up.
 const maxUnread = 8 << 10
 
-// offerSpares hands over sockets for later connections, if possible. A worker
-// that gets no spare sockets requests each connection separately.
+// offerSpares sends the worker sockets for later connections, if possible. A
+// worker that gets no spare sockets requests each connection separately.
 func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
@@ -235,8 +238,8 @@ func unixAddress(paths ...string) (list []work.Address) {
 	return list
 }
 
-// reply sends an answer without waiting. If the worker does not read its channel,
-// the answer is dropped.
+// reply sends an answer without waiting. If the worker does not read its
+// channel, the answer is dropped.
 func (d *Dialer) reply(m ipc.Message, fds ...int) error {
 	err := d.channel.TrySend(m, fds...)
 	if violation, ok := errors.AsType[*ipc.Violation](err); ok {

@@ -30,7 +30,7 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 }
 
 // Run submits the connections that the parent sends over a channel. It returns
-// when the channel is closed. owners is the netlink socket for looking up the
+// when the channel is closed. diag is the netlink socket for looking up the
 // users of the clients.
 func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	for {
@@ -50,10 +50,10 @@ func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	}
 }
 
-// waitForSlot waits for a moment, at most twice, if the slots have just run out.
-// While connections arrive without a pause, this process does not notice that
-// workers have closed others. Without the wait, it would refuse connections for
-// which there are slots.
+// waitForSlot waits for a moment, at most twice, if the slots have just run
+// out. While connections arrive without a pause, this process does not notice
+// that workers have closed others, and would refuse connections for which there
+// are slots.
 func (a *Acceptor) waitForSlot() {
 	for range 2 {
 		full := false
@@ -97,8 +97,7 @@ func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	a.slots.Do(func() { a.requestSlot(c, addr, uid) })
 }
 
-// requestSlot submits c for admission. addr and uid are the address and the user of
-// the client.
+// requestSlot submits c for admission. addr and uid identify the client.
 func (a *Acceptor) requestSlot(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
 	c.Proxy = a.rules.IsProxy(addr, c.UID)

@@ -24,9 +24,9 @@ type Options struct {
 	Worker     security.Identity // identity of workers that serve all users, or users who are not looked up
 	Nobody     security.Identity // identity of workers that serve no user
 	Identities int               // become_user: limit on the number of identities that have workers concurrently
-	IdleLimit  time.Duration     // become_user: a worker without connections is retired after this time
+	IdleLimit  time.Duration     // become_user: a worker that has had no connection for this time is retired
 	WaitLimit  time.Duration     // how long a connection waits for a worker
-	// OwnerOf returns the user to whom a subordinate uid belongs, or uid
+	// OwnerOf returns the user who owns a subordinate uid. Any other uid owns
 	// itself. nil means that there are no subordinate uids.
 	OwnerOf func(uid uint32) uint32
 	Names   *Names
@@ -61,8 +61,7 @@ func New(o Options, set *pool.Set, rotate func()) Dispatcher {
 	return &shared{Set: set, identity: o.Worker, rotate: rotate}
 }
 
-// shared is a Dispatcher with one pool for all connections. All workers have
-// one identity.
+// shared is a Dispatcher with one pool for all connections.
 type shared struct {
 	*pool.Set
 	identity security.Identity

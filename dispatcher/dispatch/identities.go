@@ -19,9 +19,9 @@ import (
 type identities struct {
 	onDemand
 	pools        map[identity]*pool.Pool
-	leaving      map[*pool.Pool]retirement // retired pools whose process still runs
+	leaving      map[*pool.Pool]retirement // retired pools whose worker still runs
 	waiting      pool.Queue                // connections that wait for a pool
-	waitingSince time.Time                 // when the first connection began to wait
+	waitingSince time.Time                 // since when the queue has not been empty
 	stopped      bool
 	timer        *time.Timer // of the next call of tend
 	tendDue      bool        // the next call of tend is due now
@@ -41,8 +41,7 @@ func newIdentities(demand onDemand) *identities {
 	return h
 }
 
-// Dispatch gives c to the worker of its client's identity, and starts the worker if
-// it does not run.
+// Dispatch gives c to the worker of its client's identity.
 func (h *identities) Dispatch(c *pool.Connection) {
 	h.identify(c, func() {
 		switch {
@@ -92,7 +91,7 @@ type retirement struct {
 	at     time.Time
 }
 
-// userFraction limits the pools of one user to a quarter of all pools. A user can
+// userFraction limits the pools of one user to a quarter of all. A user can
 // have a pool for each of many groups.
 const userFraction = 4
 
@@ -101,9 +100,9 @@ func (h *identities) hasPlace(c *pool.Connection) bool {
 	return h.pools[identity{c.UID, c.GID}] != nil || len(h.pools)+h.lingering() < h.Identities && !h.atUserLimit(c.UID)
 }
 
-// atUserLimit reports whether the user uid has the maximum number of workers per
-// user. A worker that was replaced does not count. Otherwise, after a reload, a
-// long answer of an old worker could keep its user out.
+// atUserLimit reports whether the user uid has the maximum number of workers. A
+// worker of a replaced configuration does not count. Otherwise, after a reload,
+// a long answer of an old worker could keep its user out.
 func (h *identities) atUserLimit(uid uint32) bool {
 	n := 0
 	for id := range h.pools {
@@ -119,15 +118,16 @@ func (h *identities) atUserLimit(uid uint32) bool {
 	return n >= max(1, h.Identities/userFraction)
 }
 
-// lingering returns how many of the retired pools still count against the
-// limit. Normally, a pool that was replaced does not count, because its last
-// answer may take hours. But if more than Options.Identities pools were
-// replaced, the excess counts, so that their number is limited, too.
+// lingering returns how many of the retired pools count against the limit. A
+// pool of a replaced configuration normally does not count, because its last
+// answer may take hours. But if there are more than Options.Identities such
+// pools, the excess counts, so that their number is limited too.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.countReplaced(), h.Identities)
 }
 
-// countReplaced returns how many of the retired pools were replaced.
+// countReplaced returns how many of the retired pools belong to replaced
+// configurations.
 func (h *identities) countReplaced() (n int) {
 	for _, retired := range h.leaving {
 		if retired.reason == reasonReplaced {
@@ -172,8 +172,8 @@ func (h *identities) tend() {
 	h.tendIn(next)
 }
 
-// retireIdle retires pools that have had no connection for Options.Rest. It
-// returns the time until the next pool can be retired.
+// retireIdle retires pools that have had no connection for Options.IdleLimit.
+// It returns the time until the next pool can be retired.
 func (h *identities) retireIdle(now time.Time) time.Duration {
 	next := h.IdleLimit
 	for id, p := range h.pools {
@@ -246,7 +246,8 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// demand counts the pools that must end so that waiting connections get a pool.
+// demand counts the pools that must end so that each waiting connection gets a
+// pool.
 type demand struct {
 	anyUser int            // pools of any user
 	perUser map[uint32]int // pools of each user who has the maximum number of workers
@@ -272,7 +273,7 @@ func (h *identities) demand() *demand {
 // the given user.
 func (d *demand) needs(uid uint32) bool { return d.anyUser > 0 || d.perUser[uid] > 0 }
 
-// subtract subtracts from d a pool of the given user that is about to end.
+// subtract subtracts a pool of the given user, which is about to end.
 func (d *demand) subtract(uid uint32) {
 	if d.perUser[uid] > 0 {
 		d.perUser[uid]--

@@ -8,20 +8,18 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Names records which uids have names, according to the resolver. The
-// dispatcher asks the resolver only about uids, and does not wait for its
-// answers. It needs to know only whether there is a name.
+// Names records which uids have names. It asks the resolver, and does not wait
+// for the answers.
 type Names struct {
 	*pool.Loop
 	Send   func(ipc.Message, ...int) error // sends a question to the resolver
 	cache  map[uint32]uidState
-	byID   map[uint64]*inquiry // questions by their number
-	byUID  map[uint32]*inquiry // questions by uid
+	byID   map[uint64]*inquiry // unanswered questions by their number
+	byUID  map[uint32]*inquiry // unanswered questions by uid
 	lastID uint64
 }
 
-// uidState records whether a uid has a name, and until when the record is
-// valid.
+// uidState records whether a uid has a name, and how long this is remembered.
 type uidState struct {
 	named   bool
 	expires time.Time
@@ -37,7 +35,7 @@ type inquiry struct {
 const (
 	nameTTL   = time.Minute
 	maxNames  = 10_000           // when this number is reached, all names are forgotten
-	nameLimit = 10 * time.Second // longer than the resolver takes
+	nameLimit = 10 * time.Second // after this time a question has failed; the resolver takes less
 )
 
 // NewNames returns a Names without any questions or answers.
@@ -51,10 +49,9 @@ func (n *Names) cached(uid uint32) (named, known bool) {
 	return v.named, ok && time.Now().Before(v.expires)
 }
 
-// lookup finds out whether uid has a name, and passes the answer to a callback,
-// the parameter then. It calls the callback at once if the answer is known,
-// otherwise when the resolver has answered. The argument sure is false if the
-// user database is unavailable.
+// lookup passes whether uid has a name to callback: at once if that is known,
+// otherwise when the resolver has answered. sure is false if the user database
+// is unavailable.
 func (n *Names) lookup(uid uint32, callback func(named, sure bool)) {
 	if named, ok := n.cached(uid); ok {
 		callback(named, true)
@@ -106,7 +103,7 @@ func (n *Names) answer(id uint64, named, sure bool) {
 	}
 }
 
-// Fail ends all questions as failed, because the resolver has exited.
+// Fail answers all questions with sure false, because the resolver has exited.
 func (n *Names) Fail() {
 	for id := range n.byID {
 		n.answer(id, false, false)

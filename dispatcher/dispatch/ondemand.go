@@ -32,8 +32,7 @@ func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace puts g and its standby worker in place of the previous generation and
-// worker.
+// replace makes g the current generation, with p as its standby worker.
 func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 	if h.standby != nil {
 		h.standby.Retire()
@@ -50,8 +49,8 @@ func (h *onDemand) newPool(id security.Identity) *pool.Pool {
 }
 
 // identify decides whether the client of c may have a worker of its own. If so,
-// it calls a callback, the parameter then: at once, or when the user database
-// has answered. If not, it turns c away.
+// it calls callback: at once, or when the user database has answered. If not,
+// it turns c away.
 //
 // A uid that the user database does not know gets no worker, because it is
 // usually a subordinate uid. A user may have tens of thousands of these uids

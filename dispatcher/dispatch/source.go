@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// owners finds out which user a uid belongs to, because connections count
-// against users, and a user may have tens of thousands of uids (subuid(5)).
+// owners finds out which user owns a uid. Connections count against users, and
+// a user may have tens of thousands of uids (subuid(5)).
 type owners struct {
 	ownerOf func(uint32) uint32 // Options.OwnerOf
 	names   *Names              // nil: all uids have names

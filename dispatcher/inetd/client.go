@@ -30,10 +30,10 @@ func pipe() (*os.File, int, error) {
 
 // output returns the descriptor for the worker's answers. A worker can't write
 // to a regular file. If standard output is one, the worker gets the writing end
-// of a pipe, and a goroutine copies from the pipe to the file. The channel
-// copied then receives the error of copying, or nil. The result relay is the
-// pipe's writing end again: the caller closes it when the worker has its own
-// descriptor. Without a pipe, relay is -1.
+// of a pipe, and a goroutine copies from the pipe to the file. copyResult then
+// gets the error of copying, or nil. relayFD is the pipe's writing end again,
+// which the caller closes when the worker has its own descriptor. Without a
+// pipe, relayFD is -1.
 func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -53,10 +53,9 @@ func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 	return to, to, copyResult, nil
 }
 
-// pollState reports whether the client at a socket has stopped sending (ended), and
-// whether it has closed the connection (gone). For a client at a pipe or a
-// terminal, both are false, because such a client occupies nothing that others
-// need.
+// pollState reports whether the client has stopped sending, and whether it has
+// closed the connection. For a client at a pipe or a terminal, both are false,
+// because such a client occupies nothing that others need.
 func (c *Client) pollState() (inputEnded, closed bool) {
 	if c.Network == ipc.Stdio {
 		return false, false

@@ -29,24 +29,24 @@ type Options struct {
 	Worker       ipc.Start
 	Quota        *relay.Quota                 // limits the lines that the worker may log
 	Setup        work.Setup                   // of the worker
-	Dial         dial.Options                 // without Setup and Foreign, which Serve sets
+	Dial         dial.Options                 // Serve sets Setup and Foreign
 	Services     func() error                 // starts the worker's services while the worker starts
 	Provision    func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
-	Audit        func(ipc.Message)            // tells the auditor about the connection and its worker
-	Violations   <-chan string                // receives the reason if the worker broke the protocol of a service
-	ServiceExits <-chan string                // receives the reason if a service exited
+	Audit        func(ipc.Message)            // sends facts about the connection and its worker to the auditor
+	Violations   <-chan string                // has an element if the worker broke the protocol of a service: how
+	ServiceExits <-chan string                // has an element if a service exited: why
 	Finish       <-chan struct{}              // closed when the worker must finish
-	StartLimit   time.Duration                // until a process sends Ready
+	StartLimit   time.Duration                // a worker that is not ready after this time is killed
 	Silence      time.Duration                // a worker that does not answer a Ping for this time is killed
 	Ready        func(ipc.Ready)              // called when the worker is ready
 }
 
 const (
-	// halfCloseLimit is how long a worker may take for its answers after the client
-	// has stopped sending. As long as nothing is written to a TCP connection,
-	// the kernel does not notice that its client is gone. Without this limit, a
-	// compromised worker could run indefinitely, and occupy one of the
-	// instances that inetd may run at the same time.
+	// halfCloseLimit is how long a worker may take for its answers after the
+	// client has stopped sending. As long as nothing is written to a TCP
+	// connection, the kernel does not notice that the client is gone. Without
+	// this limit, a compromised worker could run forever, and occupy one of the
+	// instances that inetd may run concurrently.
 	halfCloseLimit = 10 * time.Minute
 )
 
@@ -55,7 +55,7 @@ type session struct {
 	Options
 	worker *process.Process
 	dialer *dial.Dialer
-	timer  *time.Timer // limits the time of the worker's next step
+	timer  *time.Timer // kills a worker that does not become ready, or does not finish, in time
 
 	clientSent   bool      // the worker was given the client
 	served       bool      // the worker has sent Done
@@ -63,7 +63,7 @@ type session struct {
 	inputEndedAt time.Time // when this process first noticed that the client sends no more
 	liveness     process.Liveness
 	relayFD      int        // the worker's end of the pipe to a regular file; -1: no pipe
-	copyResult   chan error // receives the result of copying from the pipe; nil: no pipe
+	copyResult   chan error // gets the result of copying from the pipe; nil: no pipe
 	stopped      bool       // the gateway was stopped by a signal
 }
 
@@ -91,7 +91,7 @@ type received struct {
 	err error
 }
 
-// run handles events until the worker's channel ends or a message breaks the
+// run handles events until the worker's channel ends or the worker breaks the
 // protocol. It returns which of these happened, as an error.
 func (v *session) run() error {
 	messages := make(chan received)
@@ -198,8 +198,8 @@ func (v *session) closeRelay() {
 }
 
 // check checks that the worker reads its channel. It makes the worker finish
-// when the client is served, when the client is gone, or when halfCloseLimit has
-// passed since the client stopped sending.
+// when the client is served or has closed the connection, or when
+// halfCloseLimit has passed since the client stopped sending.
 func (v *session) check(now time.Time) {
 	if !v.clientSent {
 		return
@@ -221,7 +221,8 @@ func (v *session) check(now time.Time) {
 	}
 }
 
-// finish asks the worker to finish. A worker that does not finish is killed.
+// finish asks the worker to finish. If it does not finish in time, it is
+// killed.
 func (v *session) finish(reason string) {
 	if v.finishReason != "" {
 		return
@@ -233,9 +234,9 @@ func (v *session) finish(reason string) {
 	v.timer.Reset(v.Setup.Limits.Drain + process.ExitGrace)
 }
 
-// collectResult gets the worker's status, waits until its output has reached the file,
-// and returns the result of the run. The argument why is the error that ended
-// the worker's channel.
+// collectResult waits until the worker has exited and its output is in the
+// file, and returns the result of the run. channelErr is the error that ended
+// run.
 func (v *session) collectResult(channelErr error) error {
 	timeout := process.ExitGrace
 	if !errors.Is(channelErr, io.EOF) {

@@ -15,12 +15,12 @@ type Connection struct {
 	ipc.Connection
 	admission.Conn
 
-	Arrival   uint64       // the parent's number; each worker to which the connection is offered gets another number, ID
+	Arrival   uint64       // the parent's number; ID is another number, and changes each time a worker is offered the connection
 	Forbidden string       // why its user may have no worker; "" if the user may
-	FD        int          // this process's copy; -1 once the worker has sent Taken
-	tries     int          // number of workers to which it was given
+	FD        int          // this process's copy; -1 after the worker has sent Taken
+	tries     int          // number of workers that were given the connection
 	timer     *time.Timer  // ends its time in a queue
-	holder    *ipc.Channel // channel of the worker that has it
+	holder    *ipc.Channel // channel of the worker that was given it
 }
 
 // peer describes the client for the log.
@@ -31,8 +31,7 @@ func (c *Connection) peer() string {
 	return c.Addr
 }
 
-// exemption returns the setting that exempts this client. An administrator may
-// use it for a client that serves many users.
+// exemption returns a hint that names the setting which exempts this client.
 func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
@@ -62,9 +61,9 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.timer = timer
 }
 
-// TakeWhile calls take(c) for each connection c, in order. If take returns true,
-// Take removes c from the queue. Otherwise c stays in the queue, and Take
-// stops.
+// TakeWhile calls take(c) for each connection c, in order. If take returns
+// true, TakeWhile removes c from the queue. If take returns false, c stays in
+// the queue and TakeWhile stops.
 func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, timer := (*q)[0], (*q)[0].timer
@@ -77,7 +76,8 @@ func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	}
 }
 
-// TakeIf removes the connections for which take returns true, in order.
+// TakeIf calls take for each connection, in order, and removes those for which
+// it returns true.
 func (q *Queue) TakeIf(take func(*Connection) bool) {
 	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
 		timer := c.timer // take may put the connection into another queue, with another timer

@@ -7,7 +7,7 @@ import (
 	"schedrestd/penalty"
 )
 
-// counters counts events since the start, as far as this process sees them.
+// counters counts events since the start of this process.
 type counters struct {
 	accepted uint64 // accepted connections
 
@@ -16,7 +16,9 @@ type counters struct {
 	// blocked; 503.
 	unidentified, forbidden, blocked, unavailable uint64
 
-	started, done, died, killed, violated uint64 // workers: started, ended as intended, exited by themselves, killed by the dispatcher, killed by their sandbox
+	// Workers: started, exited as intended, exited unexpectedly, killed by the
+	// dispatcher, killed by their sandbox.
+	started, done, died, killed, violated uint64
 
 	dial dial.Counters
 }
@@ -43,12 +45,15 @@ func (s *Slots) logCounters() {
 			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("limit", a.Slots),
 			slog.Uint64("waited", a.Parked), slog.Int("waiting", a.Waiting), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
-			slog.Uint64("unidentified", c.unidentified), slog.Uint64("forbidden", c.forbidden), slog.Uint64("blocked", c.blocked), slog.Uint64("unavailable", c.unavailable)),
+			slog.Uint64("unidentified", c.unidentified), slog.Uint64("forbidden", c.forbidden),
+			slog.Uint64("blocked", c.blocked), slog.Uint64("unavailable", c.unavailable)),
 		"penalties", slog.GroupValue(
-			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
+			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]),
+			slog.Uint64("crash", a.Offences[penalty.Crash]),
 			slog.Uint64("blocks", a.Blocks), slog.Int("debts", a.Debts), slog.Uint64("evicted", a.Evicted)),
 		"workers", slog.GroupValue(
-			slog.Uint64("started", c.started), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated)),
+			slog.Uint64("started", c.started), slog.Uint64("done", c.done), slog.Uint64("died", c.died),
+			slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated)),
 		"dials", slog.GroupValue(
 			slog.Uint64("opened", c.dial.Dialed.Load()), slog.Uint64("failed", c.dial.Failed.Load()),
 			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("prepared", c.dial.Spares.Load())))

@@ -22,14 +22,13 @@ func (p *Pool) Submit(c *Connection) {
 	}
 	p.lastUsed = time.Now()
 	if len(p.waiting) > 0 || !p.tryAssign(c) {
-		p.enqueue(c) // after those that came before
+		p.enqueue(c) // behind connections that arrived earlier
 	}
 }
 
 // enqueue puts c into the queue for a worker, for at most p.WaitLimit. After
-// that time, c is turned away. If the pool was made only for c, the pool then
-// ends too, because a worker that became ready later would never get a
-// connection.
+// that time, c is turned away. If the pool serves only c, the pool then ends
+// too.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.WaitLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.WaitLimit))
@@ -44,17 +43,16 @@ func (p *Pool) enqueue(c *Connection) {
 	}
 }
 
-// serveWaiting gives waiting connections to workers, in order, as far as the workers
-// accept them. It is called when a worker has become ready or has taken a
-// connection out of its channel.
+// serveWaiting gives waiting connections to workers, in order, until a
+// connection can't be given to any.
 func (p *Pool) serveWaiting() {
 	p.waiting.TakeWhile(p.tryAssign)
 }
 
-// tryAssign offers c to the ready workers. It begins with the worker that has the
-// fewest connections. Workers that have not answered a Ping come last. give
-// returns false if no worker can take c now, or if a service that workers need
-// has exited and the next generation is being built.
+// tryAssign gives c to a ready worker, if possible to the one with the fewest
+// connections. Workers that have not answered a Ping come last. It returns
+// false if no worker can take c now, or if a service that workers need has
+// exited and the next generation is being built.
 func (p *Pool) tryAssign(c *Connection) bool {
 	if p.gen.Replacing && !p.SingleUse {
 		return false
@@ -91,20 +89,20 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	return false
 }
 
-// shareWindow is approximately how many of the latest connections are taken into
-// account for the share of each worker.
+// shareWindow is approximately the number of the last connections that count
+// for the share of a worker.
 const shareWindow = 32
 
 // offer sends c to w, without waiting. Each attempt gives c a new number, which
-// is unique among all pools. So a message about a failed attempt can't be
-// mistaken for a message about the next attempt.
+// is unique among all pools, so that a message about a failed attempt can't be
+// mistaken for a message about the next one.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.lastNumber++
 	c.ID = p.Slots.lastNumber
 	p.gen.Audit.ConnAssigned(w.Number, &c.Connection)
 	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
 		p.gen.Audit.ConnClosed(c.ID)
-		return false // the channel is full, or the worker is exiting: receive handles that
+		return false // the channel is full, or the worker is exiting, which receive handles
 	}
 	c.tries++
 	c.holder = w.Channel
@@ -117,9 +115,9 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 }
 
 // Refuse passes a refused connection to the worker with the fewest connections,
-// which answers it. If no worker can take the connection immediately, the
-// client gets no answer. The worker learns no more from such a connection than
-// from those that it serves, and is not told the connection's number.
+// which answers it. If that worker can't take the connection immediately, the
+// client gets no answer. The worker is not told the connection's number, so it
+// can't report anything about it.
 func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -135,16 +133,16 @@ func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	_ = best.Channel.TrySend(&m, c.FD)
 }
 
-// reclaimConns takes back the connections of a worker that has exited. Connections
-// that the worker had taken are lost. Those still in its channel go to the end
-// of the queue, unless the pool accepts no more connections.
+// reclaimConns takes back the connections of a worker that has exited.
+// Connections that the worker had taken are lost. Those still in its channel go
+// to the end of the queue, unless the pool accepts no more connections.
 //
-// A connection that no worker has taken should not be the reason why a worker
-// exits. But orphans does not rely on that. If all n workers of the pool exit
-// with the same connection in their channels, they may still have another
-// reason. If one more worker exits with this connection in its channel, the
-// connection is the likely cause. So a connection is given to at most n+1
-// workers in turn, and is then lost.
+// A connection that no worker has taken should not make a worker exit, but a
+// flaw in the code that receives it could. Otherwise such a connection would
+// end one worker after the other. If all n workers of a pool exit with the same
+// connection in their channels, they may still have exited for another reason.
+// If worker n+1 also exits, the connection is the likely cause, and is not
+// given to another worker.
 func (p *Pool) reclaimConns(w *worker) (lost, requeued int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

@@ -17,9 +17,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts the first workers. If a first worker refuses to serve, the pool
-// ends, because the next worker would also refuse. A lazy pool starts its
-// worker only when a connection waits, so it has no first workers.
+// start starts the first worker of each place. If one of them does not become
+// ready, the pool ends, because the next worker would fail as well. A lazy pool
+// starts a worker only when a connection waits.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {
@@ -46,8 +46,8 @@ func (p *Pool) fill(at *place) {
 	}
 }
 
-// waitingClient returns the number of a waiting connection. A worker that starts now
-// runs as the user of that connection. 0 stands for the configured identity.
+// waitingClient returns the number of a waiting connection, whose user the next
+// worker of a lazy pool runs as. 0 stands for the configured identity.
 func (p *Pool) waitingClient() uint64 {
 	if p.Lazy {
 		return p.waiting[0].Arrival
@@ -76,9 +76,8 @@ func (p *Pool) runWorker(at *place, spec workerSpec) {
 	p.Do(func() { p.reap(w, d) })
 }
 
-// receive reads the messages of w, and returns the reason why it stopped. It
-// stops when the channel ends, when w breaks the protocol, or when w sends a
-// message about a connection that it does not hold.
+// receive handles the messages of w, and returns why it stopped: the channel
+// has ended, or w has broken the protocol.
 func (p *Pool) receive(w *worker) error {
 	for {
 		m, err := w.Channel.Receive()
@@ -114,7 +113,7 @@ func (p *Pool) join(w *worker) {
 	})
 }
 
-// handle handles a message of w. If it returns an error, w is killed.
+// handle handles a message of w. An error means that w must be killed.
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
@@ -152,8 +151,8 @@ func (p *Pool) setReady(w *worker) {
 	w.ready = true
 	w.startTimer.Stop()
 	p.serveWaiting()
-	p.logRoutine("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "gid", p.identity.GID, "sandbox", w.sandbox.String(),
-		"took", time.Since(w.Started).Round(10*time.Microsecond))
+	p.logRoutine("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "gid", p.identity.GID,
+		"sandbox", w.sandbox.String(), "took", time.Since(w.Started).Round(10*time.Microsecond))
 	p.prove(w.place, nil)
 }
 
@@ -181,11 +180,11 @@ type departure struct {
 	cause          error             // why its channel is no longer read
 	drained        bool              // the pool was ending
 	suspects       []*admission.Conn // connections whose clients may be the cause
-	lost, requeued int               // number of connections that ended, and of connections that another worker gets
+	lost, requeued int               // numbers of connections: closed, and to be given to another worker
 	status         string            // exit status of the process
 }
 
-// removeWorker removes a worker from the list, and frees the slots that it held.
+// removeWorker removes a worker from the pool, and takes back its connections.
 func (p *Pool) removeWorker(w *worker, cause error) departure {
 	w.startTimer.Stop()
 	delete(p.workers, w.Number)
@@ -204,12 +203,14 @@ func (p *Pool) reap(w *worker, d departure) {
 	p.refill(w.place, w)
 }
 
-// reportExit logs how a worker ended, and counts an offence of the clients that may
-// be the cause. It returns the reason why the worker does not serve, or nil if
-// the worker exited because it was told to and had done all its work.
+// reportExit logs how a worker ended, and counts an offence of each client that
+// may be the cause. It returns nil if the worker exited because it was asked to
+// and had finished its work. Otherwise it returns the reason, which is also why
+// a first worker never became ready.
 func (p *Pool) reportExit(w *worker, d departure) error {
 	closed, counts := errors.Is(d.cause, io.EOF), &p.Slots.counts
-	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "connections_lost", d.lost, "connections_retried", d.requeued, "status", d.status}
+	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.identity.UID,
+		"connections_lost", d.lost, "connections_retried", d.requeued, "status", d.status}
 	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
 	switch {
 	case w.ForbiddenCall:
@@ -229,7 +230,7 @@ func (p *Pool) reportExit(w *worker, d departure) error {
 		counts.killed++
 		blame()
 		attrs = append(attrs, "because", d.cause)
-		if errs.KindOf(d.cause) == errs.Denied { // refusing to serve is no violation
+		if errs.KindOf(d.cause) == errs.Denied { // a worker that refuses to serve violates nothing
 			p.logFailure(slog.LevelError, "worker killed", attrs...)
 		} else {
 			p.alarm("worker killed", attrs...)
@@ -252,15 +253,16 @@ func (p *Pool) reportExit(w *worker, d departure) error {
 func (p *Pool) recordStartFailure(at *place, err error) {
 	p.prove(at, err)
 	if errs.KindOf(err) == errs.Internal {
-		p.logFailure(slog.LevelError, "worker not started", errs.LogAttrs(errs.HintOf(err), "uid", p.identity.UID, "error", err)...)
+		attrs := errs.LogAttrs(errs.HintOf(err), "uid", p.identity.UID, "error", err)
+		p.logFailure(slog.LevelError, "worker not started", attrs...)
 	}
 	p.refill(at, nil)
 }
 
 // refill starts the next worker of a place. w is the worker that has exited, or
-// nil if it could not be started. As long as workers end during or before their
-// first connection, the pause before each start grows. Otherwise a request that
-// crashes workers could keep the machine busy with starting them.
+// nil if none could be started. If workers repeatedly exit during or before
+// their first connection, the pause before each start grows. Otherwise a
+// request that crashes workers could keep the machine busy with starting them.
 func (p *Pool) refill(at *place, w *worker) {
 	p.running--
 	if w != nil && (w.finished > 0 || w.assigned > 1) {
@@ -280,8 +282,8 @@ func (p *Pool) refill(at *place, w *worker) {
 	p.endIfDone()
 }
 
-// setBackingOff records that the next worker starts only after a pause, and turns
-// away all connections that wait for it.
+// setBackingOff records that the next worker starts only after a pause, and
+// turns away the connections that wait for it.
 func (p *Pool) setBackingOff() {
 	p.backingOff = true
 	p.dropWaiting("its worker could not be started")

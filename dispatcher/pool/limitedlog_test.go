@@ -75,8 +75,8 @@ func TestExemption(t *testing.T) {
 	}
 }
 
-// slowClosingSocket returns a TCP socket that takes long to close, because its peer does
-// not read the data that was written to the socket.
+// slowClosingSocket returns a TCP socket that takes long to close, because its
+// peer does not read the data that was written to the socket.
 func slowClosingSocket(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

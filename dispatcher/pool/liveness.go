@@ -6,8 +6,8 @@ import (
 	"schedrestd/dispatcher/admission"
 )
 
-// checkLiveness checks that each worker still reads its channel. It kills
-// workers that do not read it, or that have exceeded their lifetime.
+// checkLiveness kills workers that do not read their channel, and workers that
+// should have exited.
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
@@ -22,9 +22,9 @@ func (p *Pool) checkLiveness() {
 // connections get its slots.
 const pingLimit = time.Second
 
-// excuseSilent takes the slots of workers that have not answered for a while,
-// and gives them to waiting connections. With become_user, users can stop their
-// own workers. A stopped worker keeps its connections until it is killed.
+// excuseSilent gives the slots of workers that have not answered for a while to
+// waiting connections. With become_user, users can stop their own workers, and
+// a stopped worker keeps its connections until it is killed.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false

@@ -22,16 +22,15 @@ func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
 }
 
 // alarm logs an event that only an attacker who controls a worker can cause.
-// The number of alarms is not limited, because otherwise earlier alarms could
-// use up the limit and hide a later one. Each alarm costs the attacker a
-// process, and a penalty for the clients that the worker was answering.
+// The number of alarms is not limited, because earlier alarms could then hide a
+// later one. Each alarm costs the attacker a process, and a penalty for the
+// clients that the worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }
 
-// logRoutine logs routine events of a worker. Each line has the number of its
-// event, which shows how many lines were omitted. With one worker for each
-// connection, routine events are logged only at level Debug.
+// logRoutine logs a routine event of a worker. For lazy pools, the number of
+// lines is limited. With one worker for each connection, the level is Debug.
 func (p *Pool) logRoutine(msg string, attrs ...any) {
 	if p.SingleUse {
 		p.Log.Debug(msg, attrs...)

@@ -8,9 +8,9 @@ import (
 
 // Loop is the goroutine that owns the dispatcher's state of connections, pools
 // and workers. It calls functions one after the other, and none of them may
-// block. Other goroutines wait for connections, messages, processes and timers,
-// and send functions to the loop. Each goroutine waits until the loop has
-// accepted its function. So a worker that floods the dispatcher only fills its
+// block. Goroutines that wait for connections, messages, processes or timers
+// send such functions to the loop. Each of them waits until the loop has
+// accepted its function, so a worker that floods the dispatcher only fills its
 // own channel.
 type Loop struct {
 	events     chan event
@@ -21,9 +21,10 @@ type Loop struct {
 // event is a function that the loop is to call.
 type event struct {
 	do   func() error
-	done chan<- error // receives the result of do; nil: the result is not needed
+	done chan<- error // gets the result of do; nil: the result is not needed
 }
 
+// NewLoop returns a Loop. The caller must call Run in a goroutine.
 func NewLoop() *Loop {
 	return &Loop{events: make(chan event), afterEvent: func() {}, done: make(chan struct{})}
 }

@@ -9,7 +9,7 @@ import (
 	"schedrestd/penalty"
 )
 
-// totals holds the sums of the counts of all workers, including those that have
+// totals has the sums of the counts of all workers, including those that have
 // exited. It belongs to the loop.
 type totals struct {
 	cells       []uint64 // nil: the gateway has no metrics
@@ -93,6 +93,9 @@ func (s *Set) Samples() (list []query.Sample) {
 	set(metric.Workers, running)
 	set(metric.WorkersStarted, c.started)
 	set(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
+	// Spare sockets (dial.Counters.Spares) are not in this family, because a
+	// worker may never use them, and those to another machine connect only when
+	// they are used.
 	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())
 	set(metric.RequestsInFlight, requests)
 	set(metric.CallsInFlight, calls)

@@ -9,39 +9,38 @@ import (
 	"schedrestd/security"
 )
 
-// Set holds all pools that still have workers, including those that are ending.
-// It also holds the state that the pools share.
+// Set has all pools that still have workers, including pools that are ending,
+// and the state that pools share.
 type Set struct {
 	*Loop
 	Slots   *Slots
 	Starter *process.Starter
-	Done    chan struct{} // closed after Close, when no pool runs any more
+	Done    chan struct{} // closed when the last pool has ended after Close
 
 	pools  map[*Pool]struct{}
 	closed bool
 	quotas relay.Quotas // limits the lines that workers may log
 
-	// Counts of events of workers that users can start and end.
+	// Events of all lazy pools, whose workers users can start and end.
 	failures, routine *limitedCount
 }
 
-// Pool manages the workers of one identity: two by default, because one of them
-// may crash. It has a place for each worker. When a worker ends, the next
-// worker starts in its place. The exported fields are set before the pool
-// starts.
+// Pool manages the workers of one identity. It has a place for each worker: two
+// by default, because one worker may crash. When a worker ends, the next worker
+// starts in its place. The exported fields are set before the pool starts.
 type Pool struct {
 	*Set
 	Config
 	Lazy      bool   // a worker starts only when a connection waits for it; if the start fails, all waiting connections are turned away
-	SingleUse bool   // the pool serves only one connection, and ends together with the connection
-	OnRotate  func() // called when the pool has served Config.Wear connections; may be nil
+	SingleUse bool   // the pool serves only one connection, and ends with it
+	OnRotate  func() // called when the pool has given Config.RotateAfter connections to workers; may be nil
 	OnIdle    func() // called when the pool may have become idle; may be nil
 	OnEnd     func() // called when the pool has no more workers; may be nil
 
 	gen      *Generation
 	identity security.Identity // identity of all workers; they may share anything that they have seen
-	failures *limitedCount     // counts workers of many pools that failed or did not start; nil: each one is logged
-	routine  *limitedCount     // counts routine events of workers in the same way
+	failures *limitedCount     // Set.failures if the pool is lazy; nil: each worker that fails is logged
+	routine  *limitedCount     // Set.routine if the pool is lazy; nil: each event is logged
 	started  func(error)       // see Set.Start
 
 	workers         map[uint32]*worker
@@ -54,19 +53,19 @@ type Pool struct {
 	lastUsed        time.Time // when a connection last arrived or ended
 	exitRequestedAt time.Time // when workers were asked to exit
 	backingOff      bool      // a worker could not be started, and the next attempt comes after a pause
-	retired         bool      // the pool gets no more connections; the existing connections end by themselves
-	draining        bool      // connections end when their requests are answered
+	retired         bool      // the pool gets no more connections, and workers exit with their last connection
+	draining        bool      // workers finish their current requests and exit
 	ended           bool      // the pool has no more workers
 }
 
 // place is a worker's place in its pool.
 type place struct {
 	number   int
-	failures int  // number of successive workers that did no work
+	failures int  // number of successive workers that did not finish a connection; see refill
 	proved   bool // its first worker was ready, or has ended
 }
 
-// NewPool returns a pool of workers of g. The pool holds g until it ends.
+// NewPool returns a pool for workers of g. The pool holds g until it ends.
 func (s *Set) NewPool(g *Generation, identity security.Identity) *Pool {
 	g.refs++
 	return &Pool{Set: s, Config: g.Config, gen: g, identity: identity, lastUsed: time.Now(), workers: map[uint32]*worker{}}
@@ -114,8 +113,8 @@ func share(whole, n, i int) int {
 	return part
 }
 
-// Backoff returns how long to wait before the next worker starts, after the given
-// number of successive workers that did no work.
+// Backoff returns how long to wait before the next start, after the given
+// number of successive failures.
 func Backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0

@@ -85,8 +85,8 @@ func (s *Slots) held() (n int) {
 	return n
 }
 
-// wantTurnedAway waits until a connection that no worker serves is closed. There
-// must be no answer, because there is no worker to send it.
+// wantTurnedAway waits until a connection that no worker serves is closed.
+// There must be no answer, because there is no worker to send it.
 func wantTurnedAway(t *testing.T, client io.Reader) {
 	t.Helper()
 	if b, err := io.ReadAll(client); err != nil || len(b) > 0 {

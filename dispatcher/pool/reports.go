@@ -24,9 +24,9 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	return nil
 }
 
-// release frees the slot of a connection. w must hold the connection. Otherwise
-// a compromised worker could free any number of slots, and thus remove the
-// limit.
+// release frees the slot of a connection that w has closed. w must hold the
+// connection. Otherwise a compromised worker could free any number of slots,
+// and so disable the limit.
 func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.heldConn(id, "Done")
 	if err != nil {
@@ -44,10 +44,9 @@ func (p *Pool) release(w *worker, id uint64) error {
 	return nil
 }
 
-// progress records the state of a connection. w must hold the connection.
-// Otherwise a compromised worker could get connections of other workers closed.
-// A worker reports only changes, at a limited rate, because this process has to
-// read all reports.
+// progress records the stage of a connection. w must hold the connection.
+// Otherwise a compromised worker could have connections of other workers
+// closed. The rate is limited, because this process has to read all reports.
 func (p *Pool) progress(w *worker, m *work.Progress) error {
 	c, err := w.heldConn(m.ID, "Progress")
 	if err != nil {

@@ -31,9 +31,9 @@ func (p *Pool) End(reason string) {
 	}
 }
 
-// Drain asks every worker to finish its current requests, and starts no more
-// workers. It kills workers that it can't reach, and drops the connections that
-// wait for a worker.
+// Drain asks every worker to finish its current requests and exit, and starts
+// no more workers. It kills workers that it can't reach, and turns away the
+// connections that wait for a worker.
 func (p *Pool) Drain() {
 	if p.draining {
 		return
@@ -72,7 +72,7 @@ func (p *Pool) Retire() []*Connection {
 }
 
 // EndIdle kills workers that were asked to exit, have held no connection for
-// longer than limit, and are still running. Otherwise such workers could keep
+// longer than limit, and still run. Otherwise such workers could keep
 // requesting connections to daemons, and could keep other workers from
 // starting.
 func (p *Pool) EndIdle(limit time.Duration) {
@@ -86,11 +86,10 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endRetired handles retired workers that still run after the time Farewell. It
-// asks workers that still have connections to finish, and kills workers that do
-// not finish. Otherwise a worker that never sends Done would survive every
-// reload. It would keep its channel to the keeper, and its connections to the
-// daemons of an old configuration.
+// endRetired drains workers that still have connections when they have been
+// retired for RetireLimit, and kills them if they do not exit. Otherwise a
+// worker that never sends Done would survive every reload, with its channel to
+// the keeper and its connections to the daemons of an old configuration.
 func (p *Pool) endRetired() {
 	elapsed := time.Since(p.exitRequestedAt)
 	switch {
@@ -99,7 +98,8 @@ func (p *Pool) endRetired() {
 		p.End("was retired and asked to finish, but still runs")
 	case !p.draining && elapsed > p.RetireLimit:
 		for _, w := range p.workers {
-			p.logFailure(slog.LevelWarn, "retired worker asked to finish", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "after", elapsed.Round(time.Second))
+			p.logFailure(slog.LevelWarn, "retired worker asked to finish", "worker", w.Number, "pid", w.PID,
+				"uid", p.identity.UID, "after", elapsed.Round(time.Second))
 		}
 		p.Drain()
 	}

@@ -10,17 +10,17 @@ import (
 // before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
-	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}), failures: newLimitedCount(), routine: newLimitedCount()}
+	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}),
+		failures: newLimitedCount(), routine: newLimitedCount()}
 	s.Slots.checkSilent = func() { s.each((*Pool).excuseSilent) }
 	go l.Run()
 	return s
 }
 
-// Start starts p, which stays on the list as long as any of its workers runs.
-// The callback started gets nil when the first worker of each place is ready,
-// or immediately if p is lazy. If a first worker does not become ready, started
-// gets the error after p has ended. During shutdown no pool starts, and started
-// gets an error at once.
+// Start starts p. If p is lazy, started gets nil at once. Otherwise it gets nil
+// when the first worker of each place is ready, or an error after p has ended
+// because a first worker did not become ready. After Close, no pool starts and
+// started gets an error at once.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true
@@ -45,7 +45,7 @@ func (s *Set) each(do func(*Pool)) {
 // ServeWaiting gives the waiting connections of all pools to workers.
 func (s *Set) ServeWaiting() { s.each((*Pool).serveWaiting) }
 
-// Watch periodically checks that each worker still reads its channel.
+// Watch calls checkLiveness of each pool, now and then periodically.
 func (s *Set) Watch(every time.Duration) {
 	s.each((*Pool).checkLiveness)
 	s.After(every, func() { s.Watch(every) })
@@ -58,8 +58,7 @@ func (s *Set) ReportViolation(number uint32, reason string) {
 }
 
 // LogCounters logs the counters of connections and of workers, and makes the
-// workers log their own counters. Workers count the requests, because only they
-// read requests.
+// workers log their own counters.
 func (s *Set) LogCounters() {
 	s.Slots.logCounters()
 	s.each((*Pool).logCounters)

@@ -12,22 +12,22 @@ import (
 	"schedrestd/rate"
 )
 
-// Slots applies the decisions of package admission to the connections of all
-// pools.
+// Slots carries out the decisions of package admission about the connections of
+// all pools.
 type Slots struct {
 	*admission.State
 	*Loop
 	log         *slog.Logger
 	Admit       func(*Connection)                                         // passes a connection that has a slot to a worker
-	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker send an error on a refused connection
-	OnClose     func(*Connection)                                         // reports a closed connection; may be called more than once for it
+	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
+	OnClose     func(*Connection)                                         // called when a connection is closed, maybe more than once
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	turnedAway *limitedCount // counts connections that were turned away
 	blocked    *limitedCount // counts blocked sources
 	counts     counters
 	totals     totals
-	lastNumber uint64       // number of the last connection
+	lastNumber uint64       // the last Connection.ID
 	answers    *rate.Bucket // limits answers to connections that are turned away
 	ticking    bool         // a call of tick is scheduled
 }
@@ -36,17 +36,18 @@ type Slots struct {
 type Options struct {
 	Admission   work.Admission
 	Connections int
-	PerSource   int           // connections of one source; 0: no limit
+	PerSource   int           // limit on the connections of one source; 0: none
 	Waiting     int           // number of connections that may wait for a slot
 	WaitLimit   time.Duration // how long a connection waits for other connections of its source to end
 	Metrics     bool          // workers count for the exporter
 	Log         *slog.Logger
 }
 
-// newSlots returns the Slots that o describes. The goroutine of l owns them.
+// newSlots returns the Slots that o describes. They belong to l.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
-	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()), turnedAway: newLimitedCount(), blocked: newLimitedCount(),
+	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
+		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
 		Answer: func(*Connection, int, time.Duration) {}, OnClose: func(*Connection) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, WaitLimit: o.WaitLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
@@ -55,8 +56,8 @@ func newSlots(o Options, l *Loop) *Slots {
 	return s
 }
 
-// applyDecisions carries out the decisions about an event, and the further decisions
-// that these cause.
+// applyDecisions carries out the decisions about an event, and the decisions
+// that follow from them.
 func (s *Slots) applyDecisions() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
@@ -76,9 +77,9 @@ func (s *Slots) tick() {
 }
 
 // carryOut carries out a decision about c. If the decision is a message to a
-// worker whose channel is full, carryOut drops the message. If that message
-// asked c to yield, admission asks other connections in its next round. If the
-// worker stays silent, its slots go to other connections.
+// worker whose channel is full, the message is dropped. If it asked c to yield,
+// admission asks other connections in its next round. If the worker stays
+// silent, its slots go to other connections.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Action {
 	case admission.Admit:
@@ -114,7 +115,8 @@ func (s *Slots) Arrive(c *Connection) {
 	s.Arrived(time.Now(), &c.Conn)
 }
 
-// DropUnidentified turns away a connection whose peer the kernel does not identify.
+// DropUnidentified turns away a connection whose peer the kernel does not
+// identify.
 func (s *Slots) DropUnidentified(c *Connection, reason error) {
 	s.counts.accepted++
 	s.turnAway(c, 0, 0, reason.Error())
@@ -143,17 +145,17 @@ const (
 const defaultRetryAfter = 5 * time.Second // Retry-After of a 503
 
 // Limits on answers to connections that are turned away: at once, and per
-// second. Further connections are closed without an answer, because each answer
-// costs a worker's time.
+// second. Each answer costs a worker's time, so connections above these limits
+// are closed without an answer.
 const (
 	answerBurst = 256
 	answerRate  = 128
 )
 
-// turnAway closes a connection that will not be served, and logs why. If a
-// worker is available, the worker answers it with status and Retry-After,
-// because the dispatcher itself writes no HTTP. A TLS client gets no answer,
-// because the handshake would be too expensive.
+// turnAway closes a connection that will not be served, and logs why. If status
+// is not 0, it makes a worker answer with it, because the dispatcher itself
+// writes no HTTP. A TLS client gets no answer, because the handshake would be
+// too expensive.
 func (s *Slots) turnAway(c *Connection, status int, retryAfter time.Duration, reason string) {
 	s.counts.countTurnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {

@@ -20,10 +20,10 @@ type worker struct {
 	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
 
 	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
-	ready      bool                   // it has sent Ready, and uses its keys
+	ready      bool                   // it has loaded its keys and can serve
 	startTimer *time.Timer            // kills a worker that is not ready in time
-	violation  error                  // the violation of a service's protocol for which it was killed
-	held       map[uint64]*Connection // connections that it was given and for which it has not sent Done
+	violation  error                  // nil, or how it broke the protocol of a service, for which it was killed
+	held       map[uint64]*Connection // connections that it was given, until it sends Done
 	assigned   uint64                 // number of connections given to it
 	share      float64                // its share of the last connections that its pool gave to workers
 	finished   uint64                 // number of connections that it finished
@@ -32,7 +32,7 @@ type worker struct {
 	offences   *rate.Bucket // limits its reports on offences
 	counts     *rate.Bucket // limits its reports on metrics
 
-	inFlight, calls uint64 // requests in progress, and calls of daemons in progress, as the worker reports them
+	inFlight, calls uint64 // as the worker reports them: requests in progress, and requests to daemons in progress
 }
 
 // Limits on the offences that a worker may report: at once, and per second. An
@@ -42,9 +42,8 @@ const (
 	offenceRate  = 200
 )
 
-// heldConn returns the connection about which w has sent a report. It returns an
-// error if w has not taken this connection. The argument what is the name of
-// that kind of report, for the error.
+// heldConn returns the connection about which w has sent a message, or an error
+// if w has not taken this connection.
 func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
@@ -57,7 +56,8 @@ func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 // capacity left.
 func (w *worker) load() int { return len(w.held) - w.requests }
 
-// pingOverdue returns 1 if w has not answered its Ping for a moment, and 0 otherwise.
+// pingOverdue returns 1 if w has not answered its Ping for a moment, and 0
+// otherwise.
 func (w *worker) pingOverdue() int {
 	if !w.liveness.PendingSince().IsZero() && time.Since(w.liveness.PendingSince()) > 100*time.Millisecond {
 		return 1
@@ -65,8 +65,8 @@ func (w *worker) pingOverdue() int {
 	return 0
 }
 
-// suspects returns the connections that w had taken. If w crashed, the client
-// of one of them may have caused the crash.
+// suspects returns the connections that w has taken. If w has crashed, the
+// client of one of them may have caused it.
 func (w *worker) suspects() (list []*admission.Conn) {
 	for _, c := range w.held {
 		if c.FD < 0 {

@@ -64,8 +64,8 @@ func Open(to string, errOut io.Writer) *Log {
 	return l
 }
 
-// logFallback logs that lines go to standard error instead of the socket. After that,
-// it logs nothing until the socket has worked again.
+// logFallback logs that lines go to standard error instead of the socket. It
+// logs this once, until the socket has worked again.
 func (l *Log) logFallback(err error) {
 	if !l.down.Swap(true) {
 		_, _ = l.errOut.Write(asText(time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)))
@@ -120,7 +120,7 @@ var (
 var reservedKeys = []string{"time", "line", "request_id"}
 
 // fields splits a line of slog's text. ok is false if the line has another
-// form, or a key of one of the fields in taken.
+// form, repeats a key, or has a key of reserved or reservedKeys.
 func fields(line string, reserved []field) (list []field, ok bool) {
 	has := func(list []field, key string) bool {
 		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
@@ -150,7 +150,8 @@ func fields(line string, reserved []field) (list []field, ok bool) {
 	}
 }
 
-// split returns the fields of a label and the fields of a line.
+// split returns the fields of a label, which the dispatcher has written, and
+// the fields of a line, which a process has written.
 func split(label, line string) (trusted, untrusted []field) {
 	trusted, _ = fields(strings.TrimSuffix(label, " "), nil)
 	untrusted, ok := fields(line, trusted)

@@ -29,7 +29,7 @@ func asText(now time.Time, label, line string) []byte {
 	return fmt.Appendf(nil, "time=%s %s%s\n", now.Format(logTime), label, line)
 }
 
-// lineBatch collects lines and writes them to a log's standard error together.
+// lineBatch collects lines for standard error and writes them together.
 type lineBatch struct {
 	to   *Log
 	text []byte
@@ -88,7 +88,7 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 				fallthrough
 			default:
 				if dropped++; dropped%100 == 0 {
-					time.Sleep(10 * time.Millisecond) // the pipe fills up, and the worker has to wait
+					time.Sleep(10 * time.Millisecond) // so that the pipe fills up and the process has to wait
 				}
 			}
 		}
@@ -130,24 +130,23 @@ type Quota struct {
 // average. A line about a request has about this size.
 const LineSize = 200
 
-// NewQuota returns a quota of log lines. The parameter lines is the size of the
-// burst that the quota permits. After the burst it permits perSecond lines a
+// NewQuota returns a quota that permits lines at once, and perSecond more each
 // second.
 func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether the quota permits another line of size bytes. If so,
-// admit deducts the line from the quota.
+// admit reports whether the quota permits another line of size bytes, and if
+// so, deducts it.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether the whole burst is available again. Such a quota can
-// be dropped, because a new one permits the same.
+// isFull reports whether all of the quota is available. Such a quota can be
+// dropped, because a new one permits the same.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
