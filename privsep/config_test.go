@@ -25,6 +25,7 @@ type testConfig struct {
 	ipc.Secrets
 
 	Argv                              argv
+	DeathTests                        bool          // run the death tests of each start; most tests save the time
 	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
 	Mode                              ipc.Mode      // 0: serve
 	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary

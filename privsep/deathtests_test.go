@@ -13,6 +13,10 @@ import (
 	program "schedrestd/worker"
 )
 
+// noDeathTests is the last argument of a worker's program that skips the death
+// tests at a start, and only checks that the sandbox can be closed.
+const noDeathTests = "no death tests"
+
 // playProof plays the program that runs the death tests: the real one, or one
 // that reports false results. The parent must not trust false results.
 func playProof() int {
@@ -34,7 +38,11 @@ func playProof() int {
 	case part == "does not die":
 		time.Sleep(time.Hour)
 	}
-	status, _ := proof.Main(os.Args, program.CloseSandbox)
+	args := slices.Clone(os.Args)
+	if at := slices.Index(args, ipc.ProveMode); at > 0 && args[at-1] == noDeathTests && args[at+2] == ipc.ProveSmoke {
+		args[at+2] = ipc.ProveClosed
+	}
+	status, _ := proof.Main(args, program.CloseSandbox)
 	return status
 }
 
@@ -43,9 +51,9 @@ func playProof() int {
 func TestDeathTests(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	for _, part := range []string{"lives", "gets another signal", "does not die"} {
+	for part, limit := range map[string]time.Duration{"lives": 0, "gets another signal": 0, "does not die": hangLimit} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
+			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {part}}, DeathTests: true, StartLimit: limit})
 			text, hint := g.failure()
 			if !strings.Contains(text, "did not kill: kill of the parent (") || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
@@ -58,7 +66,7 @@ func TestDeathTests(t *testing.T) {
 // replaced by a program that sets up no sandbox.
 func TestNoProgramOfOurs(t *testing.T) {
 	t.Parallel()
-	text, hint := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
+	text, hint := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}, DeathTests: true}).failure()
 	if !strings.Contains(text, `the workers' sandbox was not verified: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker may be from another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
@@ -69,7 +77,7 @@ func TestNoProgramOfOurs(t *testing.T) {
 func TestDeathTestsInAudit(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	g := serve(t, plainUser(t), testConfig{Switches: ipc.Switches{AuditConfinement: true}})
+	g := serve(t, plainUser(t), testConfig{DeathTests: true, Switches: ipc.Switches{AuditConfinement: true}})
 	g.await("forbidden system calls are only logged (audit_confinement); the sandbox was not verified", nil)
 	g.mustGet("/pid")
 }
@@ -79,7 +87,7 @@ func TestDeathTestsInAudit(t *testing.T) {
 func TestConfinementLine(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	g := serve(t, plainUser(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{DeathTests: true})
 	r := g.await("confinement of the workers", nil)
 	for _, want := range []string{"no_new_privs", "seccomp"} {
 		if !strings.Contains(fmt.Sprint(r["on"]), want) {

@@ -67,7 +67,7 @@ var violations = map[string]struct {
 	"Pong unasked": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "sent Pong 9, which was not requested"},
 	"questions without reading the answers": {func(uint32) []ipc.Message {
 		return slices.Repeat([]ipc.Message{&ipc.Verdict{Kept: ipc.Kept{Reason: "no"}}}, 3000)
-	}, "has not read its channel for 1s"},
+	}, "has not read its channel for 5s"},
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
 }
 
@@ -101,7 +101,7 @@ func TestCompromisedDispatcher(t *testing.T) {
 	for name, tt := range violations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := launch(t, plainUser(t), testConfig{Silence: time.Second, Argv: argv{ipc.Dispatcher: {"compromised", name}}})
+			g := launch(t, plainUser(t), testConfig{Silence: hangLimit, Argv: argv{ipc.Dispatcher: {"compromised", name}}})
 			if name == "an outcome twice" || name == "the keys of a generation in force" { // the gateway serves by then
 				g.awaitReason("dispatcher exited", tt.want)
 				return
@@ -149,10 +149,10 @@ func TestDispatcherDies(t *testing.T) {
 // read its channel, and that a new dispatcher serves.
 func TestStoppedDispatcher(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Silence: time.Second})
+	g := serve(t, plainUser(t), testConfig{Silence: hangLimit})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	g.await("dispatcher exited", func(r map[string]any) bool {
-		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 1s")
+		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 5s")
 	})
 	g.mustGet("/pid")
 }

@@ -81,7 +81,7 @@ func TestHostileWorkers(t *testing.T) {
 // its channel.
 func TestStoppedWorker(t *testing.T) {
 	t.Parallel()
-	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
+	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: hangLimit})
 	g.awaitReason("worker terminated", "has not read its channel")
 }
 
@@ -96,7 +96,7 @@ func TestQueuedConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: time.Second})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: hangLimit})
 	done := make(chan error)
 	for range 20 {
 		go func() {

@@ -85,7 +85,7 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 // user and no capabilities.
 func TestEachUserHisProcess(t *testing.T) {
 	t.Parallel()
-	g, socket := serveBecomeUser(t, testConfig{})
+	g, socket := serveBecomeUser(t, testConfig{DeathTests: true})
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
 	_, _, body = askAs(t, socket, 31002, 31102, "/pid")

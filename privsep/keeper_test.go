@@ -379,7 +379,7 @@ func TestHostileKeepers(t *testing.T) {
 			as := plainUser(t)
 			c := newSite(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
 			if part == "mute" {
-				c.StartLimit = 300 * time.Millisecond
+				c.StartLimit = hangLimit
 			}
 			if text, _ := launch(t, as, c).failure(); !strings.Contains(text, want) {
 				t.Errorf("error %q, want %q", text, want)
@@ -395,7 +395,7 @@ func TestSilentKeeper(t *testing.T) {
 	as := plainUser(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: 200 * time.Millisecond}))
+	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: hangLimit}))
 	g.awaitReason("keeper exited", "has not read its channel")
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }

@@ -215,11 +215,11 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 // exit, has no connection and does not exit.
 func TestStaysRetired(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: hangLimit})
 	for range 2 {
 		g.mustGet("/")
 	}
-	g.awaitReason("worker terminated", "was asked to exit, has had no connection for 1s")
+	g.awaitReason("worker terminated", "was asked to exit, has had no connection for 5s")
 	g.mustGet("/")
 }
 
@@ -231,7 +231,7 @@ func TestNeverDone(t *testing.T) {
 	if as := plainUser(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
+	c := testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: hangLimit}
 	limits := testLimits
 	limits.Drain = time.Second
 	c.Setup = packed(work.Setup{Limits: limits})
@@ -256,7 +256,7 @@ func TestVisitEnds(t *testing.T) {
 		"stopped":       "has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
-			c := testConfig{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
+			c := testConfig{Argv: argv{ipc.Worker: {part}}, Silence: hangLimit}
 			limits := testLimits
 			limits.Drain = time.Second
 			c.Setup = packed(work.Setup{Limits: limits})
@@ -288,7 +288,7 @@ func TestVisitEnds(t *testing.T) {
 // workers would grow without bound.
 func TestStaysAfterItsConnection(t *testing.T) {
 	t.Parallel()
-	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
+	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: hangLimit}
 	c.Switches.WorkerPerConnection = true
 	g := serve(t, plainUser(t), c)
 	for range 4 {

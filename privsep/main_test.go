@@ -17,7 +17,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
-	programs "schedrestd/privsep/program"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,6 +32,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	programs "schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
@@ -329,7 +330,10 @@ func launch(t *testing.T, as user, c testConfig) *gateway {
 // parent's standard input and output.
 func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
-	c.Argv = argv(c.Argv).or(good)
+	c.Argv = c.Argv.or(good)
+	if !c.DeathTests {
+		c.Argv[ipc.Worker] = append(slices.Clone(c.Argv[ipc.Worker]), noDeathTests)
+	}
 	if c.Setup.Settings == nil {
 		c.Setup.Settings = packed(work.Setup{}).Settings
 	}
@@ -424,6 +428,11 @@ func (g *gateway) stop() {
 		}
 	}
 }
+
+// hangLimit is the limit for a process that hangs in a test. The same limit
+// applies to the healthy processes of that gateway, so it is long enough for
+// them on a busy machine.
+const hangLimit = 5 * time.Second
 
 // patience bounds every wait in these tests. Only a test that fails waits so
 // long.

@@ -22,7 +22,7 @@ import (
 func TestWorkerIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{DeathTests: true, Service: identityOf("nobody", "nogroup", "")})
 	pid, parent := g.workerPID(), g.cmd.Process.Pid
 	want := map[string]string{
 		"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "",
@@ -114,7 +114,7 @@ func descriptors(t *testing.T, pid int) []string {
 func TestUnshareSysVSwitch(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""),
+	g := serve(t, nil, testConfig{DeathTests: true, Service: identityOf("nobody", "nogroup", ""),
 		Switches: ipc.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
 	if a, b := namespace(t, g.workerPID(), "ipc"), namespace(t, g.cmd.Process.Pid, "ipc"); a != b {
 		t.Errorf("IPC namespaces differ: %s, %s", a, b)
@@ -125,7 +125,7 @@ func TestUnshareSysVSwitch(t *testing.T) {
 // logs once which parts of the confinement it lacks.
 func TestUnprivilegedStart(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{DeathTests: true})
 	pid := g.workerPID()
 	for name, want := range map[string]string{"CapEff": "0000000000000000", "NoNewPrivs": "1"} {
 		if got := status(t, pid, name); got != want {
@@ -155,7 +155,7 @@ func TestUnprivilegedStart(t *testing.T) {
 func TestRootWorkerByWish(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	g := serve(t, nil, testConfig{Switches: ipc.Switches{DisableUserCheck: true}})
+	g := serve(t, nil, testConfig{DeathTests: true, Switches: ipc.Switches{DisableUserCheck: true}})
 	pid := g.workerPID()
 	got := []string{status(t, pid, "Uid"), status(t, pid, "CapEff"), status(t, pid, "CapBnd"), status(t, pid, "NoNewPrivs")}
 	if diff := cmp.Diff([]string{"0 0 0 0", "0000000000000000", "0000000000000000", "1"}, got); diff != "" {
@@ -258,7 +258,7 @@ func TestWorkerRefuses(t *testing.T) {
 	}{
 		{"leaky", patience, `descriptors is`},
 		{"unbuilt", patience, `no\x1bhandlers`},
-		{"mute", time.Second, "not ready within"},
+		{"mute", hangLimit, "not ready within"},
 		{"crash", patience, "exited before it was ready"},
 	}
 	for _, tt := range tests {

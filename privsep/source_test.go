@@ -29,7 +29,7 @@ func TestProxyIsNoSource(t *testing.T) {
 	if got := g.mustGet("/pid"); got == "" {
 		t.Error("no answer")
 	}
-	g = serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: loopback}})})
+	g = serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: hangLimit})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: loopback}})})
 	g.occupy(t, 2)
 	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
 		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
@@ -139,7 +139,7 @@ func TestOwnSourceYields(t *testing.T) {
 // must be unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: hangLimit})}, Connections: 4, PerSource: 1})
 	conns := g.occupy(t, 1)
 	var list []net.Conn
 	for range 5 { // two can be parked, three can't

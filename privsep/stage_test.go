@@ -121,6 +121,6 @@ func TestParentStaysUndumpable(t *testing.T) {
 func TestRootOfContainer(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	g := serve(t, contained, testConfig{Service: identityOf("nobody", "nogroup", ""), Audit: ipc.Audit{Path: ipc.AuditStderr}})
+	g := serve(t, contained, testConfig{DeathTests: true, Service: identityOf("nobody", "nogroup", ""), Audit: ipc.Audit{Path: ipc.AuditStderr}})
 	g.mustGet("/pid")
 }

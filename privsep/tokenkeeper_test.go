@@ -402,7 +402,7 @@ func TestHostileKeepersOfTokens(t *testing.T) {
 			as := plainUser(t)
 			c := newVault(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
 			if part == "silent" {
-				c.StartLimit = 2 * time.Second
+				c.StartLimit = hangLimit
 			}
 			if text, _ := launch(t, as, c).failure(); !strings.Contains(text, want) {
 				t.Errorf("error %q, want %q", text, want)
