@@ -34,7 +34,8 @@ Otherwise it sends the request to the controller of the configuration.`,
 	f.flags(cmd)
 	o.completeFilter(cmd)
 	cmd.Flags().StringVarP(&signal, "signal", "s", "", "send `SIGNAL`, such as USR1 or TERM, instead of ending the job")
-	cmd.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions([]string{"TERM", "KILL", "INT", "HUP", "USR1", "USR2", "STOP", "CONT"}, cobra.ShellCompDirectiveNoFileComp))
+	signals := []string{"TERM", "KILL", "INT", "HUP", "USR1", "USR2", "STOP", "CONT"}
+	cmd.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions(signals, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
 	run := func(cmd *cobra.Command, ids []string) error {
 		if err := checkIDs(ids); err != nil {
@@ -59,7 +60,8 @@ Otherwise it sends the request to the controller of the configuration.`,
 		}
 		for _, j := range rows {
 			id := numberCell(rest.Number{Set: true, Value: float64(j.ID)}).Text
-			if err := c.Cancel(cmd.Context(), id, signal); err != nil && errs.KindOf(err) != errs.Conflict { // a conflict means that the job has ended in the meantime
+			err := c.Cancel(cmd.Context(), id, signal)
+			if err != nil && errs.KindOf(err) != errs.Conflict { // after a conflict, the job has already ended
 				joined = joinErrors(joined, wrapJobError(id, err))
 			}
 		}
@@ -67,7 +69,8 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}
 	return selectTransport(setRun(cmd, run), &o, func(cmd *cobra.Command, ids []string) error {
 		if len(ids) == 0 && !f.hasCondition() {
-			return withStatus(usageError("cancel: no job is selected").WithHint("name jobs, or select them, for example with --me"))
+			return withStatus(usageError("cancel: no job is selected").
+				WithHint("name jobs, or select them, for example with --me"))
 		}
 		return nil
 	}, func() bool { return f.hasCondition() || signal != "" }, direct)

@@ -53,6 +53,14 @@ func numberCell(n rest.Number) table.Cell {
 	return textCell(strconv.FormatInt(n.Int(), 10))
 }
 
+// memoryCell returns an amount of memory in MiB, or a dash if it is unset.
+func memoryCell(mib rest.Number) table.Cell {
+	if !mib.Set {
+		return textCell("")
+	}
+	return textCell(formatMemory(mib.Int()))
+}
+
 // formatDuration returns a duration as D-HH:MM:SS.
 func formatDuration(d time.Duration) string {
 	s := int64(d / time.Second)

@@ -39,7 +39,9 @@ const (
 
 // Commands returns the commands that always use the REST API.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand()}
+	return []*cobra.Command{
+		jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand(),
+	}
 }
 
 // options has the options that all commands share.
@@ -55,11 +57,12 @@ type options struct {
 // connectFlags declares the options for the connection.
 func (o *options) connectFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.url, "url", "", "address of the gateway: http://HOST:PORT, https://HOST or unix:/PATH (default: $SCHED_URL; without a token "+
-		"unix:"+usersSocket+", if it exists; "+defaultURL+")")
+	f.StringVar(&o.url, "url", "", "address of the gateway: http://HOST:PORT, https://HOST or unix:/PATH "+
+		"(default: $SCHED_URL; without a token unix:"+usersSocket+", if it exists; "+defaultURL+")")
 	f.StringVar(&o.tokenFile, "token-file", "", "read the token from `FILE` (default: the token in SCHED_JWT)")
 	f.StringVar(&o.caCert, "cacert", "", "`FILE` of certificates to verify the server with, instead of the system's")
-	f.StringSliceVar(&o.serverUsers, "server-user", nil, "also send the token to a gateway that runs as `USER` (default: root, system users and you)")
+	f.StringSliceVar(&o.serverUsers, "server-user", nil,
+		"also send the token to a gateway that runs as `USER` (default: root, system users and you)")
 	f.DurationVar(&o.timeout, "timeout", rest.DefaultTimeout, "time limit until an answer begins")
 	cmd.MarkFlagFilename("token-file")
 	cmd.MarkFlagFilename("cacert")
@@ -67,15 +70,17 @@ func (o *options) connectFlags(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("server-user", cobra.NoFileCompletions)
 }
 
+var outputFormats = []string{"table", "json", "yaml"}
+
 // outputFlag declares -o.
 func (o *options) outputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: table, json or yaml")
-	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // checkOutput refuses an unknown format before the first request.
 func (o *options) checkOutput() error {
-	if !slices.Contains([]string{"table", "json", "yaml"}, o.output) {
+	if !slices.Contains(outputFormats, o.output) {
 		return usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use table, json or yaml")
 	}
 	return nil
@@ -92,7 +97,8 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 // writeResult ends the document d or, if d is nil, writes the table t. The
 // error that it returns lists each name in names that is not in seen. kind is
 // the kind of object that the error mentions, such as "job".
-func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string, seen map[string]bool) (err error) {
+func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
+	seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()
 	} else if t.Len() > 0 || len(names) == 0 {
@@ -194,7 +200,6 @@ type ExitError struct {
 	Err    error
 }
 
-// Error returns the text of the error.
 func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Status)

@@ -20,7 +20,8 @@ const completionTimeout = 3 * time.Second
 // completions, and passes each to the function that it gets as its last
 // argument. Errors are not printed, because they would appear in the user's
 // command line.
-func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	o.timeout = min(o.timeout, completionTimeout)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ func (f *filter) flags(cmd *cobra.Command) {
 	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
 	flags.StringSliceVarP(&f.names, "name", "n", nil, "jobs with these `NAMES`")
 	flags.StringSliceVarP(&f.nodes, "node", "w", nil, "jobs on these `NODES`")
-	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(slices.Sorted(slices.Values(stateNames())), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"user", "account", "name"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -41,18 +42,15 @@ func (f *filter) hasCondition() bool {
 
 // shortStates has the abbreviations of states that squeue shows.
 var shortStates = map[string]string{
-	"BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING", "DL": "DEADLINE", "F": "FAILED",
-	"LF": "LAUNCH_FAILED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY", "PD": "PENDING", "PR": "PREEMPTED", "R": "RUNNING", "RD": "RESV_DEL_HOLD",
-	"RF": "REQUEUE_FED", "RH": "REQUEUE_HOLD", "RQ": "REQUEUED", "RS": "RESIZING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT", "SI": "SIGNALING",
-	"SO": "STAGE_OUT", "ST": "STOPPED", "TO": "TIMEOUT", "PF": "POWER_UP_NODE", "EX": "EXPEDITING",
+	"BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING", "DL": "DEADLINE",
+	"EX": "EXPEDITING", "F": "FAILED", "LF": "LAUNCH_FAILED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY", "PD": "PENDING",
+	"PF": "POWER_UP_NODE", "PR": "PREEMPTED", "R": "RUNNING", "RD": "RESV_DEL_HOLD", "RF": "REQUEUE_FED",
+	"RH": "REQUEUE_HOLD", "RQ": "REQUEUED", "RS": "RESIZING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT", "SI": "SIGNALING",
+	"SO": "STAGE_OUT", "ST": "STOPPED", "TO": "TIMEOUT",
 }
 
-func stateNames() (names []string) {
-	for _, name := range shortStates {
-		names = append(names, name)
-	}
-	return names
-}
+// stateNames returns the full names of all states, in order.
+func stateNames() []string { return slices.Sorted(maps.Values(shortStates)) }
 
 // check replaces abbreviations of states by their full names, and refuses
 // unknown states.
@@ -68,7 +66,7 @@ func (f *filter) check() error {
 			allStates = true
 		case !slices.Contains(stateNames(), s):
 			return usageError("--state %s: unknown state", printable.Text(f.states[i])).
-				WithHint("states are %s", strings.Join(slices.Sorted(slices.Values(stateNames())), ", "))
+				WithHint("states are %s", strings.Join(stateNames(), ", "))
 		}
 		f.states[i] = s
 	}
@@ -112,8 +110,13 @@ func (f *filter) matches(j *rest.Job) bool {
 	case !f.all && !j.Active():
 		return false
 	}
-	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
-	return in(f.users, j.User) && in(f.accounts, j.Account) && in(f.names, j.Name) &&
-		(len(f.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(f.partitions, p) })) &&
-		(len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, func(n string) bool { return model.HostlistHas(j.Nodes, n) }))
+	hasNode := func(n string) bool { return model.HostlistHas(j.Nodes, n) }
+	return hasAny(f.users, j.User) && hasAny(f.accounts, j.Account) && hasAny(f.names, j.Name) &&
+		hasAny(f.partitions, strings.Split(j.Partition, ",")...) &&
+		(len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, hasNode))
+}
+
+// hasAny reports whether list has one of the values. An empty list has all.
+func hasAny(list []string, values ...string) bool {
+	return len(list) == 0 || slices.ContainsFunc(values, func(v string) bool { return slices.Contains(list, v) })
 }

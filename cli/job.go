@@ -99,12 +99,32 @@ func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 		started = formatTime(j.Started)
 	}
 	rows := []struct{ name, value string }{
-		{"Job", j.Label()}, {"Name", j.Name}, {"User", j.User}, {"Account", j.Account}, {"Partition", j.Partition}, {"QOS", j.QOS},
-		{"State", state}, {"Outcome", outcome(j)}, {"Submitted", formatTime(j.Submitted)}, {"Started", started}, {"Ended", ended},
-		{"Run time", formatDuration(j.Elapsed(time.Now()))}, {"Time limit", formatLimit(j.TimeLimit)}, {"Priority", numberText(j.Priority)},
-		{"Nodes", numberText(j.NodeCount)}, {"Node list", j.Nodes}, {"CPUs", numberText(j.CPUs)}, {"Tasks", numberText(j.Tasks)},
-		{"Memory", formatJobMemory(j)}, {"Resources", j.Resources}, {"Dependency", j.Dependency}, {"Comment", j.Comment},
-		{"Directory", j.Directory}, {"Command", j.Command}, {"Output", cmp.Or(j.OutputPath, j.Output)}, {"Errors", cmp.Or(j.ErrorPath, j.Error)},
+		{"Job", j.Label()},
+		{"Name", j.Name},
+		{"User", j.User},
+		{"Account", j.Account},
+		{"Partition", j.Partition},
+		{"QOS", j.QOS},
+		{"State", state},
+		{"Outcome", outcome(j)},
+		{"Submitted", formatTime(j.Submitted)},
+		{"Started", started},
+		{"Ended", ended},
+		{"Run time", formatDuration(j.Elapsed(time.Now()))},
+		{"Time limit", formatLimit(j.TimeLimit)},
+		{"Priority", numberText(j.Priority)},
+		{"Nodes", numberText(j.NodeCount)},
+		{"Node list", j.Nodes},
+		{"CPUs", numberText(j.CPUs)},
+		{"Tasks", numberText(j.Tasks)},
+		{"Memory", formatJobMemory(j)},
+		{"Resources", j.Resources},
+		{"Dependency", j.Dependency},
+		{"Comment", j.Comment},
+		{"Directory", j.Directory},
+		{"Command", j.Command},
+		{"Output", cmp.Or(j.OutputPath, j.Output)},
+		{"Errors", cmp.Or(j.ErrorPath, j.Error)},
 	}
 	for _, row := range rows {
 		if row.value == "" {

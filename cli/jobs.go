@@ -78,17 +78,35 @@ func trimJob(j *rest.Job) *rest.Job {
 
 // jobTable returns a table of jobs. The durations of running jobs end at now.
 func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
-	t := table.New(table.Column{Heading: "JOBID"}, table.Column{Heading: "PARTITION", Shrink: 9}, table.Column{Heading: "NAME", Shrink: 8},
-		table.Column{Heading: "USER", Shrink: 8}, table.Column{Heading: "STATE"}, table.Column{Heading: "TIME", Right: true},
-		table.Column{Heading: "LIMIT", Right: true}, table.Column{Heading: "NODES", Right: true}, table.Column{Heading: "CPUS", Right: true},
-		table.Column{Heading: "NODELIST(REASON)", Shrink: 12})
+	t := table.New(
+		table.Column{Heading: "JOBID"},
+		table.Column{Heading: "PARTITION", Shrink: 9},
+		table.Column{Heading: "NAME", Shrink: 8},
+		table.Column{Heading: "USER", Shrink: 8},
+		table.Column{Heading: "STATE"},
+		table.Column{Heading: "TIME", Right: true},
+		table.Column{Heading: "LIMIT", Right: true},
+		table.Column{Heading: "NODES", Right: true},
+		table.Column{Heading: "CPUS", Right: true},
+		table.Column{Heading: "NODELIST(REASON)", Shrink: 12},
+	)
 	for _, j := range jobs {
 		placement := j.Nodes
 		if placement == "" && j.Reason != "" && j.Reason != "None" {
 			placement = "(" + j.Reason + ")"
 		}
-		t.Add(textCell(j.Label()), textCell(j.Partition), textCell(j.Name), textCell(j.User), stateCell(j.State), textCell(formatDuration(j.Elapsed(now))),
-			textCell(formatLimit(j.TimeLimit)), numberCell(j.NodeCount), numberCell(j.CPUs), textCell(placement))
+		t.Add(
+			textCell(j.Label()),
+			textCell(j.Partition),
+			textCell(j.Name),
+			textCell(j.User),
+			stateCell(j.State),
+			textCell(formatDuration(j.Elapsed(now))),
+			textCell(formatLimit(j.TimeLimit)),
+			numberCell(j.NodeCount),
+			numberCell(j.CPUs),
+			textCell(placement),
+		)
 	}
 	return t
 }

@@ -34,7 +34,8 @@ func nodesCommand() *cobra.Command {
 		}
 		for i, s := range states {
 			if states[i] = nodeState(s); states[i] == "" {
-				return usageError("--state %s: unknown state", printable.Text(s)).WithHint("states are %s", strings.Join(nodeStates, ", "))
+				return usageError("--state %s: unknown state", printable.Text(s)).
+					WithHint("states are %s", strings.Join(nodeStates, ", "))
 			}
 		}
 		c, err := o.dial(cmd.Context())
@@ -43,36 +44,46 @@ func nodesCommand() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		d := o.document(out, "nodes")
-		t := table.New(table.Column{Heading: "NAME", Shrink: 12}, table.Column{Heading: "STATE"}, table.Column{Heading: "CPUS", Right: true},
-			table.Column{Heading: "ALLOC", Right: true}, table.Column{Heading: "LOAD", Right: true}, table.Column{Heading: "MEMORY", Right: true},
-			table.Column{Heading: "FREE", Right: true}, table.Column{Heading: "GRES", Shrink: 6}, table.Column{Heading: "PARTITIONS", Shrink: 10},
-			table.Column{Heading: "REASON", Shrink: 10})
+		t := table.New(
+			table.Column{Heading: "NAME", Shrink: 12},
+			table.Column{Heading: "STATE"},
+			table.Column{Heading: "CPUS", Right: true},
+			table.Column{Heading: "ALLOC", Right: true},
+			table.Column{Heading: "LOAD", Right: true},
+			table.Column{Heading: "MEMORY", Right: true},
+			table.Column{Heading: "FREE", Right: true},
+			table.Column{Heading: "GRES", Shrink: 6},
+			table.Column{Heading: "PARTITIONS", Shrink: 10},
+			table.Column{Heading: "REASON", Shrink: 10},
+		)
 		seen := map[string]bool{}
-		matches := func(list, values []string) bool {
-			return len(list) == 0 || slices.ContainsFunc(values, func(s string) bool { return slices.Contains(list, s) })
-		}
 		err = c.Nodes(cmd.Context(), func(n *rest.Node, text json.RawMessage) error {
-			if !matches(names, []string{n.Name}) {
+			if !hasAny(names, n.Name) {
 				return nil
 			}
 			seen[n.Name] = true
-			if !matches(states, n.State) || !matches(partitions, n.Partitions) {
+			if !hasAny(states, n.State...) || !hasAny(partitions, n.Partitions...) {
 				return nil
 			}
 			if d != nil {
 				return d.Add(text)
 			}
-			load, memories := "", [2]string{"", ""}
+			load := ""
 			if n.Load.Set {
 				load = strconv.FormatFloat(n.Load.Value/100, 'f', 2, 64)
 			}
-			for i, m := range []rest.Number{n.Memory, n.Free} {
-				if m.Set {
-					memories[i] = formatMemory(m.Int())
-				}
-			}
-			t.Add(textCell(n.Name), stateCell(n.State), numberCell(n.CPUs), numberCell(n.Allocated), textCell(load), textCell(memories[0]), textCell(memories[1]),
-				textCell(n.Gres), textCell(strings.Join(n.Partitions, ",")), textCell(n.Reason))
+			t.Add(
+				textCell(n.Name),
+				stateCell(n.State),
+				numberCell(n.CPUs),
+				numberCell(n.Allocated),
+				textCell(load),
+				memoryCell(n.Memory),
+				memoryCell(n.Free),
+				textCell(n.Gres),
+				textCell(strings.Join(n.Partitions, ",")),
+				textCell(n.Reason),
+			)
 			return nil
 		})
 		if err != nil {
@@ -83,14 +94,22 @@ func nodesCommand() *cobra.Command {
 }
 
 // nodeStates lists the states and flags of nodes that can be selected.
-var nodeStates = []string{"ALLOCATED", "CLOUD", "COMPLETING", "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "IDLE", "INVALID_REG", "MAINTENANCE", "MIXED",
-	"NOT_RESPONDING", "PERFCTRS", "PLANNED", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT_REQUESTED", "RESERVED", "UNKNOWN"}
+var nodeStates = []string{
+	"ALLOCATED", "CLOUD", "COMPLETING", "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "IDLE", "INVALID_REG", "MAINTENANCE",
+	"MIXED", "NOT_RESPONDING", "PERFCTRS", "PLANNED", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT_REQUESTED",
+	"RESERVED", "UNKNOWN",
+}
+
+// shortNodeStates has the names that sinfo shows for some states.
+var shortNodeStates = map[string]string{
+	"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN",
+	"DRAINING": "DRAIN", "RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING",
+}
 
 // nodeState returns the full name of a state, or "" if it is unknown.
 func nodeState(s string) string {
 	s = strings.ToUpper(s)
-	if name := map[string]string{"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN", "DRAINING": "DRAIN",
-		"RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING"}[s]; name != "" {
+	if name := shortNodeStates[s]; name != "" {
 		return name
 	}
 	if !slices.Contains(nodeStates, s) {

@@ -30,9 +30,15 @@ func partitionsCommand() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		d := o.document(out, "partitions")
-		t := table.New(table.Column{Heading: "NAME"}, table.Column{Heading: "STATE"}, table.Column{Heading: "LIMIT", Right: true},
-			table.Column{Heading: "DEFAULT", Right: true}, table.Column{Heading: "NODES", Right: true}, table.Column{Heading: "CPUS", Right: true},
-			table.Column{Heading: "NODELIST", Shrink: 12})
+		t := table.New(
+			table.Column{Heading: "NAME"},
+			table.Column{Heading: "STATE"},
+			table.Column{Heading: "LIMIT", Right: true},
+			table.Column{Heading: "DEFAULT", Right: true},
+			table.Column{Heading: "NODES", Right: true},
+			table.Column{Heading: "CPUS", Right: true},
+			table.Column{Heading: "NODELIST", Shrink: 12},
+		)
 		seen := map[string]bool{}
 		err = c.Partitions(cmd.Context(), func(p *rest.Partition, text json.RawMessage) error {
 			if len(names) > 0 && !slices.Contains(names, p.Name) {
@@ -42,8 +48,15 @@ func partitionsCommand() *cobra.Command {
 			if d != nil {
 				return d.Add(text)
 			}
-			t.Add(textCell(p.Name), stateCell(p.Partition.State), textCell(formatLimit(p.Maximums.Time)), textCell(formatLimit(p.Defaults.Time)),
-				numberCell(p.Nodes.Total), numberCell(p.CPUs.Total), textCell(p.Nodes.Configured))
+			t.Add(
+				textCell(p.Name),
+				stateCell(p.Partition.State),
+				textCell(formatLimit(p.Maximums.Time)),
+				textCell(formatLimit(p.Defaults.Time)),
+				numberCell(p.Nodes.Total),
+				numberCell(p.CPUs.Total),
+				textCell(p.Nodes.Configured),
+			)
 			return nil
 		})
 		if err != nil {

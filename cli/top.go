@@ -58,7 +58,7 @@ until q or Ctrl-C. With --once, or if the output is not a terminal, it prints th
 		out := cmd.OutOrStdout()
 		terminal := table.TerminalOf(out)
 		if once || !terminal.IsTerminal() {
-			return c.printFrame(cmd.Context(), &f, out, table.Style{Width: terminal.Style().Width, Color: terminal.Style().Color}, topRows)
+			return c.printFrame(cmd.Context(), &f, out, terminal.Style(), topRows)
 		}
 		return c.top(cmd.Context(), &f, terminal, interval)
 	})
@@ -126,7 +126,9 @@ type load struct {
 // add adds the resources of n.
 func (l *load) add(n *rest.Node) {
 	l.nodes++
-	down := slices.ContainsFunc(n.State, func(s string) bool { return s == "DOWN" || s == "DRAIN" || s == "FAIL" || s == "NOT_RESPONDING" })
+	down := slices.ContainsFunc(n.State, func(s string) bool {
+		return s == "DOWN" || s == "DRAIN" || s == "FAIL" || s == "NOT_RESPONDING"
+	})
 	switch base := n.BaseState(); {
 	case base == "ALLOCATED":
 		l.allocated++
@@ -182,8 +184,11 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 	now := time.Now()
 	lines := []string{
 		fmt.Sprintf("%s  %s  %s", now.Format("15:04:05"), c.Server(), c.Version()),
-		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d down or drained", l.nodes, l.allocated, l.mixed, l.idle, l.unavailable),
-		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s", bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus, bar(l.busyMemory, l.memory), formatMemory(l.busyMemory), formatMemory(l.memory)),
+		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d down or drained",
+			l.nodes, l.allocated, l.mixed, l.idle, l.unavailable),
+		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s",
+			bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus,
+			bar(l.busyMemory, l.memory), formatMemory(l.busyMemory), formatMemory(l.memory)),
 		fmt.Sprintf("Jobs %d running, %d pending", running, pending),
 	}
 	for _, line := range lines {

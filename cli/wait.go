@@ -93,7 +93,6 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, terminal: t, style: t.Style()}
 }
 
-// show shows the state of jobs.
 func (p *progress) show(id string, jobs []rest.Job) {
 	state, color := summary(jobs)
 	line := "job " + printable.Text(id) + " " + state

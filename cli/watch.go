@@ -152,7 +152,8 @@ func (c *changePrinter) print(j *rest.Job) {
 	if c.style.Color && color != table.Plain {
 		text = table.Paint(text, color)
 	}
-	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
+	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n",
+		time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
 // update records the state of j, and prints it if it has changed. If states is

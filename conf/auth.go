@@ -36,7 +36,8 @@ func setAuthType(a *Auth, v string) error {
 		a.AuthType = "auth/slurm"
 	default:
 		a.AuthType = "auth/" + name
-		return toleratedError{wantError("auth/cred, auth/munge or auth/slurm"), "not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
+		return toleratedError{wantError("auth/cred, auth/munge or auth/slurm"),
+			"not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
 	}
 	return nil
 }

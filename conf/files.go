@@ -35,7 +35,6 @@ var diskReader = Reader{disk{}}
 
 type disk struct{}
 
-// Open opens path.
 func (disk) Open(path string) (*os.File, error) {
 	f, _, err := guard.Open(path, guard.Configuration)
 	return f, err
@@ -95,7 +94,8 @@ func (r Reader) shadowHint(path string) string {
 	}
 	for _, hidden := range DefaultPaths[i+1:] {
 		if r.Exists(hidden) {
-			return fmt.Sprintf("%s is not read, because %s exists; to read both, add this as the first line of %[2]s: Include %[1]s", hidden, path)
+			return fmt.Sprintf("%s is not read, because %s exists; "+
+				"to read both, add this as the first line of %[2]s: Include %[1]s", hidden, path)
 		}
 	}
 	return ""

@@ -19,9 +19,11 @@ type key[T any] struct {
 
 // grammar has the keys of a kind of configuration file.
 type grammar[T any] struct {
-	keys    []key[T]
-	lines   map[string]func(*T) *[]Line // keys that start a line that is stored as a whole; if the function is nil, the line is ignored
-	ignored string                      // keys of Slurm that are ignored
+	keys []key[T]
+	// lines has the keys that start a line about one object, such as NodeName.
+	// Such a line is stored as a whole, or ignored if the function is nil.
+	lines   map[string]func(*T) *[]Line
+	ignored string // keys of Slurm that are ignored
 }
 
 // setting is a Key=Value pair, with its place in the files.
@@ -195,7 +197,8 @@ func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
 	equalValue := func(a, b setting) bool { return a.Value == b.Value }
 	if len(bySpelling[1]) > 0 && !slices.EqualFunc(bySpelling[0], bySpelling[1], equalValue) {
 		sched, slurm := bySpelling[0][0], bySpelling[1][0]
-		r.problems = append(r.problems, Problem{slurm.file, slurm.line, slurm.Key + " and " + sched.Key + " are both given and differ"})
+		text := slurm.Key + " and " + sched.Key + " are both given and differ"
+		r.problems = append(r.problems, Problem{slurm.file, slurm.line, text})
 	}
 	return bySpelling[0]
 }
@@ -208,7 +211,8 @@ func (r *parser[T]) warn(v setting, text string) {
 // that it lacks. The problem names the key in the file's spelling.
 func (r *parser[T]) require(path string, names ...string) {
 	empty := !r.hasContent && len(r.problems) == 0
-	inSlurm := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // an empty file has no key that shows the spelling
+	// An empty file has no key that shows the spelling.
+	inSlurm := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm")
 	if r.opened && empty {
 		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})
 	}

@@ -70,8 +70,8 @@ func setPrivate(to *PrivateData, v string) error {
 			*to |= allPrivate
 		case word != "none" || len(words) > 1:
 			*to |= allPrivate
-			return toleratedError{wantError("all, none, or a list of " + strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")),
-				"unknown word; treated as all"}
+			kinds := strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")
+			return toleratedError{wantError("all, none, or a list of " + kinds), "unknown word; treated as all"}
 		}
 	}
 	return nil

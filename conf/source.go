@@ -54,7 +54,8 @@ func newSource(files Files) source {
 // of the directories could have replaced a file, and CheckTrust checks these
 // owners, too.
 func CheckTrust(files []string, trust guard.Trust) error {
-	return guard.CheckFiles(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull }), guard.Configuration, trust)
+	files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull })
+	return guard.CheckFiles(files, guard.Configuration, trust)
 }
 
 // entry is a logical line.

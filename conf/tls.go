@@ -41,7 +41,8 @@ func (c *Cluster) RestdTLS() (t TLS, err error) {
 		case name == "restd_min_version":
 			return TLS{}, c.tlsError("%s: want 1.2 or 1.3", name)
 		case strings.HasPrefix(name, "restd_"):
-			return TLS{}, c.tlsError("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version", name)
+			return TLS{}, c.tlsError("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, "+
+				"restd_cert_key_file and restd_min_version", name)
 		}
 	}
 	return t, nil

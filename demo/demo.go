@@ -44,7 +44,10 @@ import (
 const DefaultListen = "127.0.0.1:6820"
 
 // binaries are the programs that the demo starts.
-var binaries = []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedctld", "scheddbd"}
+var binaries = []string{
+	"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver",
+	"schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedctld", "scheddbd",
+}
 
 // Options configure a demo.
 type Options struct {
@@ -153,7 +156,8 @@ func findBinaries() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errs.New(errs.NotFound, "some of the programs %s are not in %s", strings.Join(binaries, ", "), beside).WithHint("run make build")
+	return "", errs.New(errs.NotFound, "some of the programs %s are not in %s", strings.Join(binaries, ", "), beside).
+		WithHint("run make build")
 }
 
 // freeAddress checks that the gateway can listen on address, before anything is
@@ -167,7 +171,8 @@ func freeAddress(address string) (string, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return "", errs.New(errs.Conflict, "%s is in use by another program", address).
-			WithHint("if another demo is running, use a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s", net.JoinHostPort(host, "0"))
+			WithHint("if another demo is running, use a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s",
+				net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
 		return "", errs.New(errs.Invalid, "listen on %s: %v", address, err)

@@ -33,10 +33,13 @@ func setPenalties(o *options, v string) error {
 		a.Auth, a.Malformed, a.Crash, a.Threshold = 0, 0, 0, 0
 		return nil
 	}
-	durations := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
+	durations := map[string]*time.Duration{
+		"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold,
+	}
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s: %s", v, fmt.Sprintf(format, args...)).
-			WithHint("use off, or a list of auth, malformed, crash and threshold, each at most once with a time up to %s, such as auth:1s,threshold:30s", maxPenalty)
+			WithHint("use off, or a list of auth, malformed, crash and threshold, "+
+				"each at most once with a time up to %s, such as auth:1s,threshold:30s", maxPenalty)
 	}
 	words := splitList(v)
 	if len(words) == 0 {
@@ -86,7 +89,8 @@ func setProxies(o *options, v string) (err error) {
 func peerUID(name string) (uint32, error) {
 	const hint = "name the user that only the proxy runs as, by name or uid, such as unix:haproxy"
 	if name == "" {
-		return 0, errs.New(errs.Invalid, "it names no user, so any client that can connect to the socket would be trusted").WithHint(hint)
+		return 0, errs.New(errs.Invalid, "it names no user, so any client that can connect to the socket would be trusted").
+			WithHint(hint)
 	}
 	u, _, err := nss.ParseUser(name)
 	switch {
@@ -147,7 +151,8 @@ func setRate(o *options, v string) error {
 	}
 	if err != nil || r < 1 || r > maxRate || b < 1 || b > 2*maxRate {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s is not a rate", v).
-			WithHint("give requests per second, from 1 to %d, and optionally a burst (default: twice the rate), such as 50 or 50:200", maxRate)
+			WithHint("give requests per second, from 1 to %d, and optionally a burst (default: twice the rate), "+
+				"such as 50 or 50:200", maxRate)
 	}
 	o.admission.Rate, o.admission.Burst = uint32(r), uint32(b)
 	return nil

@@ -22,19 +22,22 @@ func addCompletion(cmd *cobra.Command) {
 		"openapi":     contentEntries,
 		"data-parser": parserEntries,
 	} {
-		must(cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		complete := func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			return completeList(values(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		}))
+		}
+		must(cmd.RegisterFlagCompletionFunc(flag, complete))
 	}
 	for flag, database := range map[string]string{"user": "/etc/passwd", "group": "/etc/group", "socket-group": "/etc/group"} {
-		must(cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return firstFields(database), cobra.ShellCompDirectiveNoFileComp
-		}))
+		}
+		must(cmd.RegisterFlagCompletionFunc(flag, complete))
 	}
 	for _, flag := range []string{"threads", "max-connections", "max-per-source", "max-identities", "max-body"} {
 		must(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
 	}
-	must(cmd.RegisterFlagCompletionFunc("socket-mode", cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)))
+	modes := cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)
+	must(cmd.RegisterFlagCompletionFunc("socket-mode", modes))
 }
 
 // must panics on an error. The only possible cause is a flag that does not
@@ -112,7 +115,12 @@ func completeListen(_ *cobra.Command, _ []string, toComplete string) ([]string, 
 	path, ok := strings.CutPrefix(toComplete, "unix:")
 	if !ok {
 		var completions []string
-		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine only", ":6820\tTCP, all addresses"} {
+		for _, s := range []string{
+			"unix:/\ta local socket",
+			"https://\tTCP with TLS",
+			"127.0.0.1:6820\tTCP, this machine only",
+			":6820\tTCP, all addresses",
+		} {
 			if strings.HasPrefix(s, toComplete) {
 				completions = append(completions, s)
 			}

@@ -57,7 +57,7 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// ignore is for variables that set no option, because other code reads them.
+// ignore sets no option. It is for variables that other code reads.
 func ignore(*options, string) error { return nil }
 
 // applyEnvironment sets options from the environment, unless the command line
@@ -114,9 +114,11 @@ func setLog(o *options, v string) error {
 	defaultPath, ok := logSockets[word]
 	switch {
 	case !ok || hasPath && defaultPath == "":
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s", v).WithHint("allowed values: text, json, journald, syslog, journald:SOCKET, syslog:SOCKET")
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s", v).
+			WithHint("allowed values: text, json, journald, syslog, journald:SOCKET, syslog:SOCKET")
 	case hasPath && (!filepath.IsAbs(path) || len(path) > maxSocketPath):
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s does not name a socket", v).WithHint("write an absolute path of at most %d bytes after the colon", maxSocketPath)
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s does not name a socket", v).
+			WithHint("write an absolute path of at most %d bytes after the colon", maxSocketPath)
 	}
 	o.log = word
 	if !hasPath {
@@ -161,7 +163,8 @@ func setLayout(field func(*options) *work.Layout, name string, allowed ...string
 			bad = bad || !slices.Contains(allowed, word)
 		}
 		if bad {
-			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s", strings.Join(allowed, ", "))
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).
+				WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
 		*field(o) = layout
 		return nil

@@ -18,7 +18,8 @@ func (o *options) checkMetrics() error {
 	if o.metrics == "" {
 		return nil
 	}
-	const hint = "use --metrics=127.0.0.1:9820, or --metrics=unix:/run/schedrestd/metrics; put a proxy with TLS in front of it for other machines"
+	const hint = "use --metrics=127.0.0.1:9820, or --metrics=unix:/run/schedrestd/metrics; " +
+		"put a proxy with TLS in front of it for other machines"
 	e, err := endpoint.Parse(o.metrics)
 	if err != nil {
 		return errs.New(errs.Invalid, "metrics: %v", err).WithHint("%s", hint)

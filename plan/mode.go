@@ -58,6 +58,7 @@ func (m mode) announce(o options, log *slog.Logger) {
 		log.Warn("SCHEDRESTD_NETNS ignored: the client of inetd mode is already connected")
 	}
 	if m == interactive {
-		log.Info("interactive mode: type a request and then an empty line, such as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
+		log.Info("interactive mode: type a request and then an empty line, " +
+			"such as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
 	}
 }

@@ -40,7 +40,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 			*listen = sampleListeners(p.Switches.BecomeUser)
 		}
 	}
-	if p.Switches.RequireConfinement && p.Mode != ipc.ModeCheck { // a worker would refuse to start before the page could describe it
+	// In a check, a worker that refuses to start would prevent the report.
+	if p.Switches.RequireConfinement && p.Mode != ipc.ModeCheck {
 		s.Sandbox |= ipc.SandboxRequire
 	}
 	if p.Switches.AuditConfinement {
@@ -137,5 +138,6 @@ func maxPIDs(p *ipc.Plan) uint32 {
 		workers = (2*p.Identities + 1) * perWorker
 	}
 	services := 2*(p.Threads+waitingThreads) + 4*(1+waitingThreads) // keeper, auditor and exporter
-	return workers + services + (ipc.DeathTests+2)*waitingThreads   // death tests with the process that starts them, and the namespace init
+	deathTests := uint32(ipc.DeathTests+2) * waitingThreads         // with the process that starts them, and the namespace init
+	return workers + services + deathTests
 }

@@ -141,7 +141,6 @@ type number struct {
 	min, max int
 }
 
-// Set parses a number.
 func (n number) Set(v string) error {
 	i, err := strconv.ParseUint(v, 10, 31)
 	if err != nil || int(i) < n.min || int(i) > n.max {
@@ -209,7 +208,6 @@ func (s *size) Set(v string) error {
 
 func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 
-// Type returns the name of the value in the help text.
 func (*size) Type() string { return "SIZE" }
 
 // defaultSocketMode returns the mode of UNIX sockets without --socket-mode.
@@ -254,5 +252,6 @@ func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 		}
 		return work.NamesSched, nil
 	}
-	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s is not a set of names", o.names).WithHint("allowed values: sched, slurm, both")
+	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s is not a set of names", o.names).
+		WithHint("allowed values: sched, slurm, both")
 }

@@ -96,33 +96,26 @@ func (p *parent) open(kind ipc.Purpose, path string) (*os.File, error) {
 	return f, err
 }
 
-// Open implements host.
 func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenConfiguration, path) }
 
-// Exists implements host.
 func (p *parent) Exists(path string) bool {
 	_, err := p.request(&ipc.OpenFile{Purpose: ipc.OpenNothing, Path: path})
 	return err == nil
 }
 
-// OpenAccounts implements host.
 func (p *parent) OpenAccounts(path string) (*os.File, error) { return p.open(ipc.OpenAccounts, path) }
 
-// OpenWorker implements host.
 func (p *parent) OpenWorker() (*os.File, error) { return p.open(ipc.OpenWorker, "") }
 
-// CheckTrust implements host.
 func (p *parent) CheckTrust(owners, groups []uint32) error {
 	_, err := p.request(&ipc.Judge{Owners: owners, Groups: groups})
 	return err
 }
 
-// Send implements host.
 func (p *parent) Send(plan *query.WholePlan) error {
 	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "send the plan to schedrestd")
 }
 
-// SendFailure implements host.
 func (p *parent) SendFailure(err error) error {
 	return p.channel.Send(&ipc.NoPlan{Failure: ipc.FailureOf(err)})
 }

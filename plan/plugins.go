@@ -151,14 +151,16 @@ func checkLocalAuth(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
 		if _, err := schedUser(c); err != nil {
-			return errs.New(errs.Invalid, "workers must not run as the cluster user, whose uid is unknown here: %v", err).WithHint("%s", missingUserHint(c))
+			return errs.New(errs.Invalid, "workers must not run as the cluster user, whose uid is unknown here: %v", err).
+				WithHint("%s", missingUserHint(c))
 		}
 		return nil
 	case c.AuthType != "auth/cred":
 		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", configFile(c))
 	case c.AuthSocket == "":
-		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, AuthType=auth/slurm, or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
+		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, AuthType=auth/slurm, "+
+			"or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
 			WithHint("set AuthInfo=socket=PATH in %s to the controller's socket", configFile(c))
 	}
 	return nil

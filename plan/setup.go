@@ -62,7 +62,8 @@ func userAbsent(c *conf.Cluster, err error) bool {
 // missingUserHint returns the hint for a configuration that needs a SlurmUser
 // that is absent.
 func missingUserHint(c *conf.Cluster) string {
-	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
+	return "create the user " + c.User + " here with the uid that it has on the controller's machine, " +
+		"or set that uid in " + c.Path
 }
 
 // existingUser returns SchedUser. If SchedUser does not exist on this machine,
@@ -103,7 +104,8 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	}
 	if o.netns != "" && m == listening && !o.checkConfinement && !hasNetwork(listen, ipc.TCP) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.netns).
-			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; UNIX sockets belong to no network namespace")
+			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; " +
+				"UNIX sockets belong to no network namespace")
 	}
 	var metrics []ipc.Listen
 	if o.metrics != "" && m == listening {
@@ -167,7 +169,8 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 		return s, err
 	}
 	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
-		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).WithHint("%s", missingUserHint(c))
+		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).
+			WithHint("%s", missingUserHint(c))
 	}
 	if err := o.configureAuth(c, &s, m, log); err != nil {
 		return s, err
@@ -184,8 +187,10 @@ func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
 	if err == nil && c.SharedAddress != "" {
 		var sharedErr error
-		if s.Front, sharedErr = resolveDaemons(keySpelling(c, "SchedctldAddr"), []conf.Host{{Name: c.SharedAddress, Address: c.SharedAddress}}, c.ControllerPort, log); sharedErr != nil {
-			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload", "error", sharedErr)
+		shared := []conf.Host{{Name: c.SharedAddress, Address: c.SharedAddress}}
+		if s.Front, sharedErr = resolveDaemons(keySpelling(c, "SchedctldAddr"), shared, c.ControllerPort, log); sharedErr != nil {
+			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload",
+				"error", sharedErr)
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
@@ -238,7 +243,7 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
 		Drain:      60 * time.Second,
 		Header:     32 << 10,
-		Body:       cmp.Or(uint32(o.body), 50<<20),          // a job script may have 4 MB, and the components of a heterogeneous job several of them
+		Body:       cmp.Or(uint32(o.body), 50<<20),          // a heterogeneous job may have several scripts of up to 4 MB
 		Answers:    cmp.Or(uint32(o.answerMemory), 256<<20), // twenty lists of 20 000 jobs
 	}
 }

@@ -23,7 +23,8 @@ func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	case len(s.SchedGroups) > 0 && s.SchedGroups[0] != 0 && !(s.HasGroup && s.SchedGroups[0] == s.GID):
 		owner, mode, root = fmt.Sprintf("root:%d", s.SchedGroups[0]), "0440", true
 	}
-	if share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(t.Key), mode); t.Key != "" && len(share) <= maxShare {
+	share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(t.Key), mode)
+	if t.Key != "" && len(share) <= maxShare {
 		t.ShareCommand, t.RootCanRead = share, root
 	}
 }

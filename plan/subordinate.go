@@ -35,7 +35,8 @@ func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []
 	}
 	list = parseSubordinates(ranges, users)
 	if len(list) > ipc.MaxSubuids {
-		log.Warn("too many subordinate uid ranges; the rest count as separate users", "file", subuid, "ranges", len(list), "limit", ipc.MaxSubuids)
+		log.Warn("too many subordinate uid ranges; the rest count as separate users",
+			"file", subuid, "ranges", len(list), "limit", ipc.MaxSubuids)
 		list = list[:ipc.MaxSubuids]
 	}
 	return list, true

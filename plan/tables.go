@@ -59,7 +59,6 @@ type errWriter struct {
 	err error
 }
 
-// Write forwards p.
 func (c *errWriter) Write(p []byte) (n int, err error) {
 	n, err = c.w.Write(p)
 	c.err = cmp.Or(c.err, err)

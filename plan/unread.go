@@ -36,7 +36,8 @@ func isUnknown(name string) bool {
 		return false
 	}
 	canonical := "SCHED" + name[len("SCHED"):] // both prefixes have the same length
-	return !slices.Contains(externalVariables, canonical) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == canonical })
+	return !slices.Contains(externalVariables, canonical) &&
+		!slices.ContainsFunc(variables, func(v variable) bool { return v.name == canonical })
 }
 
 // nearestVariable returns the known variable that is most similar to a

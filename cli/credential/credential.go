@@ -45,7 +45,8 @@ func Token(path string) (string, error) {
 	}
 	claims, err := parse(token)
 	if err != nil {
-		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: not a JSON Web Token", origin).WithHint(restTokenHint)
+		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: not a JSON Web Token", origin).
+			WithHint(restTokenHint)
 	}
 	if expires, err := claims.GetExpirationTime(); err == nil && expires != nil && !expires.After(time.Now()) {
 		return "", errs.New(errs.Unauthenticated, "the token in %s expired %s ago, at %s", origin,
@@ -128,7 +129,8 @@ func readFile(path string) (string, error) {
 	case err != nil:
 		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
 	case info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0:
-		return "", errs.New(errs.Unauthenticated, "the token in %s can be read or changed by other users (mode %04o)", printable.Text(path), info.Mode().Perm()).
+		return "", errs.New(errs.Unauthenticated, "the token in %s can be read or changed by other users (mode %04o)",
+			printable.Text(path), info.Mode().Perm()).
 			WithHint("run: chmod 600 %s", printable.Text(path))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))

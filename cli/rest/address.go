@@ -34,7 +34,8 @@ func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")
 		if !path.IsAbs(socket) {
-			return nil, errs.New(errs.Malformed, "URL %s: the path of a UNIX socket begins with a slash", shorten(text)).WithHint(urlForms)
+			return nil, errs.New(errs.Malformed, "URL %s: the path of a UNIX socket begins with a slash", shorten(text)).
+				WithHint(urlForms)
 		}
 		return &address{text: text, socket: socket, base: "http://localhost"}, nil
 	}
@@ -43,7 +44,8 @@ func parseURL(text string) (*address, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "":
 		return nil, errs.New(errs.Malformed, "URL %s: unsupported form", shorten(text)).WithHint(urlForms)
 	case u.User != nil:
-		return nil, errs.New(errs.Malformed, "URL: a user or password can't be part of it").WithHint("the token is read from SCHED_JWT, or from a file with --token-file")
+		return nil, errs.New(errs.Malformed, "URL: a user or password can't be part of it").
+			WithHint("the token is read from SCHED_JWT, or from a file with --token-file")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, errs.New(errs.Malformed, "URL: a query or fragment can't be part of it").WithHint(urlForms)
 	}

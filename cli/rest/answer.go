@@ -61,7 +61,8 @@ type Meta struct {
 // requestList requests a list. The member of the answer that is called key has
 // the elements. requestList calls each(d) for every element, and each must
 // decode the element from d.
-func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
+func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string,
+	each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {
 		return m, err
@@ -94,7 +95,8 @@ type listEnvelope struct {
 
 // decodeList decodes an answer with a list of any length. It calls each(d) as
 // requestList does.
-func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string, each func(*json.Decoder) error) (l listEnvelope, err error) {
+func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string,
+	each func(*json.Decoder) error) (l listEnvelope, err error) {
 	if !isJSON(resp) {
 		return l, notJSON(resp)
 	}

@@ -137,7 +137,8 @@ var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 // number such as 12, and the task of an array such as 12_3.
 func CheckJobID(text string) error {
 	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
-		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).WithHint("a job id is a number, or NUMBER_TASK for a task of an array")
+		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).
+			WithHint("a job id is a number, or NUMBER_TASK for a task of an array")
 	}
 	return nil
 }
@@ -194,7 +195,8 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 // accounting answers with an error, which accountingJob reports as an unknown
 // job.
 func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
-	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
+	unknown := errs.New(errs.NotFound, "job %s is unknown", id).
+		WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	plugin := c.spelling + "db"
 	resp, err := c.do(ctx, http.MethodGet, c.path(plugin, "job/"+url.PathEscape(id)), nil, nil, nil)
 	if err != nil {
@@ -272,12 +274,34 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
-	return &Job{ID: r.ID, ArrayJob: Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)}, ArrayTask: r.Array.Task,
-		Name: r.Name, User: r.User, Account: r.Account, Partition: r.Partition, QOS: r.QOS,
-		State: r.State.Current, Reason: r.State.Reason, Submitted: r.Time.Submission, Started: r.Time.Start, Ended: r.Time.End,
-		TimeLimit: r.Time.Limit, Priority: r.Priority, CPUs: r.Required.CPUs, NodeCount: r.NodeCount, MemoryNode: r.Required.MemoryNode,
-		MemoryCPU: r.Required.MemoryCPU, Nodes: r.Nodes, Directory: r.Directory, Output: r.Output, Error: r.Error,
-		OutputPath: r.OutputPath, ErrorPath: r.ErrorPath, Exit: r.Exit}, nil
+	return &Job{
+		ID:         r.ID,
+		ArrayJob:   Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)},
+		ArrayTask:  r.Array.Task,
+		Name:       r.Name,
+		User:       r.User,
+		Account:    r.Account,
+		Partition:  r.Partition,
+		QOS:        r.QOS,
+		State:      r.State.Current,
+		Reason:     r.State.Reason,
+		Submitted:  r.Time.Submission,
+		Started:    r.Time.Start,
+		Ended:      r.Time.End,
+		TimeLimit:  r.Time.Limit,
+		Priority:   r.Priority,
+		CPUs:       r.Required.CPUs,
+		NodeCount:  r.NodeCount,
+		MemoryNode: r.Required.MemoryNode,
+		MemoryCPU:  r.Required.MemoryCPU,
+		Nodes:      r.Nodes,
+		Directory:  r.Directory,
+		Output:     r.Output,
+		Error:      r.Error,
+		OutputPath: r.OutputPath,
+		ErrorPath:  r.ErrorPath,
+		Exit:       r.Exit,
+	}, nil
 }
 
 // Cancel cancels the job with this id or, if signal is not empty, sends it that

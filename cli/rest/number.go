@@ -43,7 +43,6 @@ func (n Number) Int() int64 {
 // Words is a list of words. In JSON it is an array, a single string, or null.
 type Words []string
 
-// UnmarshalJSON parses the list.
 func (w *Words) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(text, []byte(`"`)) {
 		*w = Words{""}

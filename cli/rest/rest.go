@@ -38,7 +38,7 @@ type Config struct {
 	CACert      string        // file with certificates of the CAs of the server; empty for the system's CAs
 	Timeout     time.Duration // 0 for DefaultTimeout
 	ServerUsers []uint32      // users of this machine that may have the token, in addition to root, system users and this user
-	UserAgent   string        // User-Agent
+	UserAgent   string
 }
 
 // Client sends requests to one server, in one version of the API.
@@ -88,7 +88,8 @@ func (c *Client) path(plugin, operation string) string {
 }
 
 // do sends a request. The answer has a status below 400, or 304.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any,
+	header http.Header) (*http.Response, error) {
 	resp, err := c.send(ctx, method, path, query, body, header)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 }
 
 // send sends a request. It returns the answer even if its status is an error.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any,
+	header http.Header) (*http.Response, error) {
 	var data []byte
 	if body != nil {
 		var err error

@@ -28,7 +28,8 @@ func checkServerUser(conn net.Conn, trusted []uint32) error {
 	case !isLocal || uid < firstUser || uid == uint32(os.Geteuid()) || slices.Contains(trusted, uid):
 		return nil
 	}
-	return errs.New(errs.Denied, "%s belongs to user %d, who is not root, a system user or you: the token was not sent", conn.RemoteAddr(), uid).
+	return errs.New(errs.Denied, "%s belongs to user %d, who is not root, a system user or you: the token was not sent",
+		conn.RemoteAddr(), uid).
 		WithHint("if the gateway runs as this user, add --server-user %d, or set SCHED_SERVER_USER", uid)
 }
 

@@ -19,7 +19,12 @@ import (
 
 // newHTTPClient returns an HTTP client for one address.
 func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
-	t := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second}
+	t := &http.Transport{
+		MaxIdleConns:        4,
+		IdleConnTimeout:     time.Minute,
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: 20 * time.Second,
+	}
 	if cfg.CACert != "" {
 		text, err := os.ReadFile(cfg.CACert)
 		if err != nil {
@@ -49,7 +54,8 @@ func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 		}
 		return conn, nil
 	}
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: t, CheckRedirect: noRedirect}, nil
 }
 
 // unreachable explains the error of a request that got no answer.
@@ -58,7 +64,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return e
 	}
 	if errors.Is(context.Cause(ctx), errTooSlow) {
-		return errs.New(errs.Timeout, "%s did not answer within %s", c.addr, c.config.Timeout).WithHint("--timeout sets another limit")
+		return errs.New(errs.Timeout, "%s did not answer within %s", c.addr, c.config.Timeout).
+			WithHint("--timeout sets another limit")
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -248,7 +248,10 @@ func exclusive(r *reader, v string) error {
 
 // mailTypes are the events about which a site can send mail. ALL stands for the
 // first six.
-var mailTypes = []string{"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY", "ARRAY_TASKS", "TIME=50%", "TIME=80%", "TIME=90%", "TIME=100%"}
+var mailTypes = []string{
+	"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY",
+	"ARRAY_TASKS", "TIME=50%", "TIME=80%", "TIME=90%", "TIME=100%",
+}
 
 func mailType(r *reader, v string) error {
 	types := []string{}

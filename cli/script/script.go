@@ -43,12 +43,14 @@ func Parse(s Source) (Job, error) {
 	case len(bytes.TrimSpace(s.Text)) == 0:
 		return nil, errs.New(errs.Malformed, "%s: the script is empty", name)
 	case bytes.IndexByte(s.Text, 0) >= 0:
-		return nil, errs.New(errs.Malformed, "%s: the script contains a NUL byte", name).WithHint("submit a text file that starts the program")
+		return nil, errs.New(errs.Malformed, "%s: the script contains a NUL byte", name).
+			WithHint("submit a text file that starts the program")
 	case !bytes.HasPrefix(s.Text, []byte("#!")):
 		return nil, errs.New(errs.Malformed, "%s: the first line of the script must begin with #! and name an interpreter", name).
 			WithHint("write #!/bin/sh or #!/bin/bash into the first line")
 	case bytes.Contains(s.Text, []byte("\r\n")):
-		return nil, errs.New(errs.Malformed, "%s: the lines end as on Windows (CR LF)", name).WithHint("convert the script, for example with: sed -i 's/\\r$//' FILE")
+		return nil, errs.New(errs.Malformed, "%s: the lines end as on Windows (CR LF)", name).
+			WithHint("convert the script, for example with: sed -i 's/\\r$//' FILE")
 	}
 	r := reader{job: Job{"script": string(s.Text), "current_working_directory": s.Directory, "name": name}}
 	if s.Name == "-" {
@@ -155,7 +157,8 @@ func (r *reader) read(words []string) error {
 			return unsupportedOption(word)
 		}
 		if len(word) < 2 || word[0] != '-' || word == "--" {
-			return errs.New(errs.Malformed, "unexpected argument %q", shorten(word)).WithHint("arguments of a script are not supported; set variables with --export")
+			return errs.New(errs.Malformed, "unexpected argument %q", shorten(word)).
+				WithHint("arguments of a script are not supported; set variables with --export")
 		}
 		if word[1] != '-' {
 			rest, err := r.readShort(word, words)
@@ -222,7 +225,7 @@ func (r *reader) apply(o *option, name, value string, hasValue bool) error {
 		return errs.New(errs.Malformed, "%s needs a value", name)
 	}
 	if err := o.set(r, value); err != nil {
-		return &errs.Error{Kind: errs.Malformed, Message: fmt.Sprintf("%s=%s: %s", name, shorten(value), err.Error()), Hint: errs.HintOf(err)}
+		return errs.New(errs.Malformed, "%s=%s: %s", name, shorten(value), err.Error()).WithHint("%s", errs.HintOf(err))
 	}
 	return nil
 }

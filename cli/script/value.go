@@ -13,7 +13,8 @@ import (
 // parseDuration parses MINUTES, MIN:SEC, H:MIN:SEC, DAYS-H, DAYS-H:MIN or
 // DAYS-H:MIN:SEC.
 func parseDuration(v string) (time.Duration, error) {
-	errInvalid := errs.New(errs.Malformed, "not a time").WithHint("a time is MINUTES, MIN:SEC, HOURS:MIN:SEC, DAYS-HOURS or DAYS-HOURS:MIN:SEC")
+	errInvalid := errs.New(errs.Malformed, "not a time").
+		WithHint("a time is MINUTES, MIN:SEC, HOURS:MIN:SEC, DAYS-HOURS or DAYS-HOURS:MIN:SEC")
 	days, rest, withDays := strings.Cut(v, "-")
 	if !withDays {
 		days, rest = "0", v
@@ -106,5 +107,6 @@ func parseBegin(v string, now time.Time) (time.Time, error) {
 			return day, nil
 		}
 	}
-	return time.Time{}, errs.New(errs.Malformed, "not a time").WithHint("a start is now+2hours, 15:30, 2026-11-30 or 2026-11-30T15:30")
+	return time.Time{}, errs.New(errs.Malformed, "not a time").
+		WithHint("a start is now+2hours, 15:30, 2026-11-30 or 2026-11-30T15:30")
 }

@@ -82,7 +82,8 @@ func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 		return nil, errs.New(errs.Unsupported, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
 			WithHint("set SCHED_JWT to a token; on the controller's machine, run: export $(schedctl token)")
 	case c.AuthSocket == "":
-		return nil, errs.New(errs.Unauthenticated, "no credential: TCP requires a token, and %s names no socket of the controller", c.Path).
+		return nil, errs.New(errs.Unauthenticated,
+			"no credential: TCP requires a token, and %s names no socket of the controller", c.Path).
 			WithHint("set SCHED_JWT to a token, or AuthInfo=socket=PATH in the configuration")
 	}
 	return list, nil
@@ -91,7 +92,8 @@ func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 func tcp(c *conf.Cluster) []client.Address {
 	var list []client.Address
 	for _, h := range c.Controllers {
-		list = append(list, client.Address{Name: h.Name, Network: "tcp", Address: net.JoinHostPort(h.Address, strconv.Itoa(c.ControllerPort))})
+		address := net.JoinHostPort(h.Address, strconv.Itoa(c.ControllerPort))
+		list = append(list, client.Address{Name: h.Name, Network: "tcp", Address: address})
 	}
 	return list
 }

@@ -27,7 +27,8 @@ func showJob(dial connector) *cobra.Command {
 			describe := recordOf(api.Job)
 			if len(ids) == 1 {
 				first := true
-				_, err := c.client.Job(cmd.Context(), c.credential, ids[0], model.Query{Flags: model.ShowAll | model.ShowDetail}, func(j *model.Job) error {
+				query := model.Query{Flags: model.ShowAll | model.ShowDetail}
+				_, err := c.client.Job(cmd.Context(), c.credential, ids[0], query, func(j *model.Job) error {
 					r, err := describe(&api.JobRow{Job: j, Users: users{}})
 					if err != nil {
 						return err
@@ -40,8 +41,16 @@ func showJob(dial connector) *cobra.Command {
 				})
 				return err
 			}
-			t := newTable(cmd.OutOrStdout(), column{"ID", "job_id"}, column{"NAME", "name"}, column{"USER", "user_name"}, column{"STATE", "job_state"},
-				column{"CPUS", "cpus"}, column{"LIMIT", "time_limit"}, column{"EXIT", "exit_code.return_code"}, column{"REASON", "state_reason"})
+			t := newTable(cmd.OutOrStdout(),
+				column{"ID", "job_id"},
+				column{"NAME", "name"},
+				column{"USER", "user_name"},
+				column{"STATE", "job_state"},
+				column{"CPUS", "cpus"},
+				column{"LIMIT", "time_limit"},
+				column{"EXIT", "exit_code.return_code"},
+				column{"REASON", "state_reason"},
+			)
 			_, err = c.client.Jobs(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 				r, err := describe(&api.JobRow{Job: j, Users: users{}})
 				if err != nil {

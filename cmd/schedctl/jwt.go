@@ -49,7 +49,8 @@ func tokenFromEnv(field string) (string, error) {
 		if e, ok := errors.AsType[*errs.Error](err); ok && e.Err != nil {
 			reason = strings.TrimPrefix(e.Err.Error(), "token: ")
 		}
-		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: %s", name, reason).WithHint(credential.NewTokenHint)
+		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: %s", name, reason).
+			WithHint(credential.NewTokenHint)
 	}
 	return token, nil
 }

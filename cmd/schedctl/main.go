@@ -90,7 +90,8 @@ as the user who runs them, over the controller's UNIX socket.`,
 		SilenceErrors: true,
 	}
 	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
-	cmd.PersistentFlags().StringVarP(&configPath, "config", "f", "", "configuration of the cluster (default: $SCHED_CONF, or the usual path)")
+	cmd.PersistentFlags().StringVarP(&configPath, "config", "f", "",
+		"configuration of the cluster (default: $SCHED_CONF, or the usual path)")
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	dial := func() (*connection, error) { return connect(configPath, cmd.ErrOrStderr()) }

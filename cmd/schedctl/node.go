@@ -19,13 +19,14 @@ func showNode(dial connector) *cobra.Command {
 				return err
 			}
 			describe := recordOf(api.Node)
+			query := model.Query{Flags: model.ShowAll}
 			if len(args) == 1 {
-				n, _, err := c.client.Node(cmd.Context(), c.credential, args[0], model.Query{Flags: model.ShowAll})
+				n, _, err := c.client.Node(cmd.Context(), c.credential, args[0], query)
 				if err != nil {
 					return err
 				}
 				row := api.NodeRow{Node: n, Users: users{}}
-				_, err = c.client.Partitions(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
+				_, err = c.client.Partitions(cmd.Context(), c.credential, query, func(p *model.Partition) error {
 					if model.HostlistHas(p.Nodes, n.Name) {
 						row.Partitions = append(row.Partitions, p.Name)
 					}
@@ -40,9 +41,16 @@ func showNode(dial connector) *cobra.Command {
 				}
 				return r.print(cmd.OutOrStdout())
 			}
-			t := newTable(cmd.OutOrStdout(), column{"NAME", "name"}, column{"STATE", "state"}, column{"CPUS", "cpus"},
-				column{"ALLOC", "alloc_cpus"}, column{"MEMORY", "real_memory"}, column{"FREE", "free_mem"}, column{"REASON", "reason"})
-			_, err = c.client.Nodes(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
+			t := newTable(cmd.OutOrStdout(),
+				column{"NAME", "name"},
+				column{"STATE", "state"},
+				column{"CPUS", "cpus"},
+				column{"ALLOC", "alloc_cpus"},
+				column{"MEMORY", "real_memory"},
+				column{"FREE", "free_mem"},
+				column{"REASON", "reason"},
+			)
+			_, err = c.client.Nodes(cmd.Context(), c.credential, query, func(n *model.Node) error {
 				r, err := describe(&api.NodeRow{Node: n, Users: users{}})
 				if err != nil {
 					return err

@@ -46,7 +46,6 @@ func (r *recorder) Key(name string) {
 	}
 }
 
-// BeginObject opens an object.
 func (r *recorder) BeginObject() {}
 
 // EndObject closes an object. An object that consists of the members "set",

@@ -19,7 +19,8 @@ func showCommand(dial connector) *cobra.Command {
 it prints all fields of that node or job as name=value lines, named as in the REST API.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errs.New(errs.Invalid, "missing argument: node or job").WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
+			return errs.New(errs.Invalid, "missing argument: node or job").
+				WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
 		},
 	}
 	cmd.AddCommand(showNode(dial), showJob(dial))

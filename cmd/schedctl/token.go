@@ -97,7 +97,8 @@ func parseTokenArgs(args []string) (user string, lifespan time.Duration, err err
 			if len(word) > 64 {
 				word = word[:10] + "…" // it may be a token, and the error may be logged
 			}
-			return "", 0, errs.New(errs.Invalid, "unknown argument %q", word).WithHint("usage: schedctl token [username=USER] [lifespan=SECONDS]")
+			return "", 0, errs.New(errs.Invalid, "unknown argument %q", word).
+				WithHint("usage: schedctl token [username=USER] [lifespan=SECONDS]")
 		}
 	}
 	return user, lifespan, nil
@@ -140,7 +141,8 @@ func withTokenHint(err error, user string, a conf.Auth) error {
 			return refused("ask an administrator; the controller's AuthAltParameters= contains disable_token_creation",
 				"only root and the scheduler's user may create tokens on this cluster")
 		}
-		return refused("omit username= to create a token for yourself", "only root and the scheduler's user may create tokens for other users")
+		return refused("omit username= to create a token for yourself",
+			"only root and the scheduler's user may create tokens for other users")
 	case fault.BadUser:
 		subject := user
 		if subject == "" {

@@ -36,7 +36,8 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port)) // abstract names are local to the network namespace, like ports
+		// Like ports, abstract names are local to the network namespace.
+		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port))
 		if err != nil {
 			continue
 		}

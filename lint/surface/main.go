@@ -181,7 +181,8 @@ func (t *tables) operation(key []string, op operation) {
 	t.paths = append(t.paths, row(key, op.OperationID, strings.Join(op.Tags, ","), request, strings.Join(answers, ";"),
 		mark("deprecated", op.Deprecated), strings.Join(slices.Compact(media), ",")))
 	for _, p := range op.Parameters {
-		t.params = append(t.params, row(key, p.In, p.Name, typeOf(p.Schema), p.Style, mark("explode", p.Explode), mark("required", p.Required)))
+		t.params = append(t.params, row(key, p.In, p.Name, typeOf(p.Schema), p.Style,
+			mark("explode", p.Explode), mark("required", p.Required)))
 	}
 }
 
