@@ -126,7 +126,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// hugeConfig is the configuration of a cluster with a line for each of n nodes.
+// hugeConfig returns the configuration of a cluster with a line for each of n
+// nodes.
 func hugeConfig(n int) string {
 	var b strings.Builder
 	b.WriteString(minimal)
