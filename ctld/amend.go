@@ -7,8 +7,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// lockEdit locks j.edit. It fails if another goroutine still holds the lock at
-// the given time, for example because the end of the job can't be written to
+// lockEdit locks j.editMu. It fails if another goroutine still holds the lock
+// at the given time, for example because the end of the job can't be written to
 // the journal.
 func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 	for !j.editMu.TryLock() {
@@ -27,8 +27,8 @@ func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 // the job can't be changed. amend calls the returned function twice, before and
 // after the write. Both calls must have the same effect. A waiting job is not
 // started before amend returns, so what decide has checked stays true until
-// then. The written bytes count against the permitted rate of the user whose
-// uid is in by. The caller holds j.edit.
+// then. The written bytes count against the permitted rate of the user uid. The
+// caller holds j.editMu.
 func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()

@@ -117,7 +117,7 @@ type Controller struct {
 	stop      context.CancelFunc
 	tasks     sync.WaitGroup
 	wake      chan struct{} // a value makes Run look at the queue
-	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one such job is in memory. Locked before mu
+	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one is in memory; locked before mu
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
@@ -196,7 +196,8 @@ func (c *Controller) open() error {
 	if c.cgroup, err = cgroup.Delegated(); err != nil {
 		c.log.Info("memory limits enforced by sampling", "reason", err)
 	} else if !c.cgroup.CanLimitMemory {
-		c.log.Info("memory limits enforced by sampling", "reason", "the cgroup has no memory controller, or the unit does not set DelegateSubgroup=schedctld")
+		c.log.Info("memory limits enforced by sampling", "reason",
+			"the cgroup has no memory controller, or the unit does not set DelegateSubgroup=schedctld")
 	}
 	if c.journal, err = journal.Open(filepath.Join(c.cfg.StateDir, "journal")); err != nil {
 		return err
@@ -331,7 +332,8 @@ func (c *Controller) home(id uint32, run uint16) string {
 	return filepath.Join(c.cfg.StateDir, "steps", name)
 }
 
-// parseHomeName returns the job and the run to which the home with this name belongs.
+// parseHomeName returns the job and the run to which the home with this name
+// belongs.
 func parseHomeName(name string) (id uint32, run uint16, ok bool) {
 	first, second, hasRun := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(first, 10, 32)

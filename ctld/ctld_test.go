@@ -132,7 +132,7 @@ func viewJob(t *testing.T, c *Controller, id uint32) model.Job {
 // cancel ends a job.
 func cancel(c *Controller, id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }
 
-// await polls until done returns true. Only the test's own deadline limits it.
+// await polls until cond returns true. Only the test's own deadline limits it.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
 	for !cond() {

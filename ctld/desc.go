@@ -29,8 +29,8 @@ const (
 	maxBeginDelay  = 366 * 24 * time.Hour // until begin_time
 )
 
-// prepareJob checks a job that a client submits. It returns the job to record, the
-// spec to run, and a message for the user.
+// prepareJob checks a job that a client submits. It returns the job to record,
+// the spec to run, and a message for the user.
 func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
 	user, group, err := c.runAs(client, d)
 	if err != nil {
@@ -54,7 +54,8 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 		return nil, nil, "", err
 	}
 	if d.BeginTime > model.At(now.Add(maxBeginDelay)) {
-		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue, "the job's begin_time is more than %d days ahead", maxBeginDelay/(24*time.Hour))
+		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue,
+			"the job's begin_time is more than %d days ahead", maxBeginDelay/(24*time.Hour))
 	}
 	j := &job{record: &record{Need: need}}
 	j.Job = c.jobFromDesc(d, now)
@@ -98,7 +99,8 @@ func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, 
 		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit jobs as user %d", uid)
 	}
 	if c.uid != 0 && uid != c.uid {
-		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller does not run as root and accepts only jobs of user %d", c.uid)
+		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id",
+			"this controller does not run as root and accepts only jobs of user %d", c.uid)
 	}
 	user, err := c.cfg.Users.LookupUID(uid)
 	if err != nil {
@@ -144,7 +146,8 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 		return p, nil
 	}
 	if d.Partition == "" {
-		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition", "missing, and the cluster has no default partition")
+		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition",
+			"missing, and the cluster has no default partition")
 	}
 	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition)
 }
@@ -239,7 +242,8 @@ func checkPaths(d *model.JobDesc) error {
 	}
 	type path struct{ field, path string }
 	paths := []path{
-		{"current_working_directory", d.WorkDir}, {"standard_output", d.StdOut}, {"standard_error", d.StdErr}, {"standard_input", d.StdIn},
+		{"current_working_directory", d.WorkDir}, {"standard_output", d.StdOut},
+		{"standard_error", d.StdErr}, {"standard_input", d.StdIn},
 	}
 	for _, arg := range d.Argv {
 		paths = append(paths, path{"argv", arg})
@@ -279,7 +283,8 @@ func checkTexts(d *model.JobDesc) error {
 func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
 	tasks, cpusPerTask := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
 	if tasks == 0 || tasks > maxTasks {
-		return queue.Resources{}, refuseField(errs.Invalid, fault.BadTaskCount, "tasks", "%d is out of range, 1 to %d", tasks, maxTasks)
+		return queue.Resources{}, refuseField(errs.Invalid, fault.BadTaskCount, "tasks",
+			"%d is out of range, 1 to %d", tasks, maxTasks)
 	}
 	if cpusPerTask == 0 {
 		return queue.Resources{}, refuseField(errs.Invalid, fault.InvalidCPUCount, "cpus_per_task", "must be at least 1")
@@ -297,7 +302,8 @@ func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
 		case amount == 0:
 			need.Memory = total.Memory // by convention 0 means all memory
 		case amount > 1<<40:
-			return queue.Resources{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is more than a job can request", amount)
+			return queue.Resources{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d),
+				"%d MiB is more than a job can request", amount)
 		case m.Number&model.MemPerCPU != 0:
 			need.Memory = amount * need.CPUs
 		default:
@@ -348,24 +354,29 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 	case limit.Set && limit.Number == 0:
 		limit = maxTime // by convention 0 means the maximum
 	case maxTime.Set && (limit.Infinite || limit.Number > maxTime.Number):
-		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "partition %s allows at most %d minutes", p.Name, maxTime.Number)
+		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit",
+			"partition %s allows at most %d minutes", p.Name, maxTime.Number)
 	}
 	return limit, nil
 }
 
-// jobFromDesc returns the job as clients see it. It sets only values that follow
-// from the request.
+// jobFromDesc returns the job as clients see it. It sets only values that
+// follow from the request.
 func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
-		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra, QOS: d.QOS, WCKey: d.WCKey,
+		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra,
+		QOS: d.QOS, WCKey: d.WCKey,
 		AllocNode: d.AllocNode, AllocSID: d.AllocSID.Or(0), BatchFlag: 1, Cluster: c.cfg.Cluster, Detailed: true,
-		State: model.JobPending, SubmitTime: model.At(now), EligibleTime: max(model.At(now), d.BeginTime), AccrueTime: model.At(now),
+		State: model.JobPending, SubmitTime: model.At(now),
+		EligibleTime: max(model.At(now), d.BeginTime), AccrueTime: model.At(now),
 		Priority: d.Priority.Or(1), Nice: d.Nice.Or(model.NiceOffset), SiteFactor: model.NiceOffset,
 		MailType: d.MailType, MailUser: d.MailUser, MCSLabel: d.MCSLabel, Network: d.Network, Deadline: d.Deadline,
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
-		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
-		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
+		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared,
+		StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
+		WorkDir:    d.WorkDir,
+		SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
 		// For some of these fields, Slurm's commands would print "not set" as a
 		// large number, so the value is 0 instead.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),

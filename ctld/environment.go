@@ -69,8 +69,8 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 
 type envVar struct{ name, value string }
 
-// jobVariables returns the variables that describe the job. Their names are Slurm's
-// without the prefix.
+// jobVariables returns the variables that describe the job. Their names are
+// Slurm's without the prefix.
 func (c *Controller) jobVariables(j *model.Job) []envVar {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	id, cpus := number(uint64(j.StepID.JobID)), number(uint64(j.NumCPUs))

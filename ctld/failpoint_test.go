@@ -70,8 +70,8 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 }
 
 // TestKilledAtFailpointWhileRequeueing kills the controller between the writes
-// of a requeue. It checks that the job is not lost, and that the next controller
-// completes the requeue: the job runs a second time.
+// of a requeue. It checks that the job is not lost, and that the next
+// controller completes the requeue: the job runs a second time.
 func TestKilledAtFailpointWhileRequeueing(t *testing.T) {
 	for _, point := range []string{"requeueing", "requeued"} {
 		t.Run(point, func(t *testing.T) {

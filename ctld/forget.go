@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// forget drops the jobs that ended longer than Config.Keep ago. Their
+// forget drops the jobs that ended longer than Config.Retention ago. Their
 // accounting records stay in the spool until the accounting daemon has them.
 func (c *Controller) forget() {
 	now := time.Now()

@@ -67,8 +67,8 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 	return message.ResponseJobInfo, info, nil
 }
 
-// visibleJob returns the job with this number. It returns error 2017 when there is no
-// such job or the client may not see it. The caller holds c.mu.
+// visibleJob returns the job with this number. It returns error 2017 when there
+// is no such job or the client may not see it. The caller holds c.mu.
 func (c *Controller) visibleJob(client server.Identity, id model.Opt[uint32]) (*job, error) {
 	j := c.jobs[id.Number]
 	if !id.Set || j == nil || !c.canSee(client, j.record) {
@@ -130,8 +130,8 @@ func (r *record) view(now time.Time) model.Job {
 	return m
 }
 
-// setAllocation sets the node on which job m runs or ran, and the resources that the job
-// has.
+// setAllocation sets the node on which job m runs or ran, and the resources
+// that the job has.
 func (c *Controller) setAllocation(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}

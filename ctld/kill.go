@@ -55,9 +55,9 @@ func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline 
 	return c.signal(id, syscall.Signal(signal))
 }
 
-// requestedJobID returns the number of the job that the request names. Array tasks and
-// components of heterogeneous jobs, such as "12_3" and "12+3", do not exist
-// here.
+// requestedJobID returns the number of the job that the request names. Array
+// tasks and components of heterogeneous jobs, such as "12_3" and "12+3", do not
+// exist here.
 func requestedJobID(q *message.KillJob) (uint32, error) {
 	text := q.JobText
 	if text == "" && q.JobID.Set {
@@ -90,7 +90,9 @@ func (c *Controller) checkKill(client server.Identity, id uint32) error {
 func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.canSee(client, j.record): // the error is the same for both cases, so that clients can't find out which jobs exist
+	case j == nil, !c.canSee(client, j.record):
+		// The error is the same in both cases, so that clients can't find out
+		// which jobs exist.
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
@@ -98,9 +100,9 @@ func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error
 	return j, nil
 }
 
-// cancel ends a job. If the job is being started, cancel waits for the start, at
-// most until the deadline. After the deadline the job still ends as soon as it
-// has started.
+// cancel ends a job. If the job is being started, cancel waits for the start,
+// at most until the deadline. After the deadline the job still ends as soon as
+// it has started.
 func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
@@ -170,7 +172,8 @@ func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
 			return c.cancel(j.id(), deadline)
 		}
 	}
-	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started", j.id(), startTimeout)
+	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started",
+		j.id(), startTimeout)
 }
 
 // signal sends a signal to all processes of a running job.

@@ -44,7 +44,8 @@ func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (mes
 	if len(k.Jobs) == 0 && len(conditions) == 0 {
 		return 0, nil, refuse(errs.Invalid, fault.NothingSelected, "neither a job nor a condition is given")
 	}
-	answer := &message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{List: c.killEach(ctx, r, k, c.selectJobs(r.Identity, k, conditions))}}
+	results := c.killEach(ctx, r, k, c.selectJobs(r.Identity, k, conditions))
+	answer := &message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{List: results}}
 	return message.ResponseKillJobs, answer, nil
 }
 
@@ -54,9 +55,10 @@ type killTarget struct {
 	err error // why the job can't be signalled, or nil
 }
 
-// selectJobs returns the jobs that meet all conditions. It chooses among the jobs
-// that k names, or among all jobs if k names none.
-func (c *Controller) selectJobs(client server.Identity, k *model.KillJobs, conditions []func(*model.Job) bool) (jobs []killTarget) {
+// selectJobs returns the jobs that meet all conditions. It chooses among the
+// jobs that k names, or among all jobs if k names none.
+func (c *Controller) selectJobs(client server.Identity, k *model.KillJobs,
+	conditions []func(*model.Job) bool) (jobs []killTarget) {
 	matches := func(j *model.Job) bool {
 		return !slices.ContainsFunc(conditions, func(meets func(*model.Job) bool) bool { return !meets(j) })
 	}

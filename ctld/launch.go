@@ -19,8 +19,8 @@ import (
 // can't start, for example because the disk is full.
 const maxAttempts = 3
 
-// schedule starts the jobs that the queue selects. It sets the timer begin to
-// the time at which the next job may start.
+// schedule starts the jobs that the queue selects. It sets beginTimer to the
+// time at which the next job may start.
 func (c *Controller) schedule(beginTimer *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -112,8 +112,8 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 // files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
-// adoptStep follows a job that a step has claimed, even if an earlier controller
-// started that step.
+// adoptStep follows a job that a step has claimed, even if an earlier
+// controller started that step.
 func (c *Controller) adoptStep(j *job) {
 	claim, ok, err := step.ReadClaim(j.home)
 	if err != nil || !ok {
@@ -175,7 +175,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 func (c *Controller) conclude(j *job, claim step.Claim) {
 	o, ok, err := step.ReadOutcome(j.home)
 	if err != nil || !ok {
-		c.handleLost(j, claim, "step process died")
+		c.handleLost(j, claim, "the step process exited without recording an outcome")
 		return
 	}
 	failpoint.Here("outcome")
@@ -188,8 +188,8 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	})
 }
 
-// finalState returns the job state and the reason for an outcome, as clients see
-// them.
+// finalState returns the job state and the reason for an outcome, as clients
+// see them.
 func finalState(o step.Outcome) (model.JobState, uint32) {
 	switch o.State {
 	case step.Completed:
@@ -224,9 +224,9 @@ const (
 	reasonSignal    = 33
 )
 
-// handleLost records the end of a job whose step exited without an outcome, because
-// the step was killed or the machine rebooted. The job is not started again,
-// because it may have done a part of its work.
+// handleLost records the end of a job whose step exited without an outcome,
+// because the step was killed or the machine rebooted. The job is not started
+// again, because it may have done a part of its work.
 func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	c.log.Error("job lost", "job", j.id(), "reason", reason)
 	if claim.Step.PID != 0 {
@@ -247,8 +247,9 @@ func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	})
 }
 
-// handleStartFailure requeues a job that could not be started. After maxAttempts, or
-// when the job was cancelled or its user is unknown, it ends the job instead.
+// handleStartFailure requeues a job that could not be started. After
+// maxAttempts, or when the job was cancelled or its user is unknown, it ends
+// the job instead.
 func (c *Controller) handleStartFailure(j *job, err error) {
 	if c.ctx.Err() != nil {
 		return // the next controller handles the job
@@ -340,9 +341,9 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.wakeScheduler()
 }
 
-// persist records the end of a job's run, together with the entries in more. It
-// retries while writing fails, for example because the disk is full. It returns
-// false when the controller stops.
+// persist records the end of a job's run, together with the entries in extra.
+// It retries while writing fails, for example because the disk is full. It
+// returns false when the controller stops.
 func (c *Controller) persist(r *record, extra ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()

@@ -44,7 +44,8 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 	}
 	for _, host := range []string{c.Accounting.Host, c.Accounting.BackupHost} {
 		if host != "" {
-			cfg.Accounting = append(cfg.Accounting, client.Address{Name: host, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(c.Accounting.Port))})
+			address := net.JoinHostPort(host, strconv.Itoa(c.Accounting.Port))
+			cfg.Accounting = append(cfg.Accounting, client.Address{Name: host, Network: "tcp", Address: address})
 		}
 	}
 	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
@@ -58,7 +59,8 @@ func noTickets(c *conf.Cluster) error {
 		reason, remedy = "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks= in AuthAltParameters="
 	}
 	return errs.New(errs.Invalid, "%s: accounting over TCP requires tokens, and %s", c.Path, reason).
-		WithHint("set AccountingStorageSocket=PATH for an accounting daemon on this machine, or %s with the same key in both daemons", remedy)
+		WithHint("set AccountingStorageSocket=PATH for an accounting daemon on this machine, "+
+			"or %s with the same key in both daemons", remedy)
 }
 
 // Record sends jobs to the accounting daemon.

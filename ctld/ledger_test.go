@@ -101,8 +101,8 @@ func TestSocketOfAStranger(t *testing.T) {
 	}
 }
 
-// TestAccountingWithoutKey checks the error when neither a UNIX socket nor a key
-// is configured. Its hint must name both as remedies. If only jwks= is
+// TestAccountingWithoutKey checks the error when neither a UNIX socket nor a
+// key is configured. Its hint must name both as remedies. If only jwks= is
 // configured, the error must say that a key set can't sign.
 func TestAccountingWithoutKey(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}

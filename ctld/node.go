@@ -58,7 +58,8 @@ func (c *Controller) node() model.Node {
 		BootTime: model.At(f.BootTime), DaemonStartTime: model.At(c.startedAt), LastBusy: idleSince,
 		AllocCPUs: uint16(min(used.CPUs, 0xfffd)), AllocMemory: used.Memory,
 		Architecture: f.Arch, OS: f.OS,
-		TRES: tres(total.CPUs, total.Memory), Topology: "", SuspendTime: model.Infinite[uint32](), // SuspendTime: the node is never powered down
+		TRES:        tres(total.CPUs, total.Memory),
+		SuspendTime: model.Infinite[uint32](), // the node is never powered down
 	}
 	switch {
 	case used.CPUs >= total.CPUs:

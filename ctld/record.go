@@ -45,11 +45,11 @@ const (
 )
 
 // job is a job in memory. The controller's mutex guards all fields except
-// number, edit and home.
+// number, editMu and home.
 type job struct {
 	*record
 	number    uint32
-	editMu    sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and large
+	editMu    sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and largeMu
 	home      string     // directory of the current run's step; changes only between two runs
 	phase     phase
 	step      *step.Step // nil unless the job runs

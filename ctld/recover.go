@@ -57,7 +57,8 @@ func (c *Controller) recover() error {
 func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
-			return 0, fmt.Errorf("journal format %.10q: this program reads formats up to %d: %w", value, recordFormat, journal.ErrNewer)
+			return 0, fmt.Errorf("journal format %.10q: this program reads formats up to %d: %w",
+				value, recordFormat, journal.ErrNewer)
 		}
 		return 0, nil
 	}
@@ -97,10 +98,10 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 	return spooled.UserID, nil
 }
 
-// recoverStrayHomes searches for stray homes (directories of steps): those whose job is
-// not in the journal, and those of earlier runs of requeued jobs. If the step
-// of a stray home has exited, strays removes the home. If the step still runs,
-// strays ensures that no new job gets the number of the home's job.
+// recoverStrayHomes searches for stray homes (directories of steps): those
+// whose job is not in the journal, and those of earlier runs of requeued jobs.
+// If the step of a stray home has exited, the home is removed. If the step
+// still runs, no new job gets the number of the home's job.
 func (c *Controller) recoverStrayHomes() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.StateDir, "steps"))
 	if err != nil {

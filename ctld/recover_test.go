@@ -287,7 +287,7 @@ func killStep(t *testing.T, c step.Claim) {
 }
 
 // storm submits jobs from many clients and meanwhile calls trouble, which kills
-// the controller again and again until over() reports that all jobs were
+// the controller again and again until finished() reports that all jobs were
 // accepted and have run. Then storm checks that each of them ran exactly once.
 func storm(t *testing.T, jobs int, trouble func(s *site, finished func() bool)) {
 	s := newSite(t)

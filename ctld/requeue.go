@@ -102,7 +102,8 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline ti
 		case phase == waiting:
 			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
 		case phase == ended:
-			return nil, refuse(errs.Unsupported, fault.NotSupported, "job %d has ended, and this controller does not keep the scripts of such jobs", id)
+			return nil, refuse(errs.Unsupported, fault.NotSupported,
+				"job %d has ended, and this controller does not keep the scripts of such jobs", id)
 		case time.Now().After(deadline):
 			return nil, refuse(errs.Conflict, fault.JobChanging, "job %d is being started; try again", id)
 		}
@@ -129,9 +130,9 @@ func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 	return err
 }
 
-// queueNextRun queues j after the end of a run. The next run has another home, so a
-// single commit of the job's record determines which run is valid. The caller
-// holds j.edit.
+// queueNextRun queues j after the end of a run. The next run has another home,
+// so a single commit of the job's record determines which run is valid. The
+// caller holds j.editMu.
 func (c *Controller) queueNextRun(j *job) {
 	now := time.Now()
 	c.mu.Lock()

@@ -40,8 +40,8 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// requireVisible wraps h so that it refuses clients that may not see this kind of
-// information.
+// requireVisible wraps h so that it refuses clients that may not see this kind
+// of information.
 func (c *Controller) requireVisible(kind conf.PrivateData, subject string, h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		if err := c.privacy.CheckVisible(r.Identity.UID, kind, subject); err != nil {
@@ -71,8 +71,8 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	return e
 }
 
-// clientAttrs returns log attributes that identify the client of r, followed by more.
-// If the client acts for another user, the attributes include both names.
+// clientAttrs returns log attributes that identify the client of r, followed by
+// more. If the client acts for another user, the attributes include both names.
 func clientAttrs(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {

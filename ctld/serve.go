@@ -43,8 +43,9 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer controller.Close()
-	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify, Super: daemon.Super(user.UID), Log: log,
-		SpoolDir: controller.cfg.StateDir, MaxBytes: maxRequestBytes, MaxUserBytes: maxUserRequestBytes}
+	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify,
+		Super: daemon.Super(user.UID), Log: log, SpoolDir: controller.cfg.StateDir,
+		MaxBytes: maxRequestBytes, MaxUserBytes: maxUserRequestBytes}
 	debug.SetGCPercent(gcPercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
 	log.Info("controller stopped", "jobs", len(controller.activeIDs()))

@@ -24,8 +24,8 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	c.markChanged(now)
 }
 
-// markChanged notes that a job has changed, was added or was removed. The caller
-// holds c.mu.
+// markChanged notes that a job has changed, was added or was removed. The
+// caller holds c.mu.
 func (c *Controller) markChanged(now time.Time) {
 	c.changedAt = model.At(now)
 	c.revision++

@@ -68,7 +68,8 @@ const (
 
 func newSpool(c *Controller) *spool {
 	return &spool{c: c, wake: make(chan struct{}, 1),
-		pending: records{prefix: spoolPrefix, maxBytes: maxPendingBytes}, refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
+		pending: records{prefix: spoolPrefix, maxBytes: maxPendingBytes},
+		refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
 }
 
 // load adds the record that an earlier controller stored under the key k. It
@@ -87,9 +88,9 @@ func (s *spool) add(j model.Job) error {
 	return s.addWith(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// addWith makes the journal entry for a record of job j and passes it to commit,
-// which can commit other entries together with it. When commit succeeds, the
-// record is pending.
+// addWith makes the journal entry for a record of job j and passes it to
+// commit, which can commit other entries together with it. When commit
+// succeeds, the record is pending.
 func (s *spool) addWith(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next

@@ -18,13 +18,13 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// openStateDir creates or checks the state directory and locks it. The lock is an
-// open file, so the kernel releases the lock whenever this process exits. real
-// is the path of the directory without symbolic links.
+// openStateDir creates or checks the state directory and locks it. The lock is
+// an open file, so the kernel releases the lock whenever this process exits.
+// realPath is the path of the directory without symbolic links.
 //
-// openStateDir checks the parent directories, too. The owner of a parent directory
-// could replace the state directory with a directory that contains links to
-// other files, and root would use those files.
+// openStateDir checks the parent directories, too. The owner of a parent
+// directory could replace the state directory with a directory that contains
+// links to other files, and root would use those files.
 func openStateDir(dir string) (lock *os.File, realPath string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
@@ -61,8 +61,8 @@ func openStateDir(dir string) (lock *os.File, realPath string, err error) {
 	return lock, realPath, nil
 }
 
-// openOrMakeDir opens the directory with this name in dir, and creates it if it is
-// missing.
+// openOrMakeDir opens the directory with this name in dir, and creates it if it
+// is missing.
 func openOrMakeDir(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)

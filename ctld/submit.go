@@ -145,7 +145,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	l := c.jobLoad(j, record.Size())
 	l.reservedBytes += totalSize(entries)
 	c.mu.Lock()
-	if err = c.checkRate(j.Job.UserID, now); err == nil { // checked again, because another request may have been charged meanwhile
+	// Check the rate again: another request may have been charged meanwhile.
+	if err = c.checkRate(j.Job.UserID, now); err == nil {
 		err = c.reserveLoad(j, l)
 	}
 	if err == nil {
@@ -190,8 +191,8 @@ func (c *Controller) files(m *model.Job) (out, errFile, in step.Raw) {
 	return out, errFile, in
 }
 
-// strippedMessage returns the message for a user whose job was accepted. stripped are the
-// variables that were removed from its environment.
+// strippedMessage returns the message for a user whose job was accepted.
+// stripped are the variables that were removed from its environment.
 func strippedMessage(stripped []string) string {
 	if len(stripped) == 0 {
 		return ""

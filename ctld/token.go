@@ -49,9 +49,11 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 }
 
 // token creates the token that the client requests with q.
-func (c *Controller) token(client server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
+func (c *Controller) token(client server.Identity, q *message.TokenRequest) (
+	token, name string, lifespan time.Duration, err error) {
 	if c.cfg.Tokens == nil {
-		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to sign tokens with; an administrator can set AuthAltParameters=jwt_key=PATH")
+		return "", "", 0, refuse(errs.Unavailable, fault.NoToken,
+			"this controller has no key to sign tokens with; an administrator can set AuthAltParameters=jwt_key=PATH")
 	}
 	if name, err = c.tokenUser(client, q.Username); err != nil {
 		return "", "", 0, err
@@ -95,7 +97,8 @@ func checkTokenUser(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Verify() == nil {
 		return nil
 	}
-	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)
+	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved",
+		u.Name, u.UID, u.GID)
 }
 
 // lifespan returns how long a token for the client is valid if the client
@@ -108,7 +111,8 @@ func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Dura
 		d = min(auth.DefaultLifespan, c.cfg.Tokens.MaxLifespan)
 	}
 	if maxLifespan := c.cfg.Tokens.MaxLifespan; d > maxLifespan {
-		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(maxLifespan.Seconds()))
+		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds",
+			int(maxLifespan.Seconds()))
 	}
 	if client.FromKernel {
 		return d, nil

@@ -51,7 +51,8 @@ func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	if number == fault.Internal {
 		return 0, nil, err
 	}
-	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: number, JobIDs: jobText, Message: text}}}, nil
+	list := []message.JobArrayError{{Code: number, JobIDs: jobText, Message: text}}
+	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: list}, nil
 }
 
 // updateJob changes the job that the client names. It sets the fields that are
@@ -85,7 +86,8 @@ func (c *Controller) updateJob(client server.Identity, jobText string, d *model.
 }
 
 // changeableFields are the fields that checkUpdate permits.
-const changeableFields = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, priority, qos, time_limit and wckey"
+const changeableFields = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, " +
+	"priority, qos, time_limit and wckey"
 
 // commandFlags are the flags that scontrol of Slurm 24.11 was observed to send
 // with each update. They change nothing.
@@ -96,13 +98,16 @@ const commandFlags = 0x1e00_0000
 // may make.
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
 	remaining := *d
-	remaining.JobID, remaining.JobIDText, remaining.AllocSID, remaining.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
+	remaining.JobID, remaining.JobIDText = model.Opt[uint32]{}, ""
+	remaining.AllocSID, remaining.SubmitLine = model.Opt[uint32]{}, ""
 	if remaining.MailType == model.NoVal16 {
 		remaining.MailType = 0
 	}
-	for _, field := range []*model.Opt[uint16]{&remaining.OOMKillStep, &remaining.NTasksPerBoard, &remaining.BoardsPerNode, &remaining.SocketsPerBoard, &remaining.ResvPortCnt, &remaining.SegmentSize,
-		&remaining.MemUpdateDelay, &remaining.MemUpdateMargin} {
-		if field.Number == 0 { // scontrol sends such fields with the value 0, and this controller supports none of them
+	for _, field := range []*model.Opt[uint16]{
+		&remaining.OOMKillStep, &remaining.NTasksPerBoard, &remaining.BoardsPerNode, &remaining.SocketsPerBoard,
+		&remaining.ResvPortCnt, &remaining.SegmentSize, &remaining.MemUpdateDelay, &remaining.MemUpdateMargin,
+	} {
+		if field.Number == 0 { // scontrol sends this value for fields that are not set
 			*field = model.Opt[uint16]{}
 		}
 	}
@@ -110,20 +115,23 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 		remaining.PowerFlags = model.Opt[uint8]{}
 	}
 	remaining.Flags &^= commandFlags
-	remaining.Account, remaining.AdminComment, remaining.BeginTime, remaining.Comment, remaining.Extra, remaining.Name = "", "", 0, "", "", ""
-	remaining.Priority, remaining.QOS, remaining.TimeLimit, remaining.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
-	remaining.Nice, remaining.Partition = model.Opt[uint32]{}, ""
+	remaining.Account, remaining.AdminComment, remaining.Comment, remaining.Extra = "", "", "", ""
+	remaining.Name, remaining.Partition, remaining.QOS, remaining.WCKey = "", "", "", ""
+	remaining.Nice, remaining.Priority, remaining.TimeLimit = model.Opt[uint32]{}, model.Opt[uint32]{}, model.Opt[uint32]{}
+	remaining.BeginTime = 0
 	switch {
 	case remaining.UserID.Set && remaining.UserID.Number != uid && !super:
 		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
 	case !reflect.DeepEqual(remaining, model.JobDesc{}):
-		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s", changeableFields, strings.Join(setFields(remaining), ", "))
+		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s",
+			changeableFields, strings.Join(setFields(remaining), ", "))
 	case d.AdminComment != "" && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
 	case d.Nice.Set && d.Nice.Number < model.NiceOffset && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "nice", "only root and the scheduler's user may set it below 0")
 	case d.BeginTime > model.At(now.Add(maxBeginDelay)):
-		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxBeginDelay/(24*time.Hour))
+		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time",
+			"more than %d days ahead", maxBeginDelay/(24*time.Hour))
 	}
 	return checkTexts(d)
 }
@@ -155,9 +163,14 @@ func (u *jobUpdate) decide(j *job) (func(*record), error) {
 	for _, t := range []struct {
 		field string
 		set   bool
-	}{{"begin_time", d.BeginTime != 0}, {"nice", d.Nice.Set}, {"partition", d.Partition != "" && d.Partition != j.Job.Partition}} {
+	}{
+		{"begin_time", d.BeginTime != 0},
+		{"nice", d.Nice.Set},
+		{"partition", d.Partition != "" && d.Partition != j.Job.Partition},
+	} {
 		if t.set && !pending {
-			return nil, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so it has no %s to change", j.number, t.field)
+			return nil, refuse(errs.Conflict, fault.JobNotPending,
+				"job %d has started, so it has no %s to change", j.number, t.field)
 		}
 	}
 	part, err := u.partition(j)
@@ -241,7 +254,8 @@ func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err e
 		}
 		return 0, reasonHeldUser, nil
 	case heldByAdmin && !super:
-		return 0, 0, refuseField(errs.Denied, fault.AccessDenied, "priority", "an administrator holds job %d, and only administrators may release it", j.number)
+		return 0, 0, refuseField(errs.Denied, fault.AccessDenied, "priority",
+			"an administrator holds job %d, and only administrators may release it", j.number)
 	case requested.Infinite && !j.held():
 		return current, reasonNone, nil
 	case requested.Infinite:
@@ -275,9 +289,11 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 	case requested.Set && requested.Number == 0:
 		return current, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "must be at least 1 minute")
 	case j.phase != waiting && longer && !super:
-		return current, refuseField(errs.Denied, fault.AccessDenied, "time_limit", "only root and the scheduler's user may extend that of a job that has started")
+		return current, refuseField(errs.Denied, fault.AccessDenied, "time_limit",
+			"only root and the scheduler's user may extend that of a job that has started")
 	case j.phase == running && !j.step.Claim.Adjustable():
-		return current, refuseField(errs.Unsupported, fault.NotSupported, "time_limit", "job %d was started by an older release, so its time limit can't be changed", j.number)
+		return current, refuseField(errs.Unsupported, fault.NotSupported, "time_limit",
+			"job %d was started by an older release, so its time limit can't be changed", j.number)
 	case super:
 		return requested, nil
 	}
@@ -289,9 +305,9 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 	return requested, nil
 }
 
-// applyTimeLimit makes the step of job j apply the time limit in j's record. It does
-// nothing if j has no step yet: the method follow applies the limit once the
-// step runs. The caller holds j.edit.
+// applyTimeLimit makes the step of job j apply the time limit in j's record. It
+// does nothing if j has no step yet: the method follow applies the limit once
+// the step runs. The caller holds j.editMu.
 func (c *Controller) applyTimeLimit(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
@@ -310,8 +326,8 @@ func (c *Controller) applyTimeLimit(j *job) error {
 	return ignoreGone(j.step.ReloadTimeLimit())
 }
 
-// reapplyTimeLimit makes the step of job j apply a time limit that was changed before
-// the controller attached to that step.
+// reapplyTimeLimit makes the step of job j apply a time limit that was changed
+// before the controller attached to that step.
 func (c *Controller) reapplyTimeLimit(j *job) {
 	j.editMu.Lock()
 	defer j.editMu.Unlock()

@@ -69,8 +69,8 @@ func (c *Controller) setLoad(j *job, l load) {
 	}
 }
 
-// jobLoad returns the load of j when its record takes the given number of bytes in
-// the journal.
+// jobLoad returns the load of j when its record takes the given number of bytes
+// in the journal.
 func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	l := load{jobs: 1, recordBytes: recordBytes}
 	if c.spool != nil && !j.Job.State.Ended() {
@@ -79,9 +79,9 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	return l
 }
 
-// reserveLoad counts j with load l. If a limit would be exceeded, take first forgets
-// the oldest ended jobs of the user, and releases c.mu meanwhile. The caller
-// holds c.mu.
+// reserveLoad counts j with load l. If a limit would be exceeded, reserveLoad
+// first forgets the oldest ended jobs of the user, and releases c.mu meanwhile.
+// The caller holds c.mu.
 func (c *Controller) reserveLoad(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {
@@ -119,17 +119,20 @@ func (c *Controller) checkLimits(j *job, l load) error {
 	case userLoad.recordBytes > limits.userRecordBytes:
 		return tooMany("names, comments and paths of your jobs exceed %d MiB, the limit for one user", limits.userRecordBytes>>20)
 	case total.recordBytes > limits.totalRecordBytes:
-		return tooMany("names, comments and paths of all jobs exceed the controller's limit of %d MiB", limits.totalRecordBytes>>20)
+		return tooMany("names, comments and paths of all jobs exceed the controller's limit of %d MiB",
+			limits.totalRecordBytes>>20)
 	case userLoad.reservedBytes+userBytes > limits.userBytes:
-		return tooMany("scripts, environments and records of your jobs exceed %d MiB, the limit for one user", limits.userBytes>>20)
+		return tooMany("scripts, environments and records of your jobs exceed %d MiB, the limit for one user",
+			limits.userBytes>>20)
 	case total.reservedBytes+totalBytes > limits.totalBytes:
-		return tooMany("scripts, environments and records of all jobs exceed the controller's limit of %d MiB", limits.totalBytes>>20)
+		return tooMany("scripts, environments and records of all jobs exceed the controller's limit of %d MiB",
+			limits.totalBytes>>20)
 	}
 	return nil
 }
 
-// checkRate refuses a submission, or a change of a job, by user uid if the bytes
-// written for that user exceed the permitted rate. The caller holds c.mu.
+// checkRate refuses a submission, or a change of a job, by user uid if the
+// bytes written for that user exceed the permitted rate. The caller holds c.mu.
 func (c *Controller) checkRate(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
@@ -179,8 +182,8 @@ func totalSize(entries []journal.Entry) (bytes int64) {
 }
 
 // forgetOldest forgets some of the ended jobs of user uid, the oldest first,
-// even if Config.Keep has not passed since they ended. It does not affect jobs
-// of other users.
+// even if Config.Retention has not passed since they ended. It does not affect
+// jobs of other users.
 func (c *Controller) forgetOldest(uid uint32) {
 	list, _ := c.snapshot()
 	var endedJobs []*record
@@ -190,5 +193,7 @@ func (c *Controller) forgetOldest(uid uint32) {
 		}
 	}
 	slices.SortFunc(endedJobs, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	c.drop(endedJobs[:min(len(endedJobs), max(1, c.cfg.MaxJobs/userShare/10))]) // several at once, so that the next submissions need not forget any
+	// Forget several at once, so that the next submissions need not forget any.
+	n := max(1, c.cfg.MaxJobs/userShare/10)
+	c.drop(endedJobs[:min(len(endedJobs), n)])
 }

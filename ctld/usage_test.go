@@ -70,8 +70,8 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	}
 }
 
-// enqueueJob adds a held job of uid to c, as a submission does. Its texts and its
-// script have the given numbers of bytes.
+// enqueueJob adds a held job of uid to c, as a submission does. Its texts and
+// its script have the given numbers of bytes.
 func enqueueJob(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)

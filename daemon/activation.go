@@ -15,7 +15,8 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// passedSockets returns the sockets that the service manager passed to this process.
+// passedSockets returns the sockets that the service manager passed to this
+// process.
 var passedSockets = sync.OnceValues(notify.Sockets)
 
 // passedListeners returns listeners for the passed sockets. Each must match the
@@ -111,7 +112,7 @@ func listens(f *os.File) (listening bool) {
 	return err == nil && listening
 }
 
-// control calls do with the descriptor of f.
+// control calls fn with the descriptor of f.
 func control(f *os.File, fn func(fd int)) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

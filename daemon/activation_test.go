@@ -11,7 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// passSockets makes Listen use these sockets as if a service manager had passed them.
+// passSockets makes Listen use these sockets as if a service manager had passed
+// them.
 func passSockets(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File

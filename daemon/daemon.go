@@ -7,7 +7,7 @@
 // The Serve function of a daemon performs these steps in this order:
 //
 //	user, err := daemon.SchedUser(…)        the administrative user
-//	err = daemon.CheckFiles(…)                   only trusted users can change the configuration
+//	err = daemon.CheckFiles(…)              only trusted users can change the configuration
 //	err = daemon.Harden()                   no user can read this process's memory
 //	keys, err := daemon.ReadKeys(…)         how tokens are verified
 //	listeners, err := daemon.Listen(…)      from here on clients wait instead of failing
@@ -26,9 +26,10 @@ import (
 	"schedrestd/guard"
 )
 
-// CloseOnExec marks all inherited descriptors close-on-exec. The shell or service
-// manager that started the daemon may have left files of root open, and the
-// processes of jobs would inherit these. main must call Isolate first.
+// CloseOnExec marks all inherited descriptors close-on-exec. The shell or
+// service manager that started the daemon may have left files of root open, and
+// the processes of jobs would inherit these. So it must be called before the
+// daemon starts any program.
 func CloseOnExec() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
@@ -50,8 +51,8 @@ func SchedUser(name string) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
-// CheckFiles returns an error if a user other than root and the given owners can
-// change one of the configuration files. It checks this only if the process
+// CheckFiles returns an error if a user other than root and the given owners
+// can change one of the configuration files. It checks this only if the process
 // runs as root. The files determine what root does, which keys are trusted, and
 // who SchedUser is. So a file can make its own owner SchedUser. A caller may
 // pass SchedUser as an owner only if this gives that user no additional rights.

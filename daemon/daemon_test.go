@@ -92,8 +92,8 @@ func TestListenRetries(t *testing.T) {
 	}
 }
 
-// TestListenFailsAtOnce checks that only an address in use counts as a conflict,
-// after which Listen retries.
+// TestListenFailsAtOnce checks that only an address in use counts as a
+// conflict, after which Listen retries.
 func TestListenFailsAtOnce(t *testing.T) {
 	const documentation = "192.0.2.1" // RFC 5737: no machine has this address
 	if listeners, err := Listen(documentation, 0, "", 0, 0); errs.KindOf(err) != errs.Invalid {
@@ -160,8 +160,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestCheckFiles checks that root accepts configuration files only from root and
-// SchedUser.
+// TestCheckFiles checks that root accepts configuration files only from root
+// and SchedUser.
 func TestCheckFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

@@ -29,7 +29,8 @@ type Keys struct {
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
-		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is supported only by Slurm's own daemons", path, a.AuthType).WithHint("set AuthType=auth/cred")
+		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is supported only by Slurm's own daemons", path, a.AuthType).
+			WithHint("set AuthType=auth/cred")
 	case !a.JWT && a.AuthSocket == "":
 		return Keys{}, errs.New(errs.Invalid, "%s: no authentication method is configured", path).
 			WithHint("set AuthInfo=socket=PATH for users of this machine, or AuthAltTypes=auth/jwt for tokens")
@@ -40,7 +41,8 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 		return Keys{}, nil
 	case a.JWTKey == "" && a.JWKS == "":
 		return Keys{}, errs.New(errs.Invalid, "%s: AuthAltTypes=auth/jwt without a key", path).
-			WithHint("set AuthAltParameters=jwt_key=PATH for the cluster's own tokens, or jwks=PATH for those of an identity provider")
+			WithHint("set AuthAltParameters=jwt_key=PATH for the cluster's own tokens, " +
+				"or jwks=PATH for those of an identity provider")
 	}
 	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{UserClaimField: a.UserClaimField}
 	trust := guard.Trust{Owners: keyOwners(user), PrivateGroup: nss.PrivateGroup}

@@ -325,8 +325,8 @@ func TestKeysInAHome(t *testing.T) {
 	}
 }
 
-// TestAuthMethods checks the errors for configurations without an authentication
-// method, and for other mistakes in the authentication section.
+// TestAuthMethods checks the errors for configurations without an
+// authentication method, and for other mistakes in the authentication section.
 func TestAuthMethods(t *testing.T) {
 	for _, tt := range []struct {
 		name string

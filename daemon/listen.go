@@ -36,8 +36,9 @@ const bindTimeout = 2 * time.Second
 // file until it executes its program. An immediate restart of the daemon must
 // not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
+	options := socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser}
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		listeners, err := listen(address, port, path, socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser})
+		listeners, err := listen(address, port, path, options)
 		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(start) > bindTimeout {
 			return listeners, err
 		}
@@ -97,8 +98,8 @@ func explainBind(err error, address string) error {
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// listenerUID returns the uid of the process that listens on the given address and
-// port. If the address is unspecified, the process may listen on any local
+// listenerUID returns the uid of the process that listens on the given address
+// and port. If the address is unspecified, the process may listen on any local
 // address.
 func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.ListenerUID(netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()))

@@ -17,9 +17,9 @@ type Privacy struct {
 	Super  func(uid uint32) bool // these users see everything
 }
 
-// OwnerFilter returns uid if the user uid may see only their own information of this
-// kind. It returns an unset value if that user may see the information of all
-// users.
+// OwnerFilter returns uid if the user uid may see only their own information of
+// this kind. It returns an unset value if that user may see the information of
+// all users.
 func (p Privacy) OwnerFilter(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
 		return model.Opt[uint32]{}
@@ -34,9 +34,9 @@ func (p Privacy) CanSee(uid, owner uint32, kind conf.PrivateData) bool {
 	return !filter.Set || filter.Number == owner
 }
 
-// CheckVisible returns an error if information of this kind is hidden from the user
-// uid. It is for information that belongs to no user, such as nodes. The
-// argument what names the information in the error.
+// CheckVisible returns an error if information of this kind is hidden from the
+// user uid. It is for information that belongs to no user, such as nodes.
+// subject names the information in the error.
 func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string) error {
 	if !p.OwnerFilter(uid, kind).Set {
 		return nil

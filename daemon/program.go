@@ -73,7 +73,8 @@ func (p Program) command() *cobra.Command {
 			if verbose {
 				level = slog.LevelDebug
 			}
-			return p.Serve(cmd.Context(), path, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+			return p.Serve(cmd.Context(), path, log)
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "f", path, p.ConfHelp)

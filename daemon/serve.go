@@ -18,7 +18,8 @@ const shutdownTimeout = 10 * time.Second
 // work, the daemon's background work, unless work is nil. work must return when
 // its context ends. If work or serving a listener fails, Serve stops and
 // returns the error. It always closes the listeners.
-func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger, work func(context.Context) error) error {
+func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger,
+	work func(context.Context) error) error {
 	failures := make(chan error, len(listeners)+1)
 	for _, ln := range listeners {
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())

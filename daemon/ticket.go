@@ -36,6 +36,7 @@ func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 		if err != nil || c.User != ticketUser || actAs != "" {
 			return k.Verify(token, actAs)
 		}
-		return server.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Name: c.User, Expires: c.Expires, Ticket: true}, nil
+		uid, gid := uint32(os.Geteuid()), uint32(os.Getegid())
+		return server.Identity{UID: uid, GID: gid, Name: c.User, Expires: c.Expires, Ticket: true}, nil
 	}
 }

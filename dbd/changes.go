@@ -22,73 +22,91 @@ import (
 
 // changeHandlers returns the handlers of the requests that change records.
 func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
-	accounts, users, assocs := rule{"accounts", catalog.Operator}, rule{"users", catalog.Operator}, rule{"associations", catalog.Operator}
-	clusters, qos := rule{"clusters", catalog.Administrator}, rule{"QOS", catalog.Administrator}
+	var (
+		accounts = rule{"accounts", catalog.Operator}
+		users    = rule{"users", catalog.Operator}
+		assocs   = rule{"associations", catalog.Operator}
+		clusters = rule{"clusters", catalog.Administrator}
+		qos      = rule{"QOS", catalog.Administrator}
+	)
 	return map[message.Type]server.Handler{
-		message.AccountingAddAccounts: addHandler(d, accounts, func() listing[model.Account] { return new(message.Accounts) }, (*catalog.Catalog).AddAccounts),
-		message.AccountingAddAssocs:   addHandler(d, assocs, func() listing[model.Association] { return new(message.Associations) }, (*catalog.Catalog).AddAssociations),
-		message.AccountingAddClusters: addHandler(d, clusters, func() listing[model.Cluster] { return new(message.Clusters) }, (*catalog.Catalog).AddClusters),
-		message.AccountingAddQOS:      addHandler(d, qos, func() listing[model.QOS] { return new(message.QOSList) }, (*catalog.Catalog).AddQOS),
-		message.AccountingAddUsers:    addHandler(d, users, func() listing[model.User] { return new(message.Users) }, (*catalog.Catalog).AddUsers),
+		message.AccountingAddAccounts: addHandler(d, accounts, accountList, (*catalog.Catalog).AddAccounts),
+		message.AccountingAddAssocs:   addHandler(d, assocs, associationList, (*catalog.Catalog).AddAssociations),
+		message.AccountingAddClusters: addHandler(d, clusters, clusterList, (*catalog.Catalog).AddClusters),
+		message.AccountingAddQOS:      addHandler(d, qos, qosList, (*catalog.Catalog).AddQOS),
+		message.AccountingAddUsers:    addHandler(d, users, userList, (*catalog.Catalog).AddUsers),
 
-		message.AccountingAddAccountsTo: addToHandler(d, accounts, func(c *catalog.Catalog, m *message.AddAccountsTo) (string, error) {
-			return c.AddAccountsTo(&m.AddAccountsWithAssocs)
-		}),
-		message.AccountingAddUsersTo: addToHandler(d, users, func(c *catalog.Catalog, m *message.AddUsersTo) (string, error) {
-			return c.AddUsersTo(&m.AddUsersWithAssocs)
-		}),
-		message.AccountingAddCoords: addToHandler(d, accounts, func(c *catalog.Catalog, m *message.Coordinators) (string, error) {
-			return "", c.AddCoordinators(m.Accounts, m.Users.Assoc.Users)
-		}),
+		message.AccountingAddAccountsTo: addToHandler(d, accounts,
+			func(c *catalog.Catalog, m *message.AddAccountsTo) (string, error) {
+				return c.AddAccountsTo(&m.AddAccountsWithAssocs)
+			}),
+		message.AccountingAddUsersTo: addToHandler(d, users,
+			func(c *catalog.Catalog, m *message.AddUsersTo) (string, error) {
+				return c.AddUsersTo(&m.AddUsersWithAssocs)
+			}),
+		message.AccountingAddCoords: addToHandler(d, accounts,
+			func(c *catalog.Catalog, m *message.Coordinators) (string, error) {
+				return "", c.AddCoordinators(m.Accounts, m.Users.Assoc.Users)
+			}),
 
-		message.AccountingModifyAccounts: namesHandler(d, accounts, func(c *catalog.Catalog, m *message.ModifyAccounts) ([]string, error) {
-			return c.ModifyAccounts(&m.Filter.AccountFilter, &m.Record)
-		}),
-		message.AccountingModifyAssocs: namesHandler(d, assocs, func(c *catalog.Catalog, m *message.ModifyAssociations) ([]string, error) {
-			return c.ModifyAssociations(&m.Filter.AssocFilter, &m.Record)
-		}),
-		message.AccountingModifyQOS: namesHandler(d, qos, func(c *catalog.Catalog, m *message.ModifyQOS) ([]string, error) {
-			return c.ModifyQOS(&m.Filter.QOSFilter, &m.Record)
-		}),
-		message.AccountingModifyUsers: namesHandler(d, users, func(c *catalog.Catalog, m *message.ModifyUsers) ([]string, error) {
-			return c.ModifyUsers(&m.Filter.UserFilter, &m.Record)
-		}),
-		message.AccountingRemoveAccounts: namesHandler(d, accounts, func(c *catalog.Catalog, m *message.GetAccounts) ([]string, error) {
-			if reflect.DeepEqual(m.AccountFilter, model.AccountFilter{Flags: m.Flags}) {
-				return nil, unselective()
-			}
-			return c.RemoveAccounts(&m.AccountFilter)
-		}),
-		message.AccountingRemoveAssocs: namesHandler(d, assocs, func(c *catalog.Catalog, m *message.GetAssociations) ([]string, error) {
-			if reflect.DeepEqual(m.AssocFilter, model.AssocFilter{Flags: m.Flags}) {
-				return nil, unselective()
-			}
-			return c.RemoveAssociations(&m.AssocFilter)
-		}),
-		message.AccountingRemoveClusters: namesHandler(d, clusters, func(c *catalog.Catalog, m *message.GetClusters) ([]string, error) {
-			if len(m.ClusterFilter.Names) == 0 {
-				return nil, unselective()
-			}
-			return c.RemoveClusters(&m.ClusterFilter), nil
-		}),
-		message.AccountingRemoveQOS: namesHandler(d, qos, func(c *catalog.Catalog, m *message.GetQOS) ([]string, error) {
-			if len(m.IDs)+len(m.Names)+len(m.Descriptions) == 0 {
-				return nil, unselective()
-			}
-			return c.RemoveQOS(&m.QOSFilter)
-		}),
-		message.AccountingRemoveUsers: namesHandler(d, users, func(c *catalog.Catalog, m *message.GetUsers) ([]string, error) {
-			if len(m.Assoc.Users)+len(m.DefaultAccounts) == 0 {
-				return nil, unselective()
-			}
-			return c.RemoveUsers(&m.UserFilter)
-		}),
-		message.AccountingRemoveCoords: namesHandler(d, accounts, func(c *catalog.Catalog, m *message.Coordinators) ([]string, error) {
-			if len(m.Accounts)+len(m.Users.Assoc.Users) == 0 {
-				return nil, unselective()
-			}
-			return c.RemoveCoordinators(m.Accounts, m.Users.Assoc.Users), nil
-		}),
+		message.AccountingModifyAccounts: namesHandler(d, accounts,
+			func(c *catalog.Catalog, m *message.ModifyAccounts) ([]string, error) {
+				return c.ModifyAccounts(&m.Filter.AccountFilter, &m.Record)
+			}),
+		message.AccountingModifyAssocs: namesHandler(d, assocs,
+			func(c *catalog.Catalog, m *message.ModifyAssociations) ([]string, error) {
+				return c.ModifyAssociations(&m.Filter.AssocFilter, &m.Record)
+			}),
+		message.AccountingModifyQOS: namesHandler(d, qos,
+			func(c *catalog.Catalog, m *message.ModifyQOS) ([]string, error) {
+				return c.ModifyQOS(&m.Filter.QOSFilter, &m.Record)
+			}),
+		message.AccountingModifyUsers: namesHandler(d, users,
+			func(c *catalog.Catalog, m *message.ModifyUsers) ([]string, error) {
+				return c.ModifyUsers(&m.Filter.UserFilter, &m.Record)
+			}),
+		message.AccountingRemoveAccounts: namesHandler(d, accounts,
+			func(c *catalog.Catalog, m *message.GetAccounts) ([]string, error) {
+				if reflect.DeepEqual(m.AccountFilter, model.AccountFilter{Flags: m.Flags}) {
+					return nil, unselective()
+				}
+				return c.RemoveAccounts(&m.AccountFilter)
+			}),
+		message.AccountingRemoveAssocs: namesHandler(d, assocs,
+			func(c *catalog.Catalog, m *message.GetAssociations) ([]string, error) {
+				if reflect.DeepEqual(m.AssocFilter, model.AssocFilter{Flags: m.Flags}) {
+					return nil, unselective()
+				}
+				return c.RemoveAssociations(&m.AssocFilter)
+			}),
+		message.AccountingRemoveClusters: namesHandler(d, clusters,
+			func(c *catalog.Catalog, m *message.GetClusters) ([]string, error) {
+				if len(m.ClusterFilter.Names) == 0 {
+					return nil, unselective()
+				}
+				return c.RemoveClusters(&m.ClusterFilter), nil
+			}),
+		message.AccountingRemoveQOS: namesHandler(d, qos,
+			func(c *catalog.Catalog, m *message.GetQOS) ([]string, error) {
+				if len(m.IDs)+len(m.Names)+len(m.Descriptions) == 0 {
+					return nil, unselective()
+				}
+				return c.RemoveQOS(&m.QOSFilter)
+			}),
+		message.AccountingRemoveUsers: namesHandler(d, users,
+			func(c *catalog.Catalog, m *message.GetUsers) ([]string, error) {
+				if len(m.Assoc.Users)+len(m.DefaultAccounts) == 0 {
+					return nil, unselective()
+				}
+				return c.RemoveUsers(&m.UserFilter)
+			}),
+		message.AccountingRemoveCoords: namesHandler(d, accounts,
+			func(c *catalog.Catalog, m *message.Coordinators) ([]string, error) {
+				if len(m.Accounts)+len(m.Users.Assoc.Users) == 0 {
+					return nil, unselective()
+				}
+				return c.RemoveCoordinators(m.Accounts, m.Users.Assoc.Users), nil
+			}),
 	}
 }
 
@@ -106,8 +124,8 @@ type rule struct {
 
 // authorize returns an error if the client's level is too low for the request.
 // All users may choose their own default account. Only an Administrator may
-// rename a user: under its new name, the record would grant its level to another
-// user.
+// rename a user: under its new name, the record would grant its level to
+// another user.
 func (d *Daemon) authorize(r *server.Request, level uint16, required rule, body message.Body) error {
 	if m, ok := body.(*message.ModifyUsers); ok {
 		own := model.BlankUser()
@@ -141,9 +159,10 @@ func changesLevels(old, next *catalog.Catalog) bool {
 	return differs(old.Users, next.Users) || differs(next.Users, old.Users)
 }
 
-// change calls apply to make a change in the client's transaction, if the client
-// may make it.
-func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body, apply func(*catalog.Catalog) error) error {
+// change calls apply to make a change in the client's transaction, if the
+// client may make it.
+func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body,
+	apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
 		return err
 	}
@@ -159,7 +178,7 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 	base := e.catalog
 	d.editSlot.mu.Unlock()
 	if base == nil {
-		base = d.store.Catalog() // the transaction was rolled back meanwhile: use returns the error
+		base = d.store.Catalog() // the transaction was rolled back meanwhile: touch returns the error
 	}
 	next := base.Clone()
 	if err := apply(next); err != nil {
@@ -184,15 +203,16 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 func addHandler[T any](d *Daemon, required rule, body func() listing[T], add func(*catalog.Catalog, []T) error) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		m := body()
-		if err := d.change(ctx, r, required, m, func(c *catalog.Catalog) error { return add(c, m.List().Records.List) }); err != nil {
+		err := d.change(ctx, r, required, m, func(c *catalog.Catalog) error { return add(c, m.List().Records.List) })
+		if err != nil {
 			return 0, nil, err
 		}
 		return success(r)
 	}
 }
 
-// addToHandler returns the handler of a request whose answer is a text that lists
-// the added records.
+// addToHandler returns the handler of a request whose answer is a text that
+// lists the added records.
 func addToHandler[M any, B interface {
 	*M
 	message.Body
@@ -214,8 +234,8 @@ func addToHandler[M any, B interface {
 	}
 }
 
-// namesHandler returns the handler of a request whose answer lists the names of the
-// records that were changed, or of the records that prevent the change.
+// namesHandler returns the handler of a request whose answer lists the names of
+// the records that were changed, or of the records that prevent the change.
 func namesHandler[M any, B interface {
 	*M
 	message.Body

@@ -51,7 +51,8 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	list = append(list, between("node_count", f.NodesMin, f.NodesMax)...)
 	list = append(list, between("time_limit", f.TimeLimitMin, f.TimeLimitMax)...)
 	if f.UsedNodes != "" {
-		list = append(list, condition{sql: overlap + "(nodes, ?)", args: []any{f.UsedNodes}}) // the most expensive condition comes last
+		// The most expensive condition comes last.
+		list = append(list, condition{sql: overlap + "(nodes, ?)", args: []any{f.UsedNodes}})
 	}
 	active := list[:0]
 	for _, c := range list {
@@ -78,10 +79,10 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is one of those in named. An element
-// of named has the number of the job, or the number of its array or
-// heterogeneous job. In the second case it may also have the index of the job
-// in the array or heterogeneous job.
+// steps returns the condition that a job is one of those selected. Each element
+// has the number of the job, or the number of its array or heterogeneous job.
+// In the second case it may also have the index of the job in the array or
+// heterogeneous job.
 func steps(selected []model.SelectedStep) condition {
 	if len(selected) == 0 {
 		return condition{}
@@ -169,8 +170,8 @@ func baseStates(list []string) condition {
 	return c
 }
 
-// between returns the conditions that limit column to the range from least to
-// most. If a bound is 0, it does not limit the column.
+// between returns the conditions that limit column to the range from lower to
+// upper. If a bound is 0, it does not limit the column.
 func between(column string, lower, upper uint32) (list []condition) {
 	if lower != 0 {
 		list = append(list, condition{sql: column + " >= ?", args: []any{int64(lower)}})
@@ -186,14 +187,16 @@ func between(column string, lower, upper uint32) (list []condition) {
 const overlap = "hosts_overlap"
 
 func init() {
-	sqlite.MustRegisterDeterministicScalarFunction(overlap, 2, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		nodes, _ := args[0].(string)
-		pattern, _ := args[1].(string)
-		for host := range model.Hosts(nodes) {
-			if model.HostlistHas(pattern, host) {
-				return int64(1), nil
-			}
+	sqlite.MustRegisterDeterministicScalarFunction(overlap, 2, hostsOverlap)
+}
+
+func hostsOverlap(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+	nodes, _ := args[0].(string)
+	pattern, _ := args[1].(string)
+	for host := range model.Hosts(nodes) {
+		if model.HostlistHas(pattern, host) {
+			return int64(1), nil
 		}
-		return int64(0), nil
-	})
+	}
+	return int64(0), nil
 }

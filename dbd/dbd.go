@@ -97,8 +97,8 @@ func withoutTicket(h server.Handler) server.Handler {
 	}
 }
 
-// countCalls returns a handler that calls h and counts the call, by message type
-// and by user.
+// countCalls returns a handler that calls h and counts the call, by message
+// type and by user.
 func (d *Daemon) countCalls(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		start := time.Now()

@@ -36,8 +36,8 @@ type editSlot struct {
 	current *edit      // nil: there is none
 }
 
-// acquireEdit returns the transaction of the session s. If s has none, take begins
-// one.
+// acquireEdit returns the transaction of the session s. If s has none,
+// acquireEdit begins one.
 func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, error) {
 	if e, ok := s.Value.(*edit); ok {
 		d.editSlot.mu.Lock()
@@ -59,11 +59,12 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, err
 	}
 }
 
-// touch marks e as used now, or returns an error if e was rolled back. The caller
-// holds mu.
+// touch marks e as used now, or returns an error if e was rolled back. The
+// caller holds mu.
 func (g *editSlot) touch(e *edit) error {
 	if e.rolledBack {
-		return errs.New(errs.Conflict, "the changes were rolled back: the client was idle for more than %v while another waited", g.maxIdle)
+		return errs.New(errs.Conflict,
+			"the changes were rolled back: the client was idle for more than %v while another waited", g.maxIdle)
 	}
 	e.usedAt = time.Now()
 	return nil
@@ -101,8 +102,8 @@ func (d *Daemon) closeEdit(s *server.Session) {
 	s.Value, s.Close = nil, nil
 }
 
-// handleFini handles AccountingFini (DBD_FINI): it commits or rolls back the changes
-// of the connection.
+// handleFini handles AccountingFini (DBD_FINI): it commits or rolls back the
+// changes of the connection.
 func (d *Daemon) handleFini(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.AccountingEnd
 	if err := r.Decode(&q); err != nil {
@@ -135,9 +136,9 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	return d.store.Catalog()
 }
 
-// registerClusters adds a record for each cluster in names that has none; the names
-// come from recorded jobs. While a client changes records, register does
-// nothing, and the next job causes another attempt.
+// registerClusters adds a record for each cluster in names that has none; the
+// names come from recorded jobs. While a client changes records,
+// registerClusters does nothing, and the next job causes another attempt.
 func (d *Daemon) registerClusters(ctx context.Context, names []string) error {
 	d.editSlot.mu.Lock()
 	defer d.editSlot.mu.Unlock()
@@ -164,9 +165,9 @@ func (d *Daemon) userName(r *server.Request) string {
 	return u.Name
 }
 
-// adminLevel returns the level of the client, which determines what it may change.
-// Root and the scheduler's user may change everything. Other users have the
-// level in their record.
+// adminLevel returns the level of the client, which determines what it may
+// change. Root and the scheduler's user may change everything. Other users have
+// the level in their record.
 func (d *Daemon) adminLevel(r *server.Request) uint16 {
 	if d.privacy.Super(r.Identity.UID) {
 		return catalog.Administrator

@@ -228,8 +228,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestOperatorTakesNoLevel checks that an Operator can't become Administrator by
-// taking the name of one, in one transaction or in two.
+// TestOperatorTakesNoLevel checks that an Operator can't become Administrator
+// by taking the name of one, in one transaction or in two.
 func TestOperatorTakesNoLevel(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()

@@ -17,12 +17,12 @@ import (
 // maxJobs is the maximum number of jobs in an answer.
 const maxJobs = 50_000
 
-// defaultQueryTimeout limits the duration of a query, including the encoding of its
-// answer.
+// defaultQueryTimeout limits the duration of a query, including the encoding of
+// its answer.
 const defaultQueryTimeout = 30 * time.Second
 
 // Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
-// that user. It calls use(n, next): n is the number of jobs, and each call of
+// that user. It calls visit(n, next): n is the number of jobs, and each call of
 // next returns the next job. A job is valid until the following call of next.
 //
 // Jobs has a time limit, but a statement can be interrupted only until it has
@@ -32,8 +32,9 @@ const defaultQueryTimeout = 30 * time.Second
 // jobs that the first one counted.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	visit func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.queryTimeout, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.queryTimeout).
-		WithHint("select fewer jobs by time, user or name"))
+	const hint = "select fewer jobs by time, user or name"
+	errTimeout := errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.queryTimeout).WithHint(hint)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.queryTimeout, errTimeout)
 	defer cancel()
 	err := s.inSnapshot(ctx, func(tx *sql.Tx) error {
 		list := conditions(f, owner)
@@ -48,7 +49,7 @@ func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner mo
 			return err
 		}
 		if found > s.maxJobs {
-			return errs.New(errs.Invalid, "the query selects more than %d jobs", s.maxJobs).WithHint("select fewer jobs by time, user or name")
+			return errs.New(errs.Invalid, "the query selects more than %d jobs", s.maxJobs).WithHint(hint)
 		}
 		rows, err := tx.QueryContext(ctx, selectRecords, keys)
 		if err != nil {
@@ -81,7 +82,7 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 // only the one that was submitted last counts, unless duplicates is set. The
 // statement yields one row: the number of jobs found, the number of jobs that
 // count, and the keys of the jobs that count, in order. The search ends after
-// most+1 jobs.
+// limit+1 jobs.
 func selection(from string, list []condition, duplicates bool, limit int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
@@ -91,9 +92,11 @@ func selection(from string, list []condition, duplicates bool, limit int) (query
 	if !duplicates {
 		counted = "(SELECT id, cluster, job_id, max(submit_time) AS submit_time FROM found GROUP BY cluster, job_id)"
 	}
-	return "WITH found AS MATERIALIZED (SELECT id, cluster, job_id, submit_time FROM " + from +
-		" WHERE " + strings.Join(where, " AND ") + " ORDER BY submit_time, cluster, job_id LIMIT ?)" +
-		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY submit_time, cluster, job_id) FROM " + counted, append(args, limit+1)
+	const order = "submit_time, cluster, job_id"
+	query = "WITH found AS MATERIALIZED (SELECT id, cluster, job_id, submit_time FROM " + from +
+		" WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + " LIMIT ?)" +
+		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY " + order + ") FROM " + counted
+	return query, append(args, limit+1)
 }
 
 // selectRecords selects jobs by a list of keys, in the order of the list.
@@ -162,7 +165,9 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 		minCount := limit
 		for _, c := range candidates {
 			var n int
-			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+c.from+" WHERE "+c.sql+" LIMIT ?)", append(c.args[:len(c.args):len(c.args)], limit)...).Scan(&n); err != nil {
+			query := "SELECT count(*) FROM (SELECT 1 FROM " + c.from + " WHERE " + c.sql + " LIMIT ?)"
+			args := append(c.args[:len(c.args):len(c.args)], limit)
+			if err := tx.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
 				return "", err
 			}
 			if n < minCount {
@@ -176,8 +181,8 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	return candidates[0].from, nil
 }
 
-// selectClusters selects the names of all clusters from the index, with one search
-// for each name.
+// selectClusters selects the names of all clusters from the index, with one
+// search for each name.
 const selectClusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
 	SELECT (SELECT min(cluster) FROM job WHERE cluster > each.name) FROM each WHERE name IS NOT NULL)

@@ -116,8 +116,8 @@ func queryJobs(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model
 	return list
 }
 
-// generator returns random values from a small set, so that filters and jobs often
-// match.
+// generator returns random values from a small set, so that filters and jobs
+// often match.
 type generator struct{ *rand.Rand }
 
 func (c generator) text() string {
@@ -149,8 +149,8 @@ func (c generator) job() storedJob {
 	return j
 }
 
-// randomList returns a list of random values that is usually empty. If all of the
-// many filters had values, they would match no job.
+// randomList returns a list of random values that is usually empty. If all of
+// the many filters had values, they would match no job.
 func randomList[T any](c generator, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {

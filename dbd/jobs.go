@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It does not search jobs
-// that the client may not see.
+// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It does not search
+// jobs that the client may not see.
 func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -30,7 +30,8 @@ func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Typ
 	defer slot.Release()
 	var answer message.AccountingJobs
 	var body message.Body
-	err = d.store.Jobs(ctx, f, d.privacy.OwnerFilter(r.Identity.UID, conf.PrivateJobs), func(n int, next func() (string, *model.Job, error)) error {
+	owner := d.privacy.OwnerFilter(r.Identity.UID, conf.PrivateJobs)
+	err = d.store.Jobs(ctx, f, owner, func(n int, next func() (string, *model.Job, error)) error {
 		var record model.AccountingJob
 		answer.Records.Len = n
 		answer.Records.Pull = func() (*model.AccountingJob, error) {
@@ -47,12 +48,16 @@ func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Typ
 	return message.AccountingGotJobs, body, err
 }
 
-// checkFilter refuses filters that this daemon does not support. If it ignored them,
-// the answer would be wrong.
+// checkFilter refuses filters that this daemon does not support. If it ignored
+// them, the answer would be wrong.
 func checkFilter(f *model.AccountingJobFilter) error {
 	for name, set := range map[string]bool{
-		"jobs by association": len(f.AssocIDs) > 0, "jobs by constraint": len(f.Constraints) > 0, "jobs by QOS": len(f.QOS) > 0, "jobs by reservation": len(f.Reservations)+len(f.ReservationIDs) > 0,
-		"jobs by scheduling flag": f.JobFlags.Set && f.JobFlags.Number != 1, "runaway jobs": f.Flags&model.JobFilterRunaway != 0,
+		"jobs by association":     len(f.AssocIDs) > 0,
+		"jobs by constraint":      len(f.Constraints) > 0,
+		"jobs by QOS":             len(f.QOS) > 0,
+		"jobs by reservation":     len(f.Reservations)+len(f.ReservationIDs) > 0,
+		"jobs by scheduling flag": f.JobFlags.Set && f.JobFlags.Number != 1,
+		"runaway jobs":            f.Flags&model.JobFilterRunaway != 0,
 	} {
 		if set {
 			return errs.New(errs.Unsupported, "this accounting daemon does not support selecting %s", name)
@@ -64,16 +69,19 @@ func checkFilter(f *model.AccountingJobFilter) error {
 // accountingJob returns the accounting record of a job.
 func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	return model.AccountingJob{
-		Account: j.Account, AdminComment: j.AdminComment, AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID, ArrayMaxTasks: j.ArrayMaxTasks,
-		ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, Cluster: cluster, Constraints: j.Features, Container: j.Container,
-		DerivedExitCode: j.DerivedExitCode, DerivedExitText: j.Comment, Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
-		ExitCode: j.ExitCode, Extra: j.Extra, FailedNode: j.FailedNode, GroupID: j.GroupID, JobID: j.StepID.JobID, Name: j.Name,
-		Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes, HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
-		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: notCancelled, RestartCnt: j.RestartCnt,
-		ShowFull: 1, StartTime: j.StartTime, State: j.State, StateReason: j.StateReason, Steps: []model.AccountingStep{},
-		StdErr: j.StdErr, StdIn: j.StdIn, StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: j.SystemComment,
-		TimeLimit: j.TimeLimit, TRESAlloc: tresByID(j.TRESAlloc), TRESReq: tresByID(j.TRESReq), UserID: j.UserID, User: j.UserName,
-		WCKey: j.WCKey, WorkDir: j.WorkDir,
+		Account: j.Account, AdminComment: j.AdminComment, AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID,
+		ArrayMaxTasks: j.ArrayMaxTasks, ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, Cluster: cluster,
+		Constraints: j.Features, Container: j.Container, DerivedExitCode: j.DerivedExitCode,
+		DerivedExitText: j.Comment, Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
+		ExitCode: j.ExitCode, Extra: j.Extra, FailedNode: j.FailedNode, GroupID: j.GroupID,
+		JobID: j.StepID.JobID, Name: j.Name, Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes,
+		HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
+		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: notCancelled,
+		RestartCnt: j.RestartCnt, ShowFull: 1, StartTime: j.StartTime, State: j.State,
+		StateReason: j.StateReason, Steps: []model.AccountingStep{}, StdErr: j.StdErr, StdIn: j.StdIn,
+		StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: j.SystemComment,
+		TimeLimit: j.TimeLimit, TRESAlloc: tresByID(j.TRESAlloc), TRESReq: tresByID(j.TRESReq),
+		UserID: j.UserID, User: j.UserName, WCKey: j.WCKey, WorkDir: j.WorkDir,
 	}
 }
 

@@ -3,7 +3,6 @@ package dbd
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"schedrestd/conf"
 	"schedrestd/dbd/catalog"
@@ -15,7 +14,9 @@ import (
 
 // resources are the trackable resources that this daemon knows: Slurm's first
 // four, whose numbers are the same in every cluster.
-var resources = []model.TRES{{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"}}
+var resources = []model.TRES{
+	{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"},
+}
 
 const (
 	cpu uint32 = iota + 1
@@ -41,7 +42,7 @@ func (d *Daemon) handleTRES(_ context.Context, r *server.Request) (message.Type,
 	}
 	list := []model.TRES{}
 	for _, t := range resources {
-		if catalog.Matches(q.IDs, strconv.FormatUint(uint64(t.ID), 10)) && catalog.Matches(q.Types, t.Type) && catalog.Matches(q.Names, t.Name) {
+		if catalog.Matches(q.IDs, digits(t.ID)) && catalog.Matches(q.Types, t.Type) && catalog.Matches(q.Names, t.Name) {
 			list = append(list, t)
 		}
 	}
@@ -54,7 +55,8 @@ func (d *Daemon) handleClusters(_ context.Context, r *server.Request) (message.T
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	return message.AccountingGotClusters, &message.Clusters{ListResponse: listResponse(d.records(r.Session).ListClusters(&q.ClusterFilter))}, nil
+	list := d.records(r.Session).ListClusters(&q.ClusterFilter)
+	return message.AccountingGotClusters, &message.Clusters{ListResponse: listResponse(list)}, nil
 }
 
 // handleAssociations answers AccountingGetAssocs (DBD_GET_ASSOCS) with the
@@ -68,8 +70,8 @@ func (d *Daemon) handleAssociations(_ context.Context, r *server.Request) (messa
 	return message.AccountingGotAssocs, &message.Associations{ListResponse: listResponse(list)}, nil
 }
 
-// handleAccounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with the accounts
-// that the client may see.
+// handleAccounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with the
+// accounts that the client may see.
 func (d *Daemon) handleAccounts(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccounts
 	if err := r.Decode(&q); err != nil {
@@ -79,13 +81,15 @@ func (d *Daemon) handleAccounts(_ context.Context, r *server.Request) (message.T
 	list = slices.DeleteFunc(list, func(a model.Account) bool { return !view.seesAccount(a.Name) })
 	for i := range list {
 		list[i].Associations = view.filterAssociations(list[i].Associations)
-		list[i].Coordinators = slices.DeleteFunc(list[i].Coordinators, func(c model.Coordinator) bool { return !view.seesUser(c.Name) })
+		list[i].Coordinators = slices.DeleteFunc(list[i].Coordinators, func(c model.Coordinator) bool {
+			return !view.seesUser(c.Name)
+		})
 	}
 	return message.AccountingGotAccounts, &message.Accounts{ListResponse: listResponse(list)}, nil
 }
 
-// handleUsers answers AccountingGetUsers (DBD_GET_USERS) with the users that the
-// client may see.
+// handleUsers answers AccountingGetUsers (DBD_GET_USERS) with the users that
+// the client may see.
 func (d *Daemon) handleUsers(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetUsers
 	if err := r.Decode(&q); err != nil {

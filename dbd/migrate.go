@@ -86,15 +86,18 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	}
 	defer tx.Rollback()
 	var application, fileVersion, tables int
-	if err := tx.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
-		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).Scan(&application, &fileVersion, &tables); err != nil {
+	err = tx.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
+		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).
+		Scan(&application, &fileVersion, &tables)
+	if err != nil {
 		return err
 	}
 	switch {
 	case application != applicationID && (application != 0 || tables > 0):
 		return errs.New(errs.Invalid, "belongs to another program")
 	case fileVersion > version:
-		return errs.New(errs.Invalid, "has version %d, written by a newer release; this one knows versions up to %d", fileVersion, version)
+		return errs.New(errs.Invalid, "has version %d, written by a newer release; this one knows versions up to %d",
+			fileVersion, version)
 	case application == applicationID && fileVersion == version:
 		return nil
 	}
@@ -120,7 +123,8 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", recordTable, applicationID, version)); err != nil {
+	rest := fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", recordTable, applicationID, version)
+	if _, err := tx.ExecContext(ctx, rest); err != nil {
 		return err
 	}
 	initialRows, err := differences(catalog.Empty(), catalog.New())
@@ -137,7 +141,8 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	log.Info("database converted")
-	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // shortens the write-ahead log, which is now as long as the database
+	// Shorten the write-ahead log, which is now as long as the database.
+	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
 
@@ -165,8 +170,10 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 // begins after the row number in *last. eachOlder calls each(cluster, j) for
 // every job j, and sets *last to the number of the last row. It reports whether
 // there were any jobs.
-func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
+func eachOlder(ctx context.Context, tx *sql.Tx, last *int64,
+	each func(cluster string, j *model.Job) error) (more bool, err error) {
+	const batch = "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000"
+	rows, err := tx.QueryContext(ctx, batch, *last)
 	if err != nil {
 		return false, err
 	}

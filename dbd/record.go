@@ -29,11 +29,11 @@ func (d *Daemon) Limit(t message.Type, client server.Identity) int {
 	return maxChange
 }
 
-// handleRecordJobs handles AccountingRecordJobs. The answer confirms that the jobs are on
-// disk. When schedctld receives the answer, it deletes its own records of these
-// jobs. Recording the same batch again changes nothing. Only root and the
-// scheduler's user may record jobs, because any other user could falsify the
-// accounting.
+// handleRecordJobs handles AccountingRecordJobs. The answer confirms that the
+// jobs are on disk. When schedctld receives the answer, it deletes its own
+// records of these jobs. Recording the same batch again changes nothing. Only
+// root and the scheduler's user may record jobs, because any other user could
+// falsify the accounting.
 func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user may record jobs")
@@ -51,7 +51,7 @@ func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (messa
 			names = append(names, name)
 		}
 	}
-	// The jobs are on disk, so an error of register must not fail the request.
+	// The jobs are on disk, so an error from here on must not fail the request.
 	if err := d.registerClusters(ctx, names); err != nil {
 		d.log.Error("adding clusters of jobs failed", "error", err)
 	}

@@ -49,24 +49,30 @@ type listing[T any] interface {
 	List() *message.ListResponse[T]
 }
 
+func clusterList() listing[model.Cluster]         { return new(message.Clusters) }
+func accountList() listing[model.Account]         { return new(message.Accounts) }
+func userList() listing[model.User]               { return new(message.Users) }
+func associationList() listing[model.Association] { return new(message.Associations) }
+func qosList() listing[model.QOS]                 { return new(message.QOSList) }
+
 // differences returns the rows that turn the records of old into those of next.
 func differences(old, next *catalog.Catalog) (rows []row, err error) {
 	name := func(s string) string { return s }
 	for _, part := range []func() ([]row, error){
 		func() ([]row, error) {
-			return changedRows(kindCluster, old.Clusters, next.Clusters, name, func() listing[model.Cluster] { return new(message.Clusters) })
+			return changedRows(kindCluster, old.Clusters, next.Clusters, name, clusterList)
 		},
 		func() ([]row, error) {
-			return changedRows(kindAccount, old.Accounts, next.Accounts, name, func() listing[model.Account] { return new(message.Accounts) })
+			return changedRows(kindAccount, old.Accounts, next.Accounts, name, accountList)
 		},
 		func() ([]row, error) {
-			return changedRows(kindUser, old.Users, next.Users, name, func() listing[model.User] { return new(message.Users) })
+			return changedRows(kindUser, old.Users, next.Users, name, userList)
 		},
 		func() ([]row, error) {
-			return changedRows(kindAssoc, old.Associations, next.Associations, digits, func() listing[model.Association] { return new(message.Associations) })
+			return changedRows(kindAssoc, old.Associations, next.Associations, digits, associationList)
 		},
 		func() ([]row, error) {
-			return changedRows(kindQOS, old.QOS, next.QOS, digits, func() listing[model.QOS] { return new(message.QOSList) })
+			return changedRows(kindQOS, old.QOS, next.QOS, digits, qosList)
 		},
 	} {
 		list, err := part()
@@ -88,7 +94,8 @@ func digits(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // changedRows returns rows for the records that differ between old and next.
 // Records are not modified in place, so equal pointers mean equal records.
-func changedRows[K comparable, T any](kind string, old, next map[K]*T, key func(K) string, list func() listing[T]) (rows []row, err error) {
+func changedRows[K comparable, T any](kind string, old, next map[K]*T, key func(K) string,
+	list func() listing[T]) (rows []row, err error) {
 	for k := range old {
 		if next[k] == nil {
 			rows = append(rows, row{kind: kind, key: key(k)})
@@ -117,7 +124,8 @@ func writeRows(ctx context.Context, tx *sql.Tx, rows []row) error {
 		if r.value == nil {
 			_, err = tx.ExecContext(ctx, "DELETE FROM record WHERE kind = ? AND key = ?", r.kind, r.key)
 		} else {
-			_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO record (kind, key, protocol, value) VALUES (?, ?, ?, ?)", r.kind, r.key, uint16(recordVersion), r.value)
+			_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO record (kind, key, protocol, value) VALUES (?, ?, ?, ?)",
+				r.kind, r.key, uint16(recordVersion), r.value)
 		}
 		if err != nil {
 			return err
@@ -152,8 +160,8 @@ func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	return nil
 }
 
-// loadCatalog reads the records. If jobs are stored for a cluster that has no record,
-// load adds a record for the cluster.
+// loadCatalog reads the records. If jobs are stored for a cluster that has no
+// record, loadCatalog adds one.
 func (s *Store) loadCatalog(ctx context.Context) error {
 	c, err := s.readCatalog(ctx)
 	if err != nil {
@@ -201,7 +209,7 @@ func (s *Store) addClusters(ctx context.Context, names []string) error {
 	return s.Replace(ctx, next)
 }
 
-// loadRecord adds a row to b.
+// loadRecord adds a row to c.
 func loadRecord(c *catalog.Catalog, kind, key string, v codec.Version, value []byte) error {
 	switch kind {
 	case kindCluster:

@@ -57,9 +57,10 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 
-// dropPrivileges drops the privileges of the process, which will parse input from the
-// network: if root has started the process, it continues as the scheduler's
-// user. settle is called before the process opens files of its own.
+// dropPrivileges drops the privileges of the process, which will parse input
+// from the network: if root has started the process, it continues as the
+// scheduler's user. It must be called before the process opens files of its
+// own.
 func dropPrivileges(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
@@ -70,7 +71,8 @@ func dropPrivileges(user nss.User, log *slog.Logger) error {
 	case euid == 0 && user.UID != 0:
 		uid, gid := int(user.UID), int(user.GID)
 		// Package syscall changes all threads, x/sys only the calling thread.
-		if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid)); err != nil {
+		err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
+		if err != nil {
 			return errs.Wrap(err, errs.Denied, "become %s", user)
 		}
 	case euid != user.UID:

@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleStats answers AccountingGetStats (DBD_GET_STATS) with the number of earlier
-// requests since the daemon started. All users see how often each message was
-// received. The number of requests of each user is information about users, so
-// it depends on PrivateData=users.
+// handleStats answers AccountingGetStats (DBD_GET_STATS) with the number of
+// earlier requests since the daemon started. All users see how often each
+// message was received. The number of requests of each user is information
+// about users, so it depends on PrivateData=users.
 //
 // This daemon computes no usage, so the counts for the three periods (hour,
 // day, month) are zero, and there are no counts for clusters.

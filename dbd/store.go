@@ -82,11 +82,12 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	return s, nil
 }
 
-// prepareFile creates the database file, which only its owner can access, or checks
-// the existing file. It returns the path of the file without symbolic links.
+// prepareFile creates the database file, which only its owner can access, or
+// checks the existing file. It returns the path of the file without symbolic
+// links.
 //
 // SQLite creates its auxiliary files by path, with the mode of the database
-// file. So prepare fails if a user other than the user of this process can
+// file. So prepareFile fails if a user other than the user of this process can
 // write to the directory.
 func prepareFile(path string) (string, error) {
 	if !filepath.IsAbs(path) {
@@ -124,8 +125,8 @@ func prepareFile(path string) (string, error) {
 	return realPath, err
 }
 
-// lockDatabase creates and locks the file path + ".lock". prepare has checked its
-// directory.
+// lockDatabase creates and locks the file path + ".lock". prepareFile has
+// checked its directory.
 func lockDatabase(path string) (*os.File, error) {
 	fd, err := unix.Open(path+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -179,9 +180,10 @@ func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.J
 	if j.State.Ended() {
 		usedUntil = int64(j.EndTime)
 	}
-	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, j.State.Ended(), uint32(j.State), j.StateReason,
-		j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, j.WCKey, j.ArrayJobID, task, j.HetJobID, j.HetJobOffset,
-		j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime), usedUntil, uint16(recordVersion), record)
+	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, j.State.Ended(), uint32(j.State),
+		j.StateReason, j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, j.WCKey, j.ArrayJobID, task,
+		j.HetJobID, j.HetJobOffset, j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime),
+		usedUntil, uint16(recordVersion), record)
 	return writeError(err)
 }
 
@@ -206,8 +208,9 @@ func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) er
 	return writeError(tx.Commit())
 }
 
-// recordVersion is the protocol version in which new records are stored. Older records
-// stay readable, because the walks of package message know all versions.
+// recordVersion is the protocol version in which new records are stored. Older
+// records stay readable, because the walks of package message know all
+// versions.
 const recordVersion = codec.Newest
 
 // encode encodes the whole job as a message, so that fields without a column
@@ -224,5 +227,6 @@ func writeError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &errs.Error{Kind: errs.Unavailable, Number: fault.Database, Message: "the accounting database can't be written", Err: err}
+	return &errs.Error{Kind: errs.Unavailable, Number: fault.Database, Err: err,
+		Message: "the accounting database can't be written"}
 }

@@ -40,7 +40,7 @@ func Delegated() (Base, error) {
 	}
 	rel, err := filepath.Rel(root, current)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return Base{}, fmt.Errorf("own cgroup %s is outside of what is mounted at %s", current, mount)
+		return Base{}, fmt.Errorf("own cgroup %s is outside the tree that is mounted at %s", current, mount)
 	}
 	return findBase(mount, rel)
 }
@@ -52,10 +52,10 @@ const subgroup = "schedctld"
 // findBase returns the Base for a process in group rel below mount.
 //
 // The kernel allows no processes in a group whose children have memory limits.
-// So find enables no memory limits if this process was started directly in the
-// delegated group. If a job's group with a memory limit outlived this process,
-// the service manager could not start this program in the delegated group
-// again.
+// So findBase enables no memory limits if this process was started directly in
+// the delegated group. If a job's group with a memory limit outlived this
+// process, the service manager could not start this program in the delegated
+// group again.
 func findBase(mount, rel string) (b Base, err error) {
 	current := filepath.Join(mount, rel)
 	parent := filepath.Dir(current)
@@ -95,7 +95,8 @@ func findMount() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup version 2 is mounted")
 }
 
-// ownCgroup returns the version 2 group of this process, as a path from the root.
+// ownCgroup returns the version 2 group of this process, as a path from the
+// root.
 func ownCgroup() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minRewriteSize is the size up to which the file is never rewritten. A larger file
-// is rewritten when live values take less than half of it.
+// minRewriteSize is the size up to which the file is never rewritten. A larger
+// file is rewritten when live values take less than half of it.
 const minRewriteSize = 1 << 20
 
 // run writes waiting commits in batches. All commits that arrive during one
@@ -41,7 +41,9 @@ func (j *Journal) run() {
 		}
 		if j.failure == nil && j.size > max(minRewriteSize, 2*j.liveBytes(), j.retrySize) {
 			if err := j.rewrite(); err != nil {
-				j.retrySize = j.size + max(minRewriteSize, j.liveBytes()) // the old file is still usable, so a failed rewrite is tried again later
+				// The old file is still usable, so a failed rewrite is tried
+				// again later.
+				j.retrySize = j.size + max(minRewriteSize, j.liveBytes())
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 //
 //	header  "SCHEDJNL" | u32 format | u64 bytes written before the file got its name | u64 salt | u32 CRC-32C of these
 //	frame   u32 mark | u32 payload length | u64 durable | u32 CRC-32C of length, durable, payload | payload
-//	payload entries: u8 key length | key | u32 value length, all ones: forgotten | value
+//	payload entries: u8 key length | key | u32 value length | value; a length of all ones removes the key
 //
 // durable is how many bytes of the file were known to be on disk when the frame
 // was written. Either all entries of a frame are valid, or none.
@@ -58,8 +58,8 @@ func appendHeader(b []byte, initialSize int64, s salt) []byte {
 
 func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 
-// appendFrame appends a frame of entries to b. If places is not nil, it calls
-// places(e, at) for each value, where at is the position in b at which the
+// appendFrame appends a frame of entries to b. If onValue is not nil, it calls
+// onValue(e, pos) for each value, where pos is the position in b at which the
 // value begins.
 func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func(e Entry, pos int)) []byte {
 	start := len(b)
@@ -86,7 +86,7 @@ func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func
 }
 
 // parseEntry splits the first entry off payload. value is a part of payload, or
-// nil when the key is forgotten; ok is false when payload is malformed.
+// nil when the key is removed; ok is false when payload is malformed.
 func parseEntry(payload []byte) (key string, value, rest []byte, ok bool) {
 	if len(payload) < 1 || len(payload) < 1+int(payload[0])+4 || payload[0] == 0 {
 		return "", nil, nil, false

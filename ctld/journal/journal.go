@@ -44,7 +44,7 @@ var (
 // Entry is one change: a new value for a key, or its removal.
 type Entry struct {
 	Key   string // at most 255 bytes
-	Value []byte // nil: forget the key
+	Value []byte // nil: remove the key
 	Owner uint32 // for Usage; not stored in the file
 }
 
@@ -70,7 +70,7 @@ type Journal struct {
 	size      int64 // of the file, all of it durable
 	retrySize int64 // after a failed rewrite: the size at which to try again
 	stopped   chan struct{}
-	broken    chan struct{} // closed when failed is set
+	broken    chan struct{} // closed when failure is set
 }
 
 // location is the position of a value in the file.
@@ -147,7 +147,7 @@ func (j *Journal) TornSize() int64 { return j.tornSize }
 // program should exit, and read what is on disk when it starts again.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
-// fail sets failed. The caller holds j.mu.
+// fail marks the journal as failed. The caller holds j.mu.
 func (j *Journal) fail(err error) {
 	if j.failure == nil {
 		j.failure = err

@@ -71,8 +71,8 @@ func readHeader(r io.ReaderAt, size int64) (initialSize int64, s salt, err error
 	return int64(binary.BigEndian.Uint64(h[12:])), salt(binary.BigEndian.Uint64(h[20:])), nil
 }
 
-// readFrame reads the next frame; the argument left is the number of bytes left
-// in the file. Lengths are checked against left before memory is allocated.
+// readFrame reads the next frame. remaining is the number of bytes left in the
+// file: readFrame checks lengths against it before it allocates memory.
 func (s salt) readFrame(in io.Reader, remaining int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if remaining < frameHeader {
@@ -103,7 +103,8 @@ func (s *scan) apply(payload []byte) (ok bool) {
 		}
 		p := location{offset: -1}
 		if value != nil {
-			p = location{payloadStart + payloadSize - int64(len(rest)+len(value)), uint32(len(value)), crc32.Checksum(value, castagnoli), 0}
+			offset := payloadStart + payloadSize - int64(len(rest)+len(value))
+			p = location{offset: offset, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
 		}
 		changed[key] = p
 		payload = rest
@@ -118,10 +119,10 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// checkTail checks a file that is valid only up to the position bad.
+// checkTail checks a file that is valid only up to the position validEnd.
 // Normally the rest counts as a torn end, which is harmless. But if the header
-// or a later frame shows that bytes after bad had been on disk, acknowledged
-// values are lost, and checkTail returns an error.
+// or a later frame shows that bytes after validEnd had been on disk,
+// acknowledged values are lost, and checkTail returns an error.
 func (s salt) checkTail(r io.ReaderAt, validEnd, size, initialSize int64) error {
 	if validEnd < initialSize {
 		return fmt.Errorf("byte %d of %d durable bytes: %w", validEnd, initialSize, ErrDamaged)

@@ -147,13 +147,13 @@ func (h *Handle) Wait(ctx context.Context) error {
 	}
 }
 
-// hasExited reports whether the process of a pidfd has exited. The pidfd of such a
-// process is readable.
+// hasExited reports whether the process of a pidfd has exited. The pidfd of
+// such a process is readable.
 func hasExited(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, _ := unix.Poll(p, 0)
 	return n > 0
 }
 
-// Close releases the process.
+// Close closes the pidfd.
 func (h *Handle) Close() error { return h.file.Close() }

@@ -93,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// WithVariable returns those running processes of the user uid that were started with
-// the given variable, NAME=value, in their environment.
+// WithVariable returns those running processes of the user uid that were
+// started with the given variable, NAME=value, in their environment.
 func WithVariable(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -147,12 +147,12 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	return reached, err
 }
 
-// Resident returns the resident memory of the processes in list, in bytes. If
-// fair is false, a shared page counts once for each process that shares it,
-// which is fast to compute. If fair is true, each process counts with its
-// proportional share of such pages. To compute the shares, the kernel walks
-// every mapping, so callers set fair only to confirm a result. A process whose
-// share can't be read counts with its whole resident set.
+// Resident returns the resident memory of the processes in list, in bytes. A
+// page that several processes share counts once for each of them, which is fast
+// to compute. If byPSS is true, each process counts with its proportional share
+// of such pages instead (PSS). To compute the shares, the kernel walks every
+// mapping, so callers set byPSS only to confirm a result. A process whose share
+// can't be read counts with its whole resident set.
 func Resident(list []Stat, byPSS bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

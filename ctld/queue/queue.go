@@ -46,8 +46,9 @@ func compare(a, b entry) int {
 // New returns an empty queue for a machine that has the resources in total.
 func New(total Resources) *Queue { return &Queue{total: total, running: make(map[uint32]Resources)} }
 
-// Fits returns an error that wraps ErrExceedsMachine if need exceeds the resources of
-// the idle machine. The error contains the needed and the available amount.
+// Fits returns an error that wraps ErrExceedsMachine if need exceeds the
+// resources of the idle machine. The error contains the needed and the
+// available amount.
 func (q *Queue) Fits(need Resources) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
@@ -119,9 +120,9 @@ func (q *Queue) fitsNow(need Resources) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }
 
-// NextBegin returns the time at which the next waiting job reaches its begin time.
-// It ignores held jobs. It returns the zero time when no job waits for its
-// begin time.
+// NextBegin returns the time at which the next waiting job reaches its begin
+// time. It ignores held jobs. It returns the zero time when no job waits for
+// its begin time.
 func (q *Queue) NextBegin(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {

@@ -50,7 +50,7 @@ type Outcome struct {
 	Ended      time.Time     `json:"ended"`
 	UserTime   time.Duration `json:"user"` // CPU time of all processes
 	SystemTime time.Duration `json:"system"`
-	MaxRSS     uint64        `json:"max_rss"` // bytes: of the whole process tree if it was sampled, otherwise of the largest process
+	MaxRSS     uint64        `json:"max_rss"` // bytes: of all processes if they were sampled, otherwise of the largest one
 }
 
 // Format versions of claim and outcome. After an upgrade, a step may be older
@@ -96,9 +96,9 @@ func Withdraw(home string) error {
 	return fmt.Errorf("withdraw %s: %w", home, err)
 }
 
-// RemoveHome removes the home of a run whose files the controller no longer needs.
-// It first renames the whole directory. If it removed the files one by one, a
-// slow step could claim the job again as soon as the claim is gone.
+// RemoveHome removes the home of a run whose files the controller no longer
+// needs. It first renames the whole directory. If it removed the files one by
+// one, a slow step could claim the job again as soon as the claim is gone.
 func RemoveHome(home string) error {
 	trash := home + ".gone"
 	if err := os.RemoveAll(trash); err != nil {
@@ -110,8 +110,8 @@ func RemoveHome(home string) error {
 	return os.RemoveAll(trash)
 }
 
-// RemoveLeftovers removes files that crashes left in the directory of all homes: drafts
-// of claims, and homes that were being removed.
+// RemoveLeftovers removes files that crashes left in the directory of all
+// homes: drafts of claims, and homes that were being removed.
 func RemoveLeftovers(homes string) error {
 	entries, err := os.ReadDir(homes)
 	if err != nil {
@@ -125,11 +125,11 @@ func RemoveLeftovers(homes string) error {
 	return err
 }
 
-// writeClaim stores c as the claim in the directory home. It writes a draft, and
-// links the draft to the name of the claim. link(2) is exclusive, like O_EXCL,
-// and an incomplete claim is never visible. claim returns only when the claim
-// is on disk. If it returned earlier, a power failure could make the job start
-// a second time.
+// writeClaim stores c as the claim in the directory home. It writes a draft,
+// and links the draft to the name of the claim. link(2) is exclusive, like
+// O_EXCL, and an incomplete claim is never visible. writeClaim returns only
+// when the claim is on disk. If it returned earlier, a power failure could make
+// the job start a second time.
 func writeClaim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
@@ -166,7 +166,8 @@ func writeOutcome(home string, o Outcome) error {
 	return replaceFile(home, "outcome", o)
 }
 
-// replaceFile writes v to the file with this name in home, atomically and durably.
+// replaceFile writes v to the file with this name in home, atomically and
+// durably.
 func replaceFile(home, name string, v any) error {
 	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {

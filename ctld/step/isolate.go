@@ -17,10 +17,10 @@ func closeOnExec() error {
 	return nil
 }
 
-// disableTracing prevents other processes of the job's user from tracing the second
-// stage, and from taking its descriptors (pidfd_getfd). The second stage runs
-// as this user until it becomes the script. Before this call the user can trace
-// it, unless the program is installed with mode 0711.
+// disableTracing prevents other processes of the job's user from tracing the
+// second stage, and from taking its descriptors (pidfd_getfd). The second stage
+// runs as this user until it becomes the script. Before this call the user can
+// trace it, unless the program is installed with mode 0711.
 func disableTracing() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("disable tracing: %w", err)

@@ -44,9 +44,11 @@ func (w *watch) freeze() {
 	for range maxFreezePasses {
 		list, err := process.Descendants(w.self.PID)
 		if err != nil {
-			return // tell logs the error
+			return // signalTree logs the error
 		}
-		running := slices.DeleteFunc(list, func(st process.Stat) bool { return st.State == 'T' || st.State == 't' || st.State == 'Z' })
+		running := slices.DeleteFunc(list, func(st process.Stat) bool {
+			return st.State == 'T' || st.State == 't' || st.State == 'Z'
+		})
 		if len(running) == 0 {
 			return
 		}

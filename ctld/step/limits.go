@@ -41,10 +41,10 @@ func (w *watch) removeGroup() {
 	}
 }
 
-// checkMemory ends the job when its processes use more memory than the limit. First
-// it adds up their resident sets. If the sum exceeds the limit, shared pages
-// may have been counted twice, so measure adds up the proportional set sizes
-// (PSS) instead.
+// checkMemory ends the job when its processes use more memory than the limit.
+// First it adds up their resident sets. If the sum exceeds the limit, shared
+// pages may have been counted twice, so checkMemory adds up the proportional
+// set sizes (PSS) instead.
 func (w *watch) checkMemory() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {
@@ -63,8 +63,8 @@ func (w *watch) checkMemory() {
 
 const oomScore = "/proc/self/oom_score_adj"
 
-// dropOOMProtection removes this process's protection from the out-of-memory killer. The
-// controller may be protected, and the job must not inherit that.
+// dropOOMProtection removes this process's protection from the out-of-memory
+// killer. The controller may be protected, and the job must not inherit that.
 func (w *watch) dropOOMProtection() {
 	b, err := os.ReadFile(oomScore)
 	if err == nil && bytes.HasPrefix(b, []byte("-")) {
@@ -75,9 +75,9 @@ func (w *watch) dropOOMProtection() {
 	}
 }
 
-// enableOOMProtection protects this process from the kernel's out-of-memory killer, so that
-// the kernel kills the job instead of its supervisor. It runs after the start
-// of the script, which would otherwise inherit the protection.
+// enableOOMProtection protects this process from the kernel's out-of-memory
+// killer, so that the kernel kills the job instead of its supervisor. It runs
+// after the start of the script, which would otherwise inherit the protection.
 func (w *watch) enableOOMProtection() {
 	if err := os.WriteFile(oomScore, []byte("-1000"), 0); err != nil && os.Getuid() == 0 {
 		w.log.Warn("setting oom_score_adj failed", "error", err)

@@ -59,7 +59,8 @@ type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
 func OpenProgram() (*Program, error) {
-	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0) // O_PATH, because the file may be executable but not readable
+	// O_PATH, because the file may be executable but not readable.
+	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}
@@ -232,7 +233,7 @@ func (s *Step) Wait(ctx context.Context) error {
 func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 
 // SetTimeLimit writes a new time limit, which counts from the start of the job,
-// into the step's home. Announce tells the step.
+// into the step's home. The step reads it after ReloadTimeLimit.
 func SetTimeLimit(home string, limit time.Duration) error {
 	return replaceFile(home, "limit", Limit{limit})
 }
@@ -254,7 +255,7 @@ func (s *Step) Signal(sig syscall.Signal) error {
 
 // To signal the job, the controller sends a real-time signal to the step. The
 // number of the real-time signal is that of the signal for the job, plus
-// forwarded. The kernel queues real-time signals, and the step can't confuse
+// signalOffset. The kernel queues real-time signals, and the step can't confuse
 // them with signals for itself.
 const (
 	signalOffset = syscall.Signal(34)

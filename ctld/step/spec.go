@@ -110,7 +110,8 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sealedFile returns a memory file with content that can't be modified any more.
+// sealedFile returns a memory file with content that can't be modified any
+// more.
 func sealedFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -144,9 +145,9 @@ func readSpec(f *os.File) (*Spec, error) {
 	return spec, nil
 }
 
-// stepVariable returns the environment variable that all processes of a job have. It
-// identifies the step, so that the job's processes can be found after the step
-// was killed.
+// stepVariable returns the environment variable that all processes of a job
+// have. It identifies the step, so that the job's processes can be found after
+// the step was killed.
 func stepVariable(id process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", id.PID, id.Start)
 }

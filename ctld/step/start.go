@@ -126,7 +126,8 @@ func (s *Spec) execute() error {
 		return err
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", scriptFD)
-	err = syscall.Exec(path, append([]string{path}, rawStrings(s.Args)...), append(rawStrings(s.Environment), stepVariable(parent)))
+	argv := append([]string{path}, rawStrings(s.Args)...)
+	err = syscall.Exec(path, argv, append(rawStrings(s.Environment), stepVariable(parent)))
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
@@ -190,10 +191,10 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 	return openUserPath(path, flags)
 }
 
-// openUserPath opens a path that the user named. It does not wait for the other end of
-// a named pipe, because then this process could neither become the script nor
-// report an error. It does not acquire a controlling terminal, as a session
-// leader otherwise does when it opens a terminal.
+// openUserPath opens a path that the user named. It does not wait for the other
+// end of a named pipe, because then this process could neither become the
+// script nor report an error. It does not acquire a controlling terminal, as a
+// session leader otherwise does when it opens a terminal.
 func openUserPath(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {

@@ -140,7 +140,7 @@ func (b *fixture) read(name string) string {
 	return string(text)
 }
 
-// await polls until done returns true. Only the test's own deadline limits it.
+// await polls until cond returns true. Only the test's own deadline limits it.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
 	for !cond() {
@@ -256,8 +256,9 @@ func TestJobRunsAsTheUser(t *testing.T) {
 	}
 }
 
-// TestUserPathsAreOpenedAsUser checks that all paths that a user names are opened with the
-// user's rights. Otherwise links could lead root to other files.
+// TestUserPathsAreOpenedAsUser checks that all paths that a user names are
+// opened with the user's rights. Otherwise links could lead root to other
+// files.
 func TestUserPathsAreOpenedAsUser(t *testing.T) {
 	b := newFixture(t).asOther()
 	secret := filepath.Join(b.dir, "secret")

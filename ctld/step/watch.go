@@ -202,8 +202,8 @@ func (w *watch) reloadTimeLimit() {
 
 // stopJob sends SIGTERM to the whole process tree, and SIGKILL to the remaining
 // processes when grace has passed. If grace is 0, it sends only SIGKILL, at
-// once. If the job is already being ended, end does nothing, so only the first
-// cause is reported.
+// once. If the job is already being stopped, stopJob does nothing, so only the
+// first cause is reported.
 func (w *watch) stopJob(cause State, grace time.Duration) {
 	if w.stopping {
 		return
@@ -227,8 +227,8 @@ func (w *watch) signalTree(sigs ...syscall.Signal) {
 	}
 }
 
-// completeOutcome completes the outcome when all processes have exited. failed is the
-// reason why the script could not be started, or nil.
+// completeOutcome completes the outcome when all processes have exited.
+// startErr is the reason why the script could not be started, or nil.
 func (w *watch) completeOutcome(startErr error) {
 	w.outcome.Ended = time.Now()
 	if w.group != nil && w.group.OutOfMemory() && w.outcome.State != Completed {
@@ -241,9 +241,9 @@ func (w *watch) completeOutcome(startErr error) {
 	w.removeGroup()
 }
 
-// persistOutcome writes the outcome. It retries while writing fails, for example
-// because the disk is full. Without an outcome the job would be reported as
-// lost.
+// persistOutcome writes the outcome. It retries while writing fails, for
+// example because the disk is full. Without an outcome the job would be
+// reported as lost.
 func (w *watch) persistOutcome() {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := writeOutcome(w.spec.Home, w.outcome)
@@ -258,14 +258,14 @@ func (w *watch) persistOutcome() {
 	}
 }
 
-// reportTimeout is the maximum time to wait for the report of a second stage that
-// has exited.
+// reportTimeout is the maximum time to wait for the report of a second stage
+// that has exited.
 const reportTimeout = time.Second
 
-// awaitReport returns the report of the second stage, after all processes of the job
-// have exited. It does not wait until the pipe is closed. The second stage runs
-// as the user, and other processes of that user may hold the pipe open. If
-// report waited for them, the job might never end.
+// awaitReport returns the report of the second stage, after all processes of
+// the job have exited. It does not wait until the pipe is closed. The second
+// stage runs as the user, and other processes of that user may hold the pipe
+// open. If awaitReport waited for them, the job might never end.
 func (w *watch) awaitReport() error {
 	select {
 	case err := <-w.startResult:

@@ -19,7 +19,8 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 	byAssoc := f.Assoc
 	byAssoc.Accounts = nil
 	for _, a := range Sorted(b.Accounts) {
-		if !Matches(f.Assoc.Accounts, a.Name) || !Matches(f.Descriptions, a.Description) || !Matches(f.Organizations, a.Organization) {
+		if !Matches(f.Assoc.Accounts, a.Name) || !Matches(f.Descriptions, a.Description) ||
+			!Matches(f.Organizations, a.Organization) {
 			continue
 		}
 		if hasConditions(&byAssoc) {
@@ -33,7 +34,8 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 	return list
 }
 
-// hasConditions reports whether f has a condition on clusters, users or partitions.
+// hasConditions reports whether f has a condition on clusters, users or
+// partitions.
 func hasConditions(f *model.AssocFilter) bool {
 	return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0
 }
@@ -109,7 +111,8 @@ func (b *Catalog) addAccount(a *model.Account) error {
 	if err := checkTexts(a.Description, a.Organization); err != nil {
 		return err
 	}
-	b.Accounts[a.Name] = &model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags &^ deleted}
+	rec := model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags &^ deleted}
+	b.Accounts[a.Name] = &rec
 	return nil
 }
 

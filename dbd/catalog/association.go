@@ -22,10 +22,11 @@ func (b *Catalog) findAssociation(cluster, account, user, partition string) *mod
 	return nil
 }
 
-// insertAssociation adds a new association with the names and limits of a. It returns the new
-// record.
+// insertAssociation adds a new association with the names and limits of a. It
+// returns the new record.
 func (b *Catalog) insertAssociation(a *model.Association) *model.Association {
-	rec := model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition, Shares: 1, IsDefault: a.IsDefault}
+	rec := model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition,
+		Shares: 1, IsDefault: a.IsDefault}
 	setNumbers(assocNumbers(&rec), assocNumbers(&rec))
 	b.LastAssoc++
 	rec.ID = b.LastAssoc
@@ -55,8 +56,8 @@ func (b *Catalog) AddAssociations(list []model.Association) error {
 	return nil
 }
 
-// addAssociation adds an association that does not exist yet, with the fields that are set
-// in a.
+// addAssociation adds an association that does not exist yet, with the fields
+// that are set in a.
 func (b *Catalog) addAssociation(a *model.Association) (*model.Association, error) {
 	switch {
 	case b.Clusters[a.Cluster] == nil:
@@ -66,7 +67,8 @@ func (b *Catalog) addAssociation(a *model.Association) (*model.Association, erro
 	case a.User != "" && b.Users[a.User] == nil:
 		return nil, refuse(errs.Invalid, fault.UnknownUser, "there is no user %.60q", a.User)
 	case a.User != "" && b.findAssociation(a.Cluster, a.Account, "", "") == nil:
-		return nil, refuse(errs.Invalid, fault.InvalidAccount, "the account %s has no association in the cluster %s", a.Account, a.Cluster)
+		return nil, refuse(errs.Invalid, fault.InvalidAccount,
+			"the account %s has no association in the cluster %s", a.Account, a.Cluster)
 	case a.User == "" && a.Partition != "":
 		return nil, invalid("only the association of a user can have a partition")
 	}
@@ -89,7 +91,8 @@ func (b *Catalog) addAssociation(a *model.Association) (*model.Association, erro
 	return rec, nil
 }
 
-// defaultAssociation returns the default association of a user in a cluster, or nil.
+// defaultAssociation returns the default association of a user in a cluster, or
+// nil.
 func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 	for _, a := range Sorted(b.Associations) {
 		if a.User == user && a.Cluster == cluster && a.IsDefault.Or(0) != 0 {
@@ -99,8 +102,9 @@ func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 	return nil
 }
 
-// changeAssociation copies to a the fields that are set in the argument change, except for
-// the names. a must be a new record or a copy, not a record of a Catalog.
+// changeAssociation copies to a the fields that are set in the argument change,
+// except for the names. a must be a new record or a copy, not a record of a
+// Catalog.
 func (b *Catalog) changeAssociation(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
@@ -162,12 +166,15 @@ func (b *Catalog) setParent(a *model.Association, parent string) error {
 	case isRoot(a):
 		return refuse(errs.Invalid, fault.InvalidParent, "the account root has no parent")
 	case p == nil:
-		return refuse(errs.Invalid, fault.InvalidParent, "there is no account %.60q in the cluster %s to be the parent", parent, a.Cluster)
+		return refuse(errs.Invalid, fault.InvalidParent,
+			"there is no account %.60q in the cluster %s to be the parent", parent, a.Cluster)
 	}
-	for ancestor, n := p, 0; ancestor != nil && !isRoot(ancestor); ancestor, n = b.findAssociation(a.Cluster, ancestor.ParentAccount, "", ""), n+1 {
+	ancestor := p
+	for n := 0; ancestor != nil && !isRoot(ancestor); n++ {
 		if ancestor.Account == a.Account || n > maxDepth {
 			return refuse(errs.Invalid, fault.ChildOfParent, "the account %s is below the account %s", parent, a.Account)
 		}
+		ancestor = b.findAssociation(a.Cluster, ancestor.ParentAccount, "", "")
 	}
 	a.ParentAccount = parent
 	return nil
@@ -214,9 +221,7 @@ func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err 
 func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (names []string, err error) {
 	var blocked []string
 	for _, a := range Sorted(removals) {
-		if a.User != "" && a.IsDefault.Or(0) != 0 && slices.ContainsFunc(Sorted(b.Associations), func(assoc *model.Association) bool {
-			return assoc.User == a.User && assoc.Cluster == a.Cluster && removals[assoc.ID] == nil
-		}) {
+		if a.User != "" && a.IsDefault.Or(0) != 0 && b.keepsOther(a, removals) {
 			blocked = append(blocked, Text(a))
 		}
 		names = append(names, Text(a))
@@ -228,6 +233,17 @@ func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (name
 		delete(b.Associations, id)
 	}
 	return names, nil
+}
+
+// keepsOther reports whether the user of a has an association in the same
+// cluster that is not in removals.
+func (b *Catalog) keepsOther(a *model.Association, removals map[uint32]*model.Association) bool {
+	for id, assoc := range b.Associations {
+		if assoc.User == a.User && assoc.Cluster == a.Cluster && removals[id] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // descendants returns the associations below the association of an account.
@@ -296,7 +312,8 @@ func (b *Catalog) associations(f *model.AssocFilter) (list []*model.Association)
 	}
 	for _, a := range b.Associations {
 		switch {
-		case !Matches(accounts, a.Account), !Matches(f.Clusters, a.Cluster), !Matches(f.Partitions, a.Partition), !Matches(f.Users, a.User),
+		case !Matches(accounts, a.Account), !Matches(f.Clusters, a.Cluster),
+			!Matches(f.Partitions, a.Partition), !Matches(f.Users, a.User),
 			f.Users != nil && len(f.Users) == 0 && a.User == "",
 			!Matches(f.IDs, strconv.FormatUint(uint64(a.ID), 10)),
 			!Matches(f.DefaultQOSIDs, strconv.FormatUint(uint64(a.DefaultQOSID), 10)),

@@ -98,12 +98,13 @@ const (
 // checkName refuses names that are empty or can't be displayed. It also refuses
 // names that could be mistaken for part of a lineage, such as "/lab/0-ann/".
 func checkName(kind, name string) error {
+	isBad := func(r rune) bool { return r == '/' || r == ',' || unicode.IsControl(r) || unicode.IsSpace(r) }
 	switch {
 	case name == "":
 		return invalid("a %s needs a name", kind)
 	case len(name) > maxName:
 		return invalid("the name of a %s has more than %d bytes", kind, maxName)
-	case !utf8.ValidString(name), strings.ContainsAny(name, "/,"), strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }):
+	case !utf8.ValidString(name), strings.ContainsFunc(name, isBad):
 		return refuse(errs.Invalid, fault.BadName, "%.60q can't be the name of a %s", name, kind)
 	}
 	return nil

@@ -13,7 +13,8 @@ func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 		return nil
 	}
 	for _, c := range Sorted(b.Clusters) {
-		if Matches(f.Names, c.Name) && (f.Classification == 0 || f.Classification == c.Classification) && f.Flags.Or(0)&^c.Flags == 0 {
+		if Matches(f.Names, c.Name) && (f.Classification == 0 || f.Classification == c.Classification) &&
+			f.Flags.Or(0)&^c.Flags == 0 {
 			rec := *c
 			if a := b.findAssociation(c.Name, root, "", ""); a != nil {
 				rec.RootAssoc = *a

@@ -20,7 +20,8 @@ func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 // assocAmounts returns the limits of an association that are amounts of
 // resources. An association that lacks one of the first four inherits it, too.
 func assocAmounts(a *model.Association) []*string {
-	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN, &a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
+	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN,
+		&a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
 }
 
 // Numbers of limits that are inherited.
@@ -30,13 +31,14 @@ const (
 )
 
 func qosNumbers(q *model.QOS) []*model.Opt[uint32] {
-	return []*model.Opt[uint32]{&q.GrpJobs, &q.GrpJobsAccrue, &q.GrpSubmitJobs, &q.GrpWall, &q.MaxJobsPA, &q.MaxJobsPU, &q.MaxJobsAccruePA,
-		&q.MaxJobsAccruePU, &q.MinPrioThreshold, &q.MaxSubmitJobsPA, &q.MaxSubmitJobsPU, &q.MaxWallPJ, &q.PreemptExemptTime}
+	return []*model.Opt[uint32]{&q.GrpJobs, &q.GrpJobsAccrue, &q.GrpSubmitJobs, &q.GrpWall, &q.MaxJobsPA,
+		&q.MaxJobsPU, &q.MaxJobsAccruePA, &q.MaxJobsAccruePU, &q.MinPrioThreshold,
+		&q.MaxSubmitJobsPA, &q.MaxSubmitJobsPU, &q.MaxWallPJ, &q.PreemptExemptTime}
 }
 
 func qosAmounts(q *model.QOS) []*string {
-	return []*string{&q.GrpTRESMins, &q.GrpTRESRunMins, &q.GrpTRES, &q.MaxTRESMinsPJ, &q.MaxTRESRunMinsPA, &q.MaxTRESRunMinsPU, &q.MaxTRESPA,
-		&q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
+	return []*string{&q.GrpTRESMins, &q.GrpTRESRunMins, &q.GrpTRES, &q.MaxTRESMinsPJ, &q.MaxTRESRunMinsPA,
+		&q.MaxTRESRunMinsPU, &q.MaxTRESPA, &q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
 }
 
 // setNumbers copies each limit that is set in the second list to the first
@@ -96,7 +98,7 @@ func mergeAmounts(text, change string) (string, error) {
 
 // changeIDs applies a change to a list of QOS numbers. An empty text in change
 // empties the list, "+3" and "-3" add and remove a number, and plain numbers
-// replace the list. known(n) reports whether there is a QOS with the number n.
+// replace the list. exists(n) reports whether there is a QOS with the number n.
 func changeIDs(list, change []string, exists func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil

@@ -43,7 +43,8 @@ func (b *Catalog) qosByName(name string) *model.QOS {
 // ListQOS returns the QOS that f selects.
 func (b *Catalog) ListQOS(f *model.QOSFilter) (list []model.QOS) {
 	for _, q := range Sorted(b.QOS) {
-		if Matches(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && Matches(f.Names, q.Name) && Matches(f.Descriptions, q.Description) &&
+		if Matches(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && Matches(f.Names, q.Name) &&
+			Matches(f.Descriptions, q.Description) &&
 			(f.PreemptMode == 0 || f.PreemptMode == model.NoVal16 || f.PreemptMode == q.PreemptMode) {
 			list = append(list, *q)
 		}
@@ -138,8 +139,8 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	return err
 }
 
-// preemptedIDs returns the numbers of the QOS whose jobs can be preempted by jobs
-// of q.
+// preemptedIDs returns the numbers of the QOS whose jobs can be preempted by
+// jobs of q.
 func preemptedIDs(q *model.QOS) (ids []string) {
 	for i := range int(q.PreemptIDs.Len) {
 		if q.PreemptIDs.Has(i) {
@@ -184,7 +185,7 @@ func (b *Catalog) checkPreemption() error {
 	}
 	for id := range b.QOS {
 		if !visit(id, map[uint32]bool{}) {
-			return refuse(errs.Invalid, fault.PreemptionLoop, "jobs of one QOS would make room for jobs of another that make room for them")
+			return refuse(errs.Invalid, fault.PreemptionLoop, "QOS would preempt each other in a circle")
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error
 	for _, name := range set.Accounts {
 		if b.Accounts[name] == nil {
 			a := set.Account
-			a.Name, a.Description, a.Organization = name, cmp.Or(a.Description, name), cmp.Or(a.Organization, set.Assoc.ParentAccount, name)
+			a.Name, a.Description = name, cmp.Or(a.Description, name)
+			a.Organization = cmp.Or(a.Organization, set.Assoc.ParentAccount, name)
 			if err := b.addAccount(&a); err != nil {
 				return "", err
 			}

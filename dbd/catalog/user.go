@@ -167,7 +167,8 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 		b.Associations[a.ID] = &a
 	}
 	if change.DefaultAccount != "" && !changed {
-		return refuse(errs.Invalid, fault.NoAssociation, "the user %s has no association with the account %.60q", user, change.DefaultAccount)
+		return refuse(errs.Invalid, fault.NoAssociation, "the user %s has no association with the account %.60q",
+			user, change.DefaultAccount)
 	}
 	return nil
 }
