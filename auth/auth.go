@@ -102,7 +102,7 @@ type Credential struct {
 	Local    bool   // the kernel reported the client's UID and GID
 	UID, GID uint32
 
-	proof *proof // rest of the parsed Token; nil before it is parsed
+	proof *proof // what remains to be verified of Token; nil before Token is parsed
 }
 
 // tokenProof returns the parsed form of c's token.

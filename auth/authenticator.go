@@ -10,13 +10,13 @@ import (
 // An Authenticator decides whether a credential is genuine, before the gateway
 // does any work for the client.
 //
-// If the Authenticator has the key, it verifies the signature. Otherwise it asks
-// the daemon that will serve the request. It remembers an acceptance for at most
-// a minute. The acceptance is valid only for the same daemon and token, and for
-// the same name under which the client asked to act. Only the daemon decides
-// whether a token's user may act for another user. The daemon also verifies
-// every request itself, so the Authenticator grants no rights. It only prevents
-// attackers from causing work.
+// If the Authenticator has the key, it verifies the signature. Otherwise it
+// asks the daemon that will serve the request. It remembers an acceptance for
+// at most a minute. The acceptance is valid only for the same daemon and token,
+// and for the same name under which the client asked to act. Only the daemon
+// decides whether a token's user may act for another user. The daemon also
+// verifies every request itself, so the Authenticator grants no rights. It only
+// prevents attackers from causing work.
 //
 // The zero Authenticator has no key. An Authenticator is safe for concurrent
 // use.
@@ -61,8 +61,8 @@ const (
 // process, or the named daemon decides. The error is errs.Unauthenticated, or
 // the reason why the daemon could not be asked.
 //
-// To ask the daemon, Authenticate calls ask, which must send it a cheap request.
-// Concurrent requests with the same credential share one such call.
+// To ask the daemon, Authenticate calls ask, which must send it a cheap
+// request. Concurrent requests with the same credential share one such call.
 func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -104,8 +104,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 // repetitions must not cause work for the daemon.
 const rejectionTTL = time.Second
 
-// IsOutOfDate reports whether a token was rejected only because of its dates. In
-// this case its user needs a new token, or a clock is wrong. If this process
+// IsOutOfDate reports whether a token was rejected only because of its dates.
+// In this case its user needs a new token, or a clock is wrong. If this process
 // has a key, the signature must also be genuine. Without a key, IsOutOfDate
 // trusts the token. An attacker who guesses tokens learns nothing from this,
 // because no daemon was asked about the token.

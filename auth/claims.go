@@ -55,7 +55,7 @@ func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 	return c, err
 }
 
-// An outOfDateError error reports that a token has expired or is not valid yet.
+// outOfDateError is the error for a token that has expired or is not valid yet.
 type outOfDateError string
 
 func (e outOfDateError) Error() string { return string(e) }

@@ -70,12 +70,14 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 		if r.secret != "" {
 			enter = guard.EnterSecretCommand(path, r.secret)
 		}
-		hint, remark = enter+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("this program runs as uid %d, which must be able to read it", os.Geteuid())
+		hint = enter + fmt.Sprintf(r.unlock, quoted)
+		remark = fmt.Sprintf("this program runs as uid %d, which must be able to read it", os.Geteuid())
 	case regular && worthless:
 		hint, remark = guard.ReplaceCommand(path, r.command), r.remark
 	case regular:
 		newPath := guard.Quote(path + ".new")
-		hint, remark = fmt.Sprintf(r.command+r.owner, newPath), strings.TrimPrefix(r.remark+"; then "+r.option+"="+newPath, "; ")
+		hint = fmt.Sprintf(r.command+r.owner, newPath)
+		remark = strings.TrimPrefix(r.remark+"; then "+r.option+"="+newPath, "; ")
 	}
 	if remark != "" {
 		hint += "  # " + remark

@@ -116,8 +116,8 @@ func TestHintsFix(t *testing.T) {
 	}
 }
 
-// hintFor returns the hint that a process with the given uid gets for a file, or
-// "" if the process can read the file.
+// hintFor returns the hint that a process with the given uid gets for a file,
+// or "" if the process can read the file.
 func hintFor(t *testing.T, uid int, kind, path string) string {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe") // opened here, because the other user may be unable to reach its directory

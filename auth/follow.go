@@ -29,8 +29,8 @@ type Followed struct {
 // FollowKeySet reads a key set as LoadKeySet does. The method KeySet later
 // reads it again if the file has changed. If the new set can't be used, or the
 // file is gone, the current set stays in use. After each change that it
-// notices, KeySet calls the function in the argument told. It passes nil if the
-// new set is in use, and otherwise the error. The function may call KeySet.
+// notices, KeySet calls onReload, with nil if the new set is in use, and
+// otherwise with the error. onReload may call KeySet.
 func FollowKeySet(path string, onReload func(error), trust guard.Trust) (*Followed, error) {
 	f := &Followed{path: path, trust: trust, onReload: onReload}
 	f.stamp, f.lastCheck = guard.Stamp(path), time.Now()

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// followed is a Followed that records its calls of told.
+// followed is a Followed that records its calls of onReload.
 type followed struct {
 	*Followed
 	path    string
@@ -35,9 +35,8 @@ func (f *followed) ids() string {
 	return f.KeySet().String()
 }
 
-// expect checks the ids of the keys in use, and the errors that were passed to
-// the callback of FollowKeySet since the last call of wants. The expected
-// errors are in the parameter told. There, "" stands for a nil error.
+// expect checks the ids of the keys in use, and the errors that onReload got
+// since the last call of expect. want has a part of each error, or "" for nil.
 func (f *followed) expect(t *testing.T, ids string, want ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
@@ -45,13 +44,13 @@ func (f *followed) expect(t *testing.T, ids string, want ...string) {
 	}
 	f.ids() // a second check must report nothing
 	if len(f.reports) != len(want) {
-		t.Fatalf("told %v, want %q", f.reports, want)
+		t.Fatalf("reported %v, want %q", f.reports, want)
 	}
 	for i, cause := range want {
 		err := f.reports[i]
 		switch {
 		case cause == "" && err != nil, cause != "" && (err == nil || !strings.Contains(err.Error(), cause)):
-			t.Errorf("told %v, want %q", err, cause)
+			t.Errorf("reported %v, want %q", err, cause)
 		case cause != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "keeping the current one")):
 			t.Errorf("logged %v, hint %q; want the file, the key in use, and the remedy", err, errs.HintOf(err))
 		}
@@ -117,7 +116,7 @@ func TestFollowKeySet(t *testing.T) {
 			must(t, os.Symlink(f.path+".new", f.path))
 			f.expect(t, first, "a symbolic link")
 		}},
-		{"somebody else's", func(t *testing.T, f *followed) {
+		{"owned by another user", func(t *testing.T, f *followed) {
 			if os.Geteuid() != 0 {
 				t.Skip("needs root, to give a file away")
 			}
@@ -129,9 +128,9 @@ func TestFollowKeySet(t *testing.T) {
 	}
 }
 
-// TestFollowKeySetLooksOnceASecond checks that the file is not checked for
+// TestFollowKeySetChecksOncePerSecond checks that the file is not checked for
 // every token.
-func TestFollowKeySetLooksOnceASecond(t *testing.T) {
+func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))
 	f.lastCheck = time.Now().Add(time.Hour) // the current second does not end during this test
@@ -142,10 +141,10 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.expect(t, `kid "1"`, "no such file")
 }
 
-// TestFollowKeySetWaitsForNobody checks that callers of KeySet get the current
+// TestFollowKeySetDoesNotBlock checks that callers of KeySet get the current
 // set while another goroutine reads a slow file. The callback of FollowKeySet
 // may be one of these callers.
-func TestFollowKeySetWaitsForNobody(t *testing.T) {
+func TestFollowKeySetDoesNotBlock(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
 	f.Followed.onReload = func(error) {
@@ -191,13 +190,13 @@ func TestFollowKeySetTogether(t *testing.T) {
 	wait.Wait()
 }
 
-func TestFollowKeySetNeedsAGoodOne(t *testing.T) {
+func TestFollowKeySetFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "set")
-	if f, err := FollowKeySet(path, func(error) { t.Error("told") }, trusting()); f != nil || errs.KindOf(err) != errs.NotFound {
+	if f, err := FollowKeySet(path, func(error) { t.Error("onReload was called") }, trusting()); f != nil || errs.KindOf(err) != errs.NotFound {
 		t.Errorf("absent: got %v, %v", f, err)
 	}
 	write(t, path, keySet(), 0o644)
-	if f, err := FollowKeySet(path, func(error) { t.Error("told") }, trusting()); f != nil || errs.KindOf(err) != errs.Invalid {
+	if f, err := FollowKeySet(path, func(error) { t.Error("onReload was called") }, trusting()); f != nil || errs.KindOf(err) != errs.Invalid {
 		t.Errorf("without keys: got %v, %v", f, err)
 	}
 }

@@ -27,14 +27,14 @@ type rsaKey struct {
 	public *rsa.PublicKey
 }
 
-// secretMembers lists the secret members of a JSON Web Key: those in RFC 7518, 6.2.2,
-// 6.3.2 and 6.4, and those of the key type AKP. A set with a secret member is
-// refused, because workers get the set and every user may read it.
+// secretMembers lists the secret members of a JSON Web Key: those in RFC 7518,
+// 6.2.2, 6.3.2 and 6.4, and those of the key type AKP. A set with a secret
+// member is refused, because workers get the set and every user may read it.
 var secretMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
 // parseKey parses a JSON Web Key (RFC 7517, 4). If the key is valid but can't
-// be used here, the result useless has the reason. A null member counts as
-// absent, because some providers write every member that a key could have.
+// be used here, unusable has the reason. A null member counts as absent,
+// because some providers write every member that a key could have.
 func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -56,8 +56,8 @@ func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 	return key, "", err
 }
 
-// unusableReason returns the reason why a key can't verify RS256 signatures, or "" if
-// it can.
+// unusableReason returns the reason why a key can't verify RS256 signatures, or
+// "" if it can.
 func (o object) unusableReason() (reason string, err error) {
 	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
 		value, ok, err := o.text(member.name)

@@ -156,8 +156,8 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.ignoredText()
 }
 
-// ignoredText returns the number of ignored keys for each reason, as a text that
-// can be appended to another text.
+// ignoredText returns the number of ignored keys for each reason, as a text
+// that can be appended to another text.
 func (s *KeySet) ignoredText() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.ignored)) {
 		text += fmt.Sprintf("; %d ignored: %s", s.ignored[reason], reason)

@@ -18,7 +18,7 @@ func TestKeyForAPurpose(t *testing.T) {
 		}
 		for verifier, k := range keys {
 			if _, err := (Verifier{Key: k}).Verify(token); (err == nil) != (maker == verifier) {
-				t.Errorf("token of %s judged by %s: %v", maker, verifier, err)
+				t.Errorf("token of %s, verified with the key for %s: %v", maker, verifier, err)
 			}
 		}
 	}

@@ -49,8 +49,8 @@ func (q *questions) askOnce(ctx context.Context, key acceptance, ask func(contex
 	}
 }
 
-// join returns the pending question, or registers a new one. If mine is true,
-// the caller must ask the question.
+// join returns the pending question, or adds a new one. If created is true, the
+// caller must ask the question.
 func (q *questions) join(key acceptance) (pending *question, created bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -31,7 +31,7 @@ func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
 	for name, result := range map[string]error{
-		"yes": nil, "no": errs.New(errs.Unauthenticated, Refused), "down": errs.New(errs.Unavailable, "the controller is down"),
+		"accepted": nil, "rejected": errs.New(errs.Unauthenticated, Refused), "down": errs.New(errs.Unavailable, "the controller is down"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,8 @@ func TestJustAnswered(t *testing.T) {
 	a.expect(t, alice, controller, 1, 0)
 }
 
-// TestQuestionPanics checks that waiting requests continue after a panic in ask.
+// TestQuestionPanics checks that waiting requests continue after a panic in
+// ask.
 func TestQuestionPanics(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func hashOfParts(parts ...string) uint64 {
 }
 
 // claimedUser returns the user that a token names. If the token is invalid only
-// because of its dates, unverified also returns the token's proof.
+// because of its dates, claimedUser also returns the token's proof.
 func claimedUser(token, field string, now time.Time) (user string, dated *proof) {
 	p, err := parse(token)
 	if err != nil {

@@ -57,16 +57,16 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// HasCredential reports whether a request contains a token or a user name, valid or
-// not.
+// HasCredential reports whether a request contains a token or a user name,
+// valid or not.
 func HasCredential(h http.Header) bool {
 	name, nameErr := userName(h)
 	token, tokenErr := userToken(h)
 	return name != "" || token != "" || nameErr != nil || tokenErr != nil || checkConnection(h) != nil
 }
 
-// checkConnection refuses a request whose Connection or Proxy-Connection header lists an
-// identity header. It ignores quotes, because parsers interpret them
+// checkConnection refuses a request whose Connection or Proxy-Connection header
+// lists an identity header. It ignores quotes, because parsers interpret them
 // differently. A listed header is only for the next hop, so a proxy removes it.
 // Suppose that one proxy sends root's token and adds the user's name. By
 // listing the name header in Connection, a client could make a second proxy
@@ -83,12 +83,12 @@ func checkConnection(h http.Header) error {
 	return checkUnderscores(h)
 }
 
-// checkUnderscores refuses an identity header that is spelled with underscores. For the
-// gateway, X_Sched_User_Name and X-Sched-User-Name are different headers, but a
-// CGI program can't distinguish them. So a proxy may have taken the user's name
-// from the wrong header, or may itself send the name in that header by mistake.
-// If the gateway ignored the header, it would use the proxy's token without a
-// name.
+// checkUnderscores refuses an identity header that is spelled with underscores.
+// For the gateway, X_Sched_User_Name and X-Sched-User-Name are different
+// headers, but a CGI program can't distinguish them. So a proxy may have taken
+// the user's name from the wrong header, or may itself send the name in that
+// header by mistake. If the gateway ignored the header, it would use the
+// proxy's token without a name.
 func checkUnderscores(h http.Header) error {
 	for header := range h {
 		if !strings.Contains(header, "_") {
@@ -102,8 +102,8 @@ func checkUnderscores(h http.Header) error {
 	return nil
 }
 
-// isNameSeparator reports whether r can't be part of the name of an identity header.
-// intact treats such a character as a separator between names.
+// isNameSeparator reports whether r can't be part of the name of an identity
+// header. checkConnection treats such a character as a separator between names.
 func isNameSeparator(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
@@ -144,10 +144,10 @@ func userToken(h http.Header) (string, error) {
 	return bearer, nil
 }
 
-// singleValue returns the value of the only header in names that was sent, or "" if
-// none of them was sent. It refuses a second header, even with the same value.
-// It also refuses an empty value. If an empty value counted as absent, "act as
-// no user" would become "act as the token's user".
+// singleValue returns the value of the only header in names that was sent, or
+// "" if none of them was sent. It refuses a second header, even with the same
+// value. It also refuses an empty value. If an empty value counted as absent,
+// "act as no user" would become "act as the token's user".
 func singleValue(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {

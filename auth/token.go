@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// MaxToken is the maximum length of a token, in bytes. Our tokens have 200
-// bytes. Tokens of an identity provider with many claims have a few thousand.
+// MaxToken is the maximum length of a token, in bytes. A token that Create
+// returns has about 200 bytes. Tokens of an identity provider with many claims
+// have a few thousand.
 const MaxToken = 8 << 10
 
 // The accepted algorithms of RFC 7518. RFC 8725, 3.1 requires a list of
@@ -123,8 +124,8 @@ func decode(text string) ([]byte, error) {
 	return base64.RawURLEncoding.Strict().DecodeString(text)
 }
 
-// checkHeader checks the JOSE header. Members that would supply a key (jwk, jku,
-// x5c, x5u) are ignored, because keys come from the administrator.
+// checkHeader checks the JOSE header. Members that would supply a key (jwk,
+// jku, x5c, x5u) are ignored, because keys come from the administrator.
 func (p *parts) checkHeader(h object) error {
 	if _, ok := h["crit"]; ok {
 		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and all extensions are unknown here

@@ -95,7 +95,8 @@ func accepts(v Verifier, token string) bool {
 	return err == nil && v.verifySignature(p) == nil
 }
 
-// hasOurAlgorithm reports whether a token's header has one of our two algorithms.
+// hasOurAlgorithm reports whether a token's header has one of our two
+// algorithms.
 func hasOurAlgorithm(token string) bool {
 	head, _, _ := strings.Cut(token, ".")
 	raw, _ := base64.RawURLEncoding.DecodeString(strings.ReplaceAll(head, "?", ""))

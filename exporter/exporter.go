@@ -145,8 +145,8 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-l.sem })}, nil
 }
 
-// limitConn is a connection that a limitListener has accepted. It counts towards
-// the limit until it is closed.
+// limitConn is a connection that a limitListener has accepted. It counts
+// towards the limit until it is closed.
 type limitConn struct {
 	net.Conn
 	release func()

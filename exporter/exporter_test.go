@@ -92,7 +92,7 @@ func TestScrape(t *testing.T) {
 // request to the dispatcher.
 func TestSamplesAreReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, requests := exporterWithValues(t, everyCell())
+		e, requests := exporterWithValues(t, map[uint16]uint64{uint16(metric.SlotsWaiting.Cell()): 1})
 		for _, step := range []struct {
 			wait time.Duration
 			want int

@@ -14,7 +14,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table returns a table of letters, digits, and the bytes in others.
+// table returns a table of letters, digits, and the bytes in extra.
 func table(extra string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -12,7 +12,7 @@ import (
 type head struct {
 	line      int  // number of lines; the request line is the first
 	lineStart int  // index of the next line
-	scanned   int  // there is no line end between at and this index
+	scanned   int  // there is no line end between lineStart and this index
 	minor     byte // second digit of the version, as a character
 
 	hosts     int

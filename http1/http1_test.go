@@ -18,7 +18,8 @@ func (r lexed) String() string {
 	return fmt.Sprintf("%d-%d %q %t %v", r.start, r.end, r.body, r.done, r.err)
 }
 
-// lexAll lexes the requests in text, which arrives in pieces of the given length.
+// lexAll lexes the requests in text, which arrives in pieces of the given
+// length.
 func lexAll(l *Lexer, text string, piece int) (list []lexed) {
 	b := []byte(text)
 	have := 0

@@ -34,9 +34,9 @@ func (k *keeper) admit(fd int, number uint32) error {
 }
 
 // serve answers one question after the other. The kernel limits the number of
-// questions that wait in the channel. A worker that asks too many questions
-// fills its own channel and delays no other worker. A worker that violates the
-// protocol gets no further answer and is reported to the parent.
+// questions that wait in the channel. So a worker that asks too many questions
+// fills only its own channel. A worker that violates the protocol is reported
+// to the parent and gets no further answer.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts
@@ -112,8 +112,8 @@ func (c *client) sign(req *query.Sign, p *pair) *query.Signed {
 	return a
 }
 
-// logRefusal logs the first, the second, the fourth refusal and so on, because a
-// compromised worker may never stop asking.
+// logRefusal logs the first, the second, the fourth refusal and so on, because
+// a compromised worker may never stop asking.
 func (c *client) logRefusal(reason string, req *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)

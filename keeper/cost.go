@@ -2,13 +2,12 @@ package keeper
 
 import "crypto/rsa"
 
-// questions is a worker's budget per second, and also the largest burst. The
-// unit is the CPU time of one verification. In this unit, the other constants
-// give the cost of each kind of question. The whole budget corresponds to half
-// a second of one CPU. An honest worker stays far below the budget, because its
-// own part of a handshake, or of a request with a token, takes longer than the
-// keeper's part. A compromised worker can't use up the CPU: further questions
-// wait in the worker's own channel.
+// budgetPerSecond is a worker's budget per second, and also the largest burst.
+// The other constants are the costs of questions. The unit is the CPU time of
+// one verification, so the whole budget is half a second of one CPU. An honest
+// worker stays far below it, because its own part of a handshake, or of a
+// request with a token, takes longer than the keeper's part. A compromised
+// worker can't use up the CPU: its further questions wait in its own channel.
 const (
 	budgetPerSecond = 25_000
 	signCost        = budgetPerSecond / 5000 // with an elliptic curve

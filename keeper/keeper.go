@@ -52,8 +52,8 @@ func (k *keeper) run() int {
 	}
 }
 
-// loadKeys loads the keys. Its answer reports that the keeper uses them from now
-// on, or which key can't be used, and why.
+// loadKeys loads the keys. Its answer reports that the keeper uses them from
+// now on, or which key can't be used, and why.
 func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {

@@ -36,9 +36,9 @@ func params12(curve byte, n int) []byte {
 	return append(m, make([]byte, n-1)...)
 }
 
-// TestJudge checks that the keeper signs only the messages that a TLS server
-// signs, whatever a compromised worker requests.
-func TestJudge(t *testing.T) {
+// TestCheckMessage checks that the keeper signs only the messages that a TLS
+// server signs, whatever a compromised worker requests.
+func TestCheckMessage(t *testing.T) {
 	good, old := hash13(32), params12(29, 32)
 	edit := func(m []byte, at int, b byte) []byte {
 		m = bytes.Clone(m)
@@ -141,8 +141,8 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, s sch
 	}
 }
 
-// newTestKeeper returns a keeper without keys that has sent Ready, and the parent's end
-// of its channel.
+// newTestKeeper returns a keeper without keys that has sent Ready, and the
+// parent's end of its channel.
 func newTestKeeper(t *testing.T) (*keeper, *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
@@ -447,9 +447,9 @@ func TestWarns(t *testing.T) {
 	}
 }
 
-// FuzzJudge checks that every accepted message has the form of a handshake,
-// byte by byte.
-func FuzzJudge(f *testing.F) {
+// FuzzCheckMessage checks that every accepted message has the form of a
+// handshake, byte by byte.
+func FuzzCheckMessage(f *testing.F) {
 	f.Add(hash13(32), uint16(ecdsaSHA256), true)
 	f.Add(hash13(48), uint16(pssSHA256), false)
 	f.Add(params12(29, 32), uint16(ecdsaSHA256), true)

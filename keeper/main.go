@@ -7,9 +7,9 @@
 // It starts like a worker, with an identity of its own. The parent gives it the
 // key and the certificates as open files. After the start, the dispatcher has
 // the parent's end of the channel and acts as the parent. It gives the keeper a
-// channel to each worker. The keeper signs only the message that a TLS server
-// has to sign. It gets the whole message, because a digest would hide the
-// message's meaning.
+// channel to each worker. The keeper signs only messages that a TLS server
+// signs in a handshake. It gets the whole message, because it could not check a
+// digest.
 //
 // It opens no file by name, uses no network, and parses only PEM, the
 // protocol's messages and the handshake's message. The process exits when its

@@ -28,7 +28,7 @@ type pair struct {
 }
 
 // Limits on an RSA key, in bits. A signature by a longer key would exceed the
-// limit of the protocol between worker and keeper.
+// limit of the protocol between worker and keeper (query.Signed).
 const (
 	minRSA = 2048
 	maxRSA = 8192
@@ -94,7 +94,7 @@ func readKey(f *os.File) (signer crypto.Signer, err error) {
 }
 
 // parseKey returns the private key in block, or nil if block contains something
-// else. Its errors are logged, so they do not contain the parsers' errors,
+// else. Its errors are logged, so they do not include the parser's errors,
 // which could quote the key.
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	var key any
@@ -117,6 +117,7 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 	return checkKey(key)
 }
 
+// checkKey refuses a kind of key, or a size, that the keeper does not support.
 func checkKey(key any) (crypto.Signer, error) {
 	switch key := key.(type) {
 	case *rsa.PrivateKey:
@@ -161,7 +162,7 @@ func checkAuthorities(f *os.File) error {
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	// A file with a private key is refused even if the rest can be used,
-	// because a worker would have the key in its memory.
+	// because workers would have the key in their memory.
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		return nil, errors.New("contains a private key, but workers receive the whole file; keep the key in its own file")
 	}
@@ -183,9 +184,9 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// warnValidity logs a warning if the certificate has expired or is not valid yet. Most
-// clients will reject it, but some may ignore the problem. So the keeper uses
-// the certificate nevertheless.
+// warnValidity logs a warning if the certificate has expired or is not valid
+// yet. Most clients will reject it, but some may ignore the problem. So the
+// keeper uses the certificate nevertheless.
 func (p *pair) warnValidity() {
 	now := time.Now()
 	switch {

@@ -131,8 +131,8 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// shortRSAKey returns an RSA key that is too short. Go creates such keys only on
-// request.
+// shortRSAKey returns an RSA key that is too short. Go creates such keys only
+// on request.
 func shortRSAKey(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))

@@ -40,7 +40,7 @@ var options = map[scheme]crypto.SignerOpts{
 // String returns the number in the format of the registry.
 func (s scheme) String() string { return fmt.Sprintf("0x%04x", uint16(s)) }
 
-// sign signs a message that judge has accepted.
+// sign signs a message that checkMessage has accepted.
 func (p *pair) sign(message []byte, s scheme) ([]byte, error) {
 	o, ok := options[s]
 	if !ok {

@@ -71,8 +71,8 @@ func TestWycheproof(t *testing.T) {
 // expected one. auth/wycheproof_test.go gives the reasons.
 var stricter = []int{367, 370, 372, 373}
 
-// splitToken sets q to the question that a worker asks about a token. It returns false
-// if a worker would ask no question.
+// splitToken sets q to the question that a worker asks about a token. It
+// returns false if a worker would ask no question.
 func splitToken(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {

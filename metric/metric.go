@@ -101,7 +101,7 @@ func (f *Family) Names() (list []string) {
 	return list
 }
 
-// Each calls do for each combination of labels. It passes the combination's
+// Each calls fn for each combination of labels. It passes the combination's
 // first cell, its number of cells, and its label values.
 func (f *Family) Each(fn func(first, cells int, values []string)) {
 	values := make([][]string, len(f.Labels))

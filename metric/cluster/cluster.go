@@ -59,7 +59,13 @@ type stateAmounts struct{ allocated, idle, down uint64 }
 
 // New returns an empty Counts.
 func New(by By) *Counts {
-	return &Counts{by: by, partitions: map[string]*partition{}, users: map[string]*group{}, accounts: map[string]*group{}, gres: map[gresKind]*stateAmounts{}}
+	return &Counts{
+		by:         by,
+		partitions: map[string]*partition{},
+		users:      map[string]*group{},
+		accounts:   map[string]*group{},
+		gres:       map[gresKind]*stateAmounts{},
+	}
 }
 
 // Partition adds a partition. All partitions must be added before jobs and
@@ -111,8 +117,8 @@ type series[T any] struct {
 	value  *T
 }
 
-// sortedSeries returns the elements of m, sorted by name. The name of each element
-// is the value of its label.
+// sortedSeries returns the elements of m, sorted by name. The name of each
+// element is the value of its label.
 func sortedSeries[T any](label string, m map[string]*T) []series[T] {
 	list := make([]series[T], 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {

@@ -24,7 +24,14 @@ type share struct {
 // By.User is set, and associations of accounts unless By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
 	list, enabled, label := &c.fairShare.accounts, c.by.Account, "account"
-	record := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}
+	record := share{
+		account: s.Name,
+		factor:  s.Factor,
+		level:   s.Level,
+		shares:  s.SharesNormalized,
+		usage:   s.EffectiveUsage,
+		weight:  float64(s.Usage),
+	}
 	if s.User {
 		list, enabled, label = &c.fairShare.users, c.by.User, "user"
 		record.account, record.user, record.partition = s.Parent, s.Name, s.Partition
@@ -33,9 +40,11 @@ func (c *Counts) Share(s *model.Share) error {
 		return nil
 	}
 	if len(*list) >= maxValues {
-		return errs.New(errs.Invalid, "there are more than %d associations of %ss", maxValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+		return errs.New(errs.Invalid, "there are more than %d associations of %ss", maxValues, label).
+			WithHint("leave %q out of the parameter by", label).WithSource("query/by")
 	}
-	record.account, record.user, record.partition = exposition.Text(record.account), exposition.Text(record.user), exposition.Text(record.partition)
+	record.account, record.user = exposition.Text(record.account), exposition.Text(record.user)
+	record.partition = exposition.Text(record.partition)
 	*list = append(*list, record)
 	return nil
 }

@@ -117,7 +117,8 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 	g := groups[name]
 	if g == nil {
 		if len(groups) >= maxValues {
-			return errs.New(errs.Invalid, "there are more than %d values of %s", maxValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+			return errs.New(errs.Invalid, "there are more than %d values of %s", maxValues, label).
+				WithHint("leave %q out of the parameter by", label).WithSource("query/by")
 		}
 		g = new(group)
 		groups[name] = g
@@ -128,7 +129,8 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 
 // jobAmounts returns the amounts that a job adds to its groups.
 func jobAmounts(j *model.Job) job {
-	f := job{tasks: tasks(j), held: j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)}
+	f := job{tasks: tasks(j)}
+	f.held = j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)
 	for i := range jobStates {
 		if jobStates[i].is(j.State) {
 			f.states |= 1 << i
@@ -170,8 +172,8 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job to the group. The argument all is the number by which the
-// group's total grows.
+// add adds a job to the group. total is the number of jobs for which j counts
+// in the group's total.
 func (g *group) add(j *job, total uint64) {
 	g.all += total
 	for s := j.states; s != 0; s &= s - 1 {

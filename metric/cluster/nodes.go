@@ -69,8 +69,8 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
-// effectiveState returns the state of n. If jobs use only a part of the node, the base
-// state is MIXED. Controllers leave this computation to their clients.
+// effectiveState returns the state of n. If jobs use only a part of the node,
+// the base state is MIXED. Controllers leave this computation to their clients.
 func effectiveState(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {

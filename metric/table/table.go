@@ -87,7 +87,13 @@ type call struct {
 
 // New returns the table.
 func New() *Table {
-	t := &Table{Table: *metric.Gateway(), operations: map[operation]int{}, versions: map[schema.Version]int{}, status: map[int]int{}, calls: map[call]int{}}
+	t := &Table{
+		Table:      *metric.Gateway(),
+		operations: map[operation]int{},
+		versions:   map[schema.Version]int{},
+		status:     map[int]int{},
+		calls:      map[call]int{},
+	}
 	routes := t.routeLabel()
 	label := func(name string, values ...string) []metric.Label {
 		return []metric.Label{metric.Labelled(name, values...)}
@@ -125,8 +131,9 @@ func New() *Table {
 	return t
 }
 
-// routeLabel returns the label with all combinations of routes and methods. A route
-// is shown in this project's spelling, whatever the spelling of the request.
+// routeLabel returns the label with all combinations of routes and methods. A
+// route is shown in this project's spelling, whatever the spelling of the
+// request.
 func (t *Table) routeLabel() metric.Label {
 	l := metric.Label{Names: []string{"route", "method"}}
 	add := func(route, method string) {
