@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// auditClient implements handlers.Audit. It asks the auditor for permission before
-// each change, and reports the outcome of the change.
+// auditClient implements handlers.Audit. It asks the auditor for permission
+// before each change, and reports the outcome of the change.
 type auditClient struct {
 	*remoteService
 	counts *counters
@@ -24,8 +24,8 @@ func newAuditClient() *auditClient {
 }
 
 const (
-	// intentTimeout limits the wait for permission. It is longer than the auditor
-	// takes to refuse a change.
+	// intentTimeout limits the wait for permission. It is longer than the
+	// auditor takes to refuse a change.
 	intentTimeout = 30 * time.Second
 	// intentRetryDelay is the pause before a worker repeats a request that the
 	// auditor has postponed.
@@ -56,7 +56,8 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 		var number uint64
 		// The request's context is not used here, because the wait must not end
 		// when the client disconnects.
-		answer, err := c.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { sentOn = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
+		sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
+		answer, err := c.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
 			number = n
 			return intent(n, id, change)
 		})
@@ -85,8 +86,19 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 
 // intent returns the message that announces a change.
 func intent(number, connection uint64, change handlers.Change) *query.Intent {
-	m := &query.Intent{ID: number, Connection: connection, Request: change.Request, Forwarded: change.Forwarded, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
-		Method: change.Method, Route: change.Route, Object: change.Object, Fields: change.Fields}
+	m := &query.Intent{
+		ID:         number,
+		Connection: connection,
+		Request:    change.Request,
+		Forwarded:  change.Forwarded,
+		User:       change.User,
+		UID:        ipc.NoID,
+		ActAs:      change.ActAs,
+		Method:     change.Method,
+		Route:      change.Route,
+		Object:     change.Object,
+		Fields:     change.Fields,
+	}
 	if change.Local {
 		m.UID = change.UID
 	}

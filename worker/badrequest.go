@@ -29,8 +29,13 @@ type badRequests struct {
 
 func newBadRequests(setup *work.Setup) *badRequests {
 	l := setup.Limits
-	return &badRequests{answerError: handlers.ErrorHandler(handlerConfig(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
-		headerTimeout: l.ReadHeader, typed: setup.Inetd}
+	return &badRequests{
+		answerError:   handlers.ErrorHandler(handlerConfig(*setup)),
+		maxHead:       int(l.Header),
+		maxBody:       int64(l.Body),
+		headerTimeout: l.ReadHeader,
+		typed:         setup.Inetd,
+	}
 }
 
 // Errors with which this package, and not the lexer, refuses input. Each of
@@ -57,18 +62,18 @@ func lexerError(err error) error {
 }
 
 // isMalformed reports whether an error proves that the client violated the
-// protocol. Errors of slow clients, or of connections that break within a
-// header, prove nothing.
+// protocol. A slow client, or a connection that breaks within a header, proves
+// nothing.
 func isMalformed(err error) bool {
 	kind := errs.KindOf(err)
 	return err != error(errIncomplete) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errOverloaded is the answer to a well-formed request that had to wait too long
-// for a place among the concurrent requests.
+// errOverloaded is the answer to a well-formed request that had to wait too
+// long for a place among the concurrent requests.
 var errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
-// refuse answers invalid input on c with the error why.
+// refuse answers invalid input on c with err.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, err error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))

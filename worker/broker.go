@@ -20,7 +20,7 @@ type Broker struct {
 	send    func(ipc.Message, ...int) error
 	dialSem chan struct{} // has an element for each pending request to the dispatcher
 
-	audit *auditClient // records changes
+	audit *auditClient // asks the auditor to record changes
 	pool  socketPool   // sockets for future connections
 
 	resolver  *remoteService
@@ -29,45 +29,51 @@ type Broker struct {
 	pending pending[ipc.Received]
 }
 
-// maxPending limits the pending requests to the dispatcher, and also the pending
-// look-ups. The resolver accepts more pending look-ups from a worker than this,
-// and the channels have space for this many messages.
+// maxPending limits the pending requests to the dispatcher, and also the
+// pending look-ups. The resolver accepts more pending look-ups from a worker
+// than this, and the channels have space for this many messages.
 const maxPending = 48
 
 // NewBroker returns a Broker that calls send to send messages. The function
 // must not wait indefinitely for space in the channel.
 func NewBroker(send func(ipc.Message, ...int) error) *Broker {
-	return &Broker{send: send, dialSem: make(chan struct{}, maxPending), audit: newAuditClient(), resolver: newRemoteService(ipc.Resolver), lookupSem: make(chan struct{}, maxPending)}
+	return &Broker{
+		send:      send,
+		dialSem:   make(chan struct{}, maxPending),
+		audit:     newAuditClient(),
+		resolver:  newRemoteService(ipc.Resolver),
+		lookupSem: make(chan struct{}, maxPending),
+	}
 }
 
-// roundTrip sends one request to the dispatcher and waits for the answer. The function
+// roundTrip sends one request to the dispatcher and waits for the answer.
 // question returns the message for a request with the number id. The caller
 // owns the descriptors of the answer.
-func (e *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
+func (b *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
-	case e.dialSem <- struct{}{}:
-		defer func() { <-e.dialSem }()
+	case b.dialSem <- struct{}{}:
+		defer func() { <-b.dialSem }()
 	case <-ctx.Done():
 		return ipc.Received{}, ctx.Err()
 	}
-	id, answer := e.pending.register()
-	if err := e.send(question(id)); err != nil {
-		e.pending.forget(id, answer)
+	id, answer := b.pending.register()
+	if err := b.send(question(id)); err != nil {
+		b.pending.forget(id, answer)
 		return ipc.Received{}, err
 	}
 	select {
 	case r := <-answer:
 		return r, nil
 	case <-ctx.Done():
-		received, _ := e.pending.forget(id, answer)
+		received, _ := b.pending.forget(id, answer)
 		closeAll(received.FDs)
 		return ipc.Received{}, ctx.Err()
 	}
 }
 
 // deliver passes an answer to the goroutine that waits for it, if any.
-func (e *Broker) deliver(r ipc.Received) {
-	if !e.pending.answer(answeredID(r.Message), r) {
+func (b *Broker) deliver(r ipc.Received) {
+	if !b.pending.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
 	}
 }
@@ -89,35 +95,35 @@ func answeredID(m ipc.Message) uint64 {
 	return 0
 }
 
-// lookupTimeout limits the wait for the resolver. It is longer than the resolver
-// waits for a directory service.
+// lookupTimeout limits the wait for the resolver. It is longer than the
+// resolver waits for a directory service.
 const lookupTimeout = 10 * time.Second
 
 var errNoUserDatabase = errors.New("the user database is unavailable")
 
 // Name returns the name of a user or group, or "" if it has none.
-func (e *Broker) Name(group bool, number uint32) (string, error) {
-	if e == nil {
+func (b *Broker) Name(group bool, number uint32) (string, error) {
+	if b == nil {
 		return "", errNoUserDatabase
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	result, err := e.lookup(ctx, work.Lookup{Group: group, Number: number})
+	result, err := b.lookup(ctx, work.Lookup{Group: group, Number: number})
 	if err != nil {
 		return "", err
 	}
 	return result.Name, nil
 }
 
-// lookupID returns the id of a user or group, or ipc.NoID if no user or group has
-// the name.
-func (e *Broker) lookupID(ctx context.Context, group bool, name string) (uint32, error) {
-	if e == nil {
+// lookupID returns the id of a user or group, or ipc.NoID if no user or group
+// has the name.
+func (b *Broker) lookupID(ctx context.Context, group bool, name string) (uint32, error) {
+	if b == nil {
 		return 0, errNoUserDatabase
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	result, err := e.lookup(ctx, work.Lookup{Group: group, Name: name})
+	result, err := b.lookup(ctx, work.Lookup{Group: group, Name: name})
 	if err != nil {
 		return 0, err
 	}
@@ -125,14 +131,14 @@ func (e *Broker) lookupID(ctx context.Context, group bool, name string) (uint32,
 }
 
 // lookup asks the resolver about a user or group, and waits for the answer.
-func (e *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
+func (b *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
 	select {
-	case e.lookupSem <- struct{}{}:
-		defer func() { <-e.lookupSem }()
+	case b.lookupSem <- struct{}{}:
+		defer func() { <-b.lookupSem }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	m, err := e.resolver.ask(ctx, func(l *link) func(ipc.Message, ...int) error { return l.channel.TrySend }, nil, func(id uint64) ipc.Message {
+	m, err := b.resolver.ask(ctx, func(l *link) sendFunc { return l.channel.TrySend }, nil, func(id uint64) ipc.Message {
 		q.ID = id
 		return &q
 	})
@@ -148,13 +154,13 @@ func (e *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult,
 
 // ownName returns a function that returns the name of the worker's own uid. The
 // name is "" when the uid has none or the user database is unavailable.
-func (e *Broker) ownName(uid uint32) func() string {
+func (b *Broker) ownName(uid uint32) func() string {
 	var cached atomic.Pointer[name]
 	return func() string {
 		if n := cached.Load(); n != nil && time.Now().Before(n.expires) {
 			return n.text
 		}
-		text, err := e.Name(false, uid)
+		text, err := b.Name(false, uid)
 		if err != nil {
 			slog.Warn("worker's user name not found; requests with a name header get 401", "uid", uid, "error", err,
 				"hint", fmt.Sprintf("getent passwd %d", uid))

@@ -17,8 +17,8 @@ type claims struct{ *remoteService }
 const (
 	// claimTimeout is the time for which a worker waits for a claim.
 	claimTimeout = 10 * time.Second
-	// settleTimeout limits how long the answer to a client is held back while the
-	// auditor stores it.
+	// settleTimeout limits how long the answer to a client is held back while
+	// the auditor stores it.
 	settleTimeout = 5 * time.Second
 )
 
@@ -33,8 +33,8 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 	defer limit.Stop()
 	var sentOn *link // channel on which the claim was sent
 	var number uint64
-	send := func(l *link) func(ipc.Message, ...int) error { sentOn = l; return l.channel.Send }
-	answer, err := k.ask(context.Background(), send, limit.C, func(n uint64) ipc.Message {
+	sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
+	answer, err := k.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
 		number = n
 		return &query.Claim{ID: n, Key: claim.Key, User: claim.User, Body: claim.Body}
 	})
@@ -45,7 +45,8 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 	if !ok {
 		return handlers.KeyFull, nil, nil, nil
 	}
-	return handlers.KeyState(claimed.State), claimed.Answer, func(state handlers.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }, nil
+	settle := func(state handlers.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }
+	return handlers.KeyState(claimed.State), claimed.Answer, settle, nil
 }
 
 // settleClaim sends the outcome of a claimed request to the auditor, and waits

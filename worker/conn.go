@@ -31,7 +31,7 @@ type conn struct {
 
 	mu            sync.Mutex
 	shortStall    time.Duration // stall limit while other clients wait
-	shortened     bool          // other clients wait, so the time for each piece of an answer is shorter
+	shortened     bool          // whether shortStall applies
 	pendingWrites int
 }
 
@@ -90,7 +90,8 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// pieceTimeout returns the time for a piece of an answer. The caller holds c.mu.
+// pieceTimeout returns the time for a piece of an answer. The caller holds
+// c.mu.
 func (c *conn) pieceTimeout() time.Duration {
 	if c.shortened {
 		return c.shortStall
@@ -99,7 +100,7 @@ func (c *conn) pieceTimeout() time.Duration {
 }
 
 // shorten shortens the time for each piece of the answer, because other clients
-// wait. The method restore reverts this.
+// wait. restore reverts this.
 func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +161,8 @@ func (c *conn) waitHangup() error {
 	return syscall.ECONNRESET
 }
 
-// isHungUp reports whether the kernel has given up the connection.
+// isHungUp reports whether the kernel reports a hangup or an error of the
+// connection.
 func isHungUp(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(fds, 0)
@@ -170,11 +172,11 @@ func isHungUp(fd int) bool {
 // connKey is the context key of a request's conn.
 type connKey struct{}
 
-// hasHalfClosed reports whether the client of a request's connection has shut down
-// its sending side. That does not prove that the client is gone: it may have
-// closed the TCP connection, or may still be reading its answer. So only a few
-// kinds of requests may be abandoned because of it. The result is always false
-// for standard input, which may end before the answer is sent.
+// hasHalfClosed reports whether the client of a request's connection has shut
+// down its sending side. That does not prove that the client is gone: it may
+// have closed the TCP connection, or may still be reading its answer. So only a
+// few kinds of requests may be abandoned because of it. The result is always
+// false for standard input, which may end before the answer is sent.
 func hasHalfClosed(ctx context.Context) (halfClosed bool) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok || c.id == 0 {

@@ -19,8 +19,8 @@ type counters struct {
 
 	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
-	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher; not reported, because there were too many
-	changes, unrecorded             atomic.Uint64 // changes to be recorded; refused, because they could not be recorded
+	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher, and that were too many to report
+	changes, unrecorded             atomic.Uint64 // changes to be recorded, and that were refused because they could not be recorded
 }
 
 // logCounters writes the counters to the log.
@@ -38,13 +38,13 @@ func (s *server) logCounters() {
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
 }
 
-// counterLogPause is the minimum time between two reports. With become_user, users
-// can signal their own workers as often as they like.
+// counterLogPause is the minimum time between two log lines with the counters.
+// With become_user, users can signal their own workers as often as they like.
 const counterLogPause = time.Second
 
-// counterSignals returns a channel that gets a signal when the counters should be
-// logged. It must be called before the sandbox is closed, because the sandbox
-// forbids the system call that signal.Notify makes.
+// counterSignals returns a channel that gets a signal when the counters should
+// be logged. It must be called before the sandbox is closed, because the
+// sandbox forbids the system call that signal.Notify makes.
 func counterSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)

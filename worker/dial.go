@@ -19,8 +19,8 @@ import (
 	"schedrestd/security"
 )
 
-// dialer dials the daemons of one list of the Setup, or the socket of
-// AuthSocket.
+// dialer dials the daemons of one list in the Setup. The first daemon may also
+// have a UNIX socket.
 type dialer struct {
 	*Broker
 	upstream work.Upstream
@@ -30,11 +30,11 @@ type dialer struct {
 
 // dialer returns a function that dials the daemons of a list. It returns nil if
 // there is no broker, or if the process may dial by itself.
-func (e *Broker) dialer(upstream work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
-	if e == nil || !security.Sandboxed {
+func (b *Broker) dialer(upstream work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+	if b == nil || !security.Sandboxed {
 		return nil
 	}
-	return dialer{e, upstream, list, socket}.dial
+	return dialer{b, upstream, list, socket}.dial
 }
 
 // dial connects to a, which must be in the list.
@@ -51,21 +51,21 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	return nc, err
 }
 
-// redialDelay is the pause before the worker repeats a dial that the dispatcher has
-// postponed.
+// redialDelay is the pause before the worker repeats a dial that the dispatcher
+// has postponed.
 const redialDelay = 50 * time.Millisecond
 
 // open asks the dispatcher to dial an upstream, and completes the connection.
 // For a UNIX socket, it also returns the owner of the socket's directory.
-func (e *Broker) open(ctx context.Context, upstream work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+func (b *Broker) open(ctx context.Context, upstream work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
-		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: upstream, Index: index, Connected: a.Idle}, a)
+		nc, err := b.pooledConn(ctx, work.DialBatch{Upstream: upstream, Index: index, Connected: a.Idle}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
 	}
 	for {
-		r, err := e.roundTrip(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: upstream, Index: index} })
+		r, err := b.roundTrip(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: upstream, Index: index} })
 		if err != nil {
 			return nil, 0, dialError(a, err)
 		}
@@ -90,8 +90,9 @@ func dialError(a client.Address, err error) error {
 	return &net.OpError{Op: "dial", Net: a.Network, Addr: addrOf(a), Err: err}
 }
 
-// completeDial turns a descriptor from the dispatcher into a connection. fd is a
-// TCP socket, which may still be connecting, or the inode of a UNIX socket.
+// completeDial turns a descriptor from the dispatcher into a connection. fd is
+// a TCP socket, which may still be connecting, or refers to the inode of a UNIX
+// socket.
 func completeDial(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
@@ -135,17 +136,19 @@ func connectUnix(inode int) (int, error) {
 type daemonConn struct {
 	*os.File
 	addr   client.Address
-	server uint32 // uid of the server process, as the dispatcher sees it; ipc.NoID if the daemon is on another machine, or if this process can get the uid from the kernel
+	server uint32 // see Server
 }
 
 func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {
 	return &daemonConn{File: os.NewFile(uintptr(fd), a.Address), addr: a, server: server}
 }
 
-// Server implements peer.BrokeredConn.
+// Server implements peer.BrokeredConn. It returns the uid of the server process
+// that the dispatcher has reported. The uid is not known if the daemon is on
+// another machine. It is not needed if this process can get it from the kernel.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
-// waitConnected waits until the socket is connected or the connection is refused.
+// waitConnected waits until the socket is connected or connecting has failed.
 func (c *daemonConn) waitConnected(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetWriteDeadline(deadline)

@@ -26,8 +26,8 @@ import (
 
 // NewHandler builds the handlers of a worker from its Setup. It also builds the
 // clients of the site's daemons, which the handlers use. Without a broker, the
-// process dials by itself and looks up no names. Benchmarks call Join without a
-// broker, because they run without a dispatcher and without a sandbox.
+// process dials by itself and looks up no names. Benchmarks do this, because
+// they run without a dispatcher and without a sandbox.
 func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
@@ -88,32 +88,33 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 // mungeClient returns the MUNGE client, or nil if MUNGE is not configured. The
 // server of the MUNGE socket must run as root or as the owner of the socket's
 // directory.
-func (e *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string) *munge.Client {
-	if m.Socket == "" || e == nil {
+func (b *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string) *munge.Client {
+	if m.Socket == "" || b == nil {
 		return nil
 	}
 	var owner owner
 	return &munge.Client{Socket: socket, TTL: m.TTL,
 		Dial: func(ctx context.Context, path string) (net.Conn, error) {
-			nc, uid, err := e.open(ctx, upstream, 0, client.Address{Network: "unix", Address: path})
+			nc, uid, err := b.open(ctx, upstream, 0, client.Address{Network: "unix", Address: path})
 			return owner.record(nc, uid, err)
 		},
 		Trusted: owner.allows,
 	}
 }
 
-// sackClient returns the client for credentials of auth/slurm, or nil if auth/slurm
-// is not configured. The server of the socket must run as root, as the owner of
-// the socket's directory, or as the scheduler's user. sackd and slurmctld run
-// as the scheduler's user, although the directory may belong to root.
-func (e *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
-	if len(sockets) == 0 || e == nil {
+// sackClient returns the client for credentials of auth/slurm, or nil if
+// auth/slurm is not configured. The server of the socket must run as root, as
+// the owner of the socket's directory, or as the scheduler's user. sackd and
+// slurmctld run as the scheduler's user, although the directory may belong to
+// root.
+func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
+	if len(sockets) == 0 || b == nil {
 		return nil
 	}
 	owners := make([]owner, len(sockets))
 	return &sack.Client{Sockets: sockets,
 		Dial: func(ctx context.Context, i int) (net.Conn, error) {
-			nc, uid, err := e.open(ctx, work.UpstreamSack, uint8(i), client.Address{Network: "unix", Address: sockets[i]})
+			nc, uid, err := b.open(ctx, work.UpstreamSack, uint8(i), client.Address{Network: "unix", Address: sockets[i]})
 			return owners[i].record(nc, uid, err)
 		},
 		Trusted: func(i int, uid uint32) bool { return uid == sched || owners[i].allows(uid) },
@@ -135,8 +136,8 @@ func (o *owner) allows(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
-// handlerConfig returns the settings for the format of answers. The caller adds the
-// clients of the daemons. Until then, unasked stands for the client of an
+// handlerConfig returns the settings that need no daemon. The caller adds the
+// clients of the daemons. Until then, noAccounting stands for the client of an
 // accounting daemon.
 func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
@@ -163,8 +164,8 @@ func handlerConfig(setup work.Setup) handlers.Config {
 	return cfg
 }
 
-// noAccounting is a placeholder for the client of an accounting daemon. None of its
-// methods is ever called.
+// noAccounting is a placeholder for the client of an accounting daemon. Its
+// methods are never called.
 type noAccounting struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's

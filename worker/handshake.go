@@ -44,11 +44,11 @@ func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	}
 }
 
-// handshakeFacts has facts about a handshake that the handshake's error does not
-// contain.
+// handshakeFacts has facts about a handshake that the handshake's error does
+// not contain.
 type handshakeFacts struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
 
-// handshakeKey is the context key of a handshake's shaken.
+// handshakeKey is the context key of a handshake's handshakeFacts.
 type handshakeKey struct{}
 
 // beginsLikeHTTP reports whether the client sent a method in capital letters in
@@ -69,8 +69,8 @@ func isGarbled(err error) bool {
 	return ok && op.Op == "local error"
 }
 
-// handshakeOffence returns the offence of the client in a failed handshake, if there is
-// one. A connection that breaks or takes too long is not an offence, because
+// handshakeOffence returns the client's offence in a failed handshake, if there
+// is one. A connection that breaks or takes too long is not an offence, because
 // health checks of load balancers cause such connections. An alert from the
 // client is not an offence either: usually the client does not trust our
 // certificate.

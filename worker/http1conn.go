@@ -98,7 +98,7 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 }
 
 // waitHangup replaces a read once the whole request has been read. It returns
-// when the client can neither send nor receive, or at the deadline.
+// when the client can neither send nor receive, or at the read deadline.
 func (c *http1Conn) waitHangup([]byte) (int, error) {
 	return 0, connOf(c.Conn).waitHangup()
 }
@@ -200,8 +200,8 @@ func (c *http1Conn) setHandled() {
 	c.handled = true
 }
 
-// finishRequest records that an answer was sent. The next Read processes the bytes of
-// the next request that have arrived.
+// finishRequest records that an answer was sent. The next Read processes the
+// bytes of the next request that have already arrived.
 func (c *http1Conn) finishRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,12 +287,11 @@ func (c *http1Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection, but first answers a client that has begun a
-// request. Such a client must get its answer from Close when http.Server shuts
-// down: http.Server closes connections on which it waits for a head, and drops
-// a request that it has just read. At any other time, a request that does not
-// reach its handler has been refused by net/http itself, which counts as an
-// offence.
+// Close closes the connection. When http.Server shuts down, it closes
+// connections on which it waits for a head, and drops a request that it has
+// just read. So Close first answers a client that has begun a request. At any
+// other time, net/http itself has refused a request that did not reach its
+// handler. This counts as an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -98,8 +98,9 @@ func (c *http2Conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// inspectSent handles a frame that net/http sends. It credits the client for a frame
-// of an answer, and counts an offence if the frame refuses malformed input.
+// inspectSent examines a frame that net/http sends. It credits the client for a
+// frame of an answer, and counts an offence if the frame refuses malformed
+// input.
 func (c *http2Conn) inspectSent(f frame) {
 	c.budget.earn(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
@@ -133,9 +134,9 @@ func isOffence(code uint32) bool {
 }
 
 // isTooLarge reports whether a header block begins with status 431. The encoder
-// has no dynamic table (see the function http2), so the status is a literal,
-// and its name is one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At
-// most two changes of the table's size precede it.
+// has no dynamic table (see http2Config), so the status is a literal, and its
+// name is one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most
+// two changes of the table's size precede it.
 func isTooLarge(block []byte) bool {
 	for len(block) > 0 && block[0]&0xe0 == 0x20 {
 		block = block[1:]
@@ -183,7 +184,7 @@ type frameScanner struct {
 	skip int // remaining bytes of the frame's payload
 }
 
-// scan calls see for each frame.
+// scan calls fn for each frame that ends in p.
 func (s *frameScanner) scan(p []byte, fn func(frame)) {
 	for len(p) > 0 {
 		if s.skip > 0 {

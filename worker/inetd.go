@@ -66,7 +66,7 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 // responseWriter writes an answer without http.Server. It is used in a worker
 // that was started by inetd, and to answer input that is not a valid request.
 // In a worker that was started by inetd, handlers announce the length of long
-// answers (handlers.Config.Sized). Other answers are buffered until their
+// answers (handlers.Config.SendLength). Other answers are buffered until their
 // length is known.
 type responseWriter struct {
 	conn        net.Conn

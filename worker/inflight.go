@@ -8,9 +8,10 @@ import (
 	"schedrestd/semaphore"
 )
 
-// newPlaces returns the limit of concurrent requests. A request takes a place
-// before its user is known, and claims the place for the user afterwards. A
-// user that has half of the places gets no more while other users wait.
+// newPlaces returns the semaphore that limits concurrent requests. A request
+// takes a place before its user is known, and claims the place for the user
+// afterwards. A user that has half of the places gets no more while other users
+// wait.
 func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
 	if n == 0 {

@@ -11,12 +11,12 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// keeperClient is the worker's connection to the keeper, which signs TLS handshakes
-// and verifies tokens.
+// keeperClient is the worker's connection to the keeper, which signs TLS
+// handshakes and verifies tokens.
 type keeperClient struct {
 	*remoteService
-	signSem, verifySem chan struct{} // have an element for each pending question; separate, so that signatures do not delay tokens
-	outdated           atomic.Bool   // the keeper can't use the file of the token key any more
+	signSem, verifySem chan struct{} // each has an element for each pending question; separate, so that signatures do not delay tokens
+	outdated           atomic.Bool   // whether the keeper can't use the file of the token key any more
 }
 
 const (
@@ -25,12 +25,14 @@ const (
 	verifyTimeout = time.Second      // far longer than the verification takes; afterwards, a daemon is asked instead
 )
 
-var (
-	errUnsigned = errors.New("the keeper refused to sign this handshake")
-)
+var errUnsigned = errors.New("the keeper refused to sign this handshake")
 
 func newKeeperClient() *keeperClient {
-	return &keeperClient{remoteService: newRemoteService(ipc.Keeper), signSem: make(chan struct{}, maxQuestions), verifySem: make(chan struct{}, maxQuestions)}
+	return &keeperClient{
+		remoteService: newRemoteService(ipc.Keeper),
+		signSem:       make(chan struct{}, maxQuestions),
+		verifySem:     make(chan struct{}, maxQuestions),
+	}
 }
 
 // isLost reports whether the keeper of this worker has exited.
@@ -57,7 +59,7 @@ func (r *keeperClient) sign(scheme uint16, message []byte) ([]byte, error) {
 	case <-timer.C:
 		return nil, errNoService
 	}
-	answer, err := r.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { return l.channel.Send }, timer.C, func(id uint64) ipc.Message {
+	answer, err := r.ask(context.Background(), func(l *link) sendFunc { return l.channel.Send }, timer.C, func(id uint64) ipc.Message {
 		return &query.Sign{ID: id, Scheme: scheme, Message: message}
 	})
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"schedrestd/semaphore"
 )
 
-// requestLimiter limits how many requests, including HTTP/2 streams, this worker answers
-// concurrently. When other clients wait for a slot or a place, it shortens the
-// deadlines of the requests in progress.
+// requestLimiter limits how many requests, including HTTP/2 streams, this
+// worker answers concurrently. When other clients wait for a slot or a place,
+// it shortens the deadlines of the requests in progress.
 type requestLimiter struct {
 	server   *server
 	handlers http.Handler
@@ -22,85 +22,90 @@ type requestLimiter struct {
 
 	mu           sync.Mutex
 	active       map[*slowClient]struct{} // requests that are being answered
-	waitingSince time.Time                // when a connection began to wait for a slot, as far as is known
+	waitingSince time.Time                // when connections began to wait for a slot, as far as is known
 	lastWait     time.Time                // last time at which a connection was known to be waiting
 }
 
 func newRequestLimiter(s *server, setup *work.Setup, handlers http.Handler) *requestLimiter {
-	g := &requestLimiter{server: s, handlers: handlers, places: newPlaces(setup.Requests, setup.Limits.Call),
-		rates: newRates(setup.Admission), active: map[*slowClient]struct{}{}}
-	s.tracker.shorten = g.shortenDeadlines
-	return g
+	l := &requestLimiter{
+		server:   s,
+		handlers: handlers,
+		places:   newPlaces(setup.Requests, setup.Limits.Call),
+		rates:    newRates(setup.Admission),
+		active:   map[*slowClient]struct{}{},
+	}
+	s.tracker.shorten = l.shortenDeadlines
+	return l
 }
 
 // ServeHTTP implements http.Handler.
-func (g *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.server.counts.requests.Add(1)
-	r = g.server.offences.withProxyData(r)
+func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.server.counts.requests.Add(1)
+	r = l.server.offences.withProxyData(r)
 	c, ok := r.Context().Value(connStateKey{}).(*connState)
 	if ok {
-		g.server.tracker.beginRequest(c)
-		defer g.server.tracker.finishRequest(c)
+		l.server.tracker.beginRequest(c)
+		defer l.server.tracker.finishRequest(c)
 		// With HTTP/2, net/http sends GOAWAY instead of this header. The header
 		// makes a blocked client reconnect, and the dispatcher refuses its new
 		// connection. On the old connection, the worker would have to answer
 		// and log each request of the client.
-		if g.server.retired.Load() || g.server.tracker.isClosing(c) || g.server.tracker.blockedFor(c) > 0 {
+		if l.server.retired.Load() || l.server.tracker.isClosing(c) || l.server.tracker.blockedFor(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 	}
 	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // whether this process is alive does not depend on free places
-		g.serve(w, r, c)
+		l.serve(w, r, c)
 		return
 	}
-	if wait := g.server.offences.blockedFor(r, c); wait > 0 {
-		g.refusePaused(w, r, wait)
+	if wait := l.server.offences.blockedFor(r, c); wait > 0 {
+		l.refusePaused(w, r, wait)
 		return
 	}
-	timer := time.AfterFunc(shortenDelay, func() { g.shortenDeadlines(nil) })
-	place, err := g.places.Acquire(r.Context(), "")
+	timer := time.AfterFunc(shortenDelay, func() { l.shortenDeadlines(nil) })
+	place, err := l.places.Acquire(r.Context(), "")
 	timer.Stop()
 	if err != nil {
-		g.server.counts.overloaded.Add(1)
-		g.refuse(w, r, errOverloaded)
+		l.server.counts.overloaded.Add(1)
+		l.refuse(w, r, errOverloaded)
 		return
 	}
 	defer place.Release()
 	// The client may have been blocked while the request waited. The place is
 	// released before the answer is sent, because the client may not read the
 	// answer.
-	if wait := g.server.offences.blockedFor(r, c); wait > 0 {
+	if wait := l.server.offences.blockedFor(r, c); wait > 0 {
 		place.Release()
-		if ok && g.server.tracker.blockedFor(c) > 0 {
+		if ok && l.server.tracker.blockedFor(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
-		g.refusePaused(w, r, wait)
+		l.refusePaused(w, r, wait)
 		return
 	}
-	g.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, limiter: g})), c)
+	l.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, limiter: l})), c)
 }
 
 // refusePaused answers a request of a blocked client.
-func (g *requestLimiter) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
-	g.server.counts.paused.Add(1)
-	g.refuse(w, r, withRetryAfter(errPaused, wait))
+func (l *requestLimiter) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	l.server.counts.paused.Add(1)
+	l.refuse(w, r, withRetryAfter(errPaused, wait))
 }
 
 // refuse answers a request that is not admitted.
-func (g *requestLimiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	g.server.badRequests.answerError(w, r, err)
+func (l *requestLimiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	l.server.badRequests.answerError(w, r, err)
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
 		limitUnreadBody(http.NewResponseController(w))
 	}
 }
 
-func (g *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connState) {
-	p := g.newSlowClient(w, r, c)
-	defer g.finish(p)
-	g.handlers.ServeHTTP(p, r)
+func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connState) {
+	p := l.newSlowClient(w, r, c)
+	defer l.finish(p)
+	l.handlers.ServeHTTP(p, r)
 	if p.status == http.StatusUnauthorized { // before the answer, because the dispatcher accepts no offence of a closed connection
-		g.server.counts.unauthenticated.Add(1)
-		g.server.offences.recordUnauthenticated(r, c)
+		l.server.counts.unauthenticated.Add(1)
+		l.server.offences.recordUnauthenticated(r, c)
 	}
 	p.flush()
 }

@@ -59,7 +59,7 @@ type lines struct {
 	out            io.Writer
 	mu             sync.Mutex
 	buf            []byte
-	flushScheduled bool // whether a flush is scheduled
+	flushScheduled bool
 }
 
 // Write buffers one line.

@@ -29,20 +29,20 @@ type meter struct {
 	cells          []atomic.Uint64
 	requests       atomic.Int64 // requests in progress
 	calls          atomic.Int64
-	flushScheduled atomic.Bool // a flush is scheduled
+	flushScheduled atomic.Bool
 
-	sentMu sync.Mutex // guards sent
-	sent   map[int]uint64
+	sentMu sync.Mutex     // guards sent
+	sent   map[int]uint64 // the part of each extra counter that was sent
 }
 
-// extra is a counter that another part of the worker keeps.
+// extra is the total of a counter that another part of the worker keeps.
 type extra struct {
 	cell  int
 	total uint64
 }
 
-// processMeter is the meter of this process, or nil if the gateway has no metrics.
-// It is global, because a process is never more than one worker.
+// processMeter is the meter of this process, or nil if the gateway has no
+// metrics. It is global, because a process is never more than one worker.
 var processMeter atomic.Pointer[meter]
 
 // flushDelay is the time for which counts are collected before they are sent.
@@ -50,7 +50,13 @@ const flushDelay = time.Second
 
 func newMeter(send func(ipc.Message, ...int) error) *meter {
 	t := table.New()
-	return &meter{Table: t, send: send, extras: func() []extra { return nil }, cells: make([]atomic.Uint64, t.Cells), sent: map[int]uint64{}}
+	return &meter{
+		Table:  t,
+		send:   send,
+		extras: func() []extra { return nil },
+		cells:  make([]atomic.Uint64, t.Cells),
+		sent:   map[int]uint64{},
+	}
 }
 
 // add adds n to a cell.
@@ -127,7 +133,8 @@ func (m *meter) extraCounters(c *counters) []extra {
 	return []extra{
 		{m.Received.Cell(), traffic.received.Load()}, {m.Sent.Cell(), traffic.sent.Load()},
 		{m.Denied.Cell(table.DeniedUnauthenticated), c.unauthenticated.Load()}, {m.Denied.Cell(table.DeniedBlocked), c.paused.Load()},
-		{m.Denied.Cell(table.DeniedRate), c.limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()}, {m.Denied.Cell(table.DeniedFull), c.overloaded.Load()},
+		{m.Denied.Cell(table.DeniedRate), c.limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()},
+		{m.Denied.Cell(table.DeniedFull), c.overloaded.Load()},
 		{m.Malformed.Cell(table.MalformedRequest), c.badRequests.Load()}, {m.Malformed.Cell(table.MalformedHandshake), c.handshakes.Load()},
 		{m.Malformed.Cell(table.MalformedFrames), c.frames.Load()}, {m.Stalled.Cell(), c.stalled.Load()},
 		{m.Changes.Cell(), c.changes.Load()}, {m.Unrecorded.Cell(), c.unrecorded.Load()},
@@ -176,7 +183,11 @@ func observeCalls(accounting bool) func(message.Type) func(client.Outcome) {
 
 // failures maps outcomes to their labels.
 var failures = map[client.Outcome]int{
-	client.Unreachable: table.Unreachable, client.TimedOut: table.Timeout, client.Broken: table.Broken, client.Refused: table.Refused, client.NotCreated: table.Other,
+	client.Unreachable: table.Unreachable,
+	client.TimedOut:    table.Timeout,
+	client.Broken:      table.Broken,
+	client.Refused:     table.Refused,
+	client.NotCreated:  table.Other,
 }
 
 // countRequests counts the requests that handler is answering.

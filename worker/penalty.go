@@ -35,8 +35,8 @@ type offences struct {
 	mu        sync.Mutex // guards the fields below
 	forwarded *penalty.Table[netip.Addr]
 	rejected  *penalty.Memory // credentials that were answered 401
-	reports   *rate.Bucket
-	lines     *rate.Bucket // log lines about blocked sources
+	reports   *rate.Bucket    // limits reports to the dispatcher
+	lines     *rate.Bucket    // limits log lines about blocked sources
 }
 
 // Limits on this worker's reports: a burst, and a rate per second. Further
@@ -54,24 +54,32 @@ const (
 	maxRejected  = 16_384 // number of credentials; 20 bytes each
 )
 
-func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
+func newOffences(a work.Admission, tracker *connTracker, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
-	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, maxForwarded),
-		rejected: penalty.NewMemory(maxRejected),
-		reports:  rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
+	return &offences{
+		tracker:   tracker,
+		admission: a,
+		counts:    counts,
+		forwarded: penalty.New[netip.Addr](rules, maxForwarded),
+		rejected:  penalty.NewMemory(maxRejected),
+		reports:   rate.New(reportBurst, reportRate, time.Now()),
+		lines:     rate.New(50, 5, time.Now()),
+	}
 }
 
-// reportMalformed reports that the client of connection id sent malformed input.
+// reportMalformed reports that the client of connection id sent malformed
+// input.
 func (o *offences) reportMalformed(id uint64) { o.report(&work.Offence{ID: id, Kind: work.BadRequest}) }
 
-// reportStalled reports that the client of connection id read nothing of an answer
-// while other clients waited for the place of its request.
+// reportStalled reports that the client of connection id read nothing of an
+// answer while other clients waited for the place of its request.
 func (o *offences) reportStalled(id uint64) {
 	o.counts.stalled.Add(1)
 	o.reportMalformed(id)
 }
 
-// reportHandshake reports the offence of a client whose handshake failed with err.
+// reportHandshake reports the offence of a client whose handshake failed with
+// err.
 func (o *offences) reportHandshake(id uint64, err error) {
 	offence, found := handshakeOffence(err)
 	if !found {
@@ -103,7 +111,8 @@ func (o *offences) report(m *work.Offence) {
 	o.tracker.report(m)
 }
 
-// blockedFor returns how long the client of r is still blocked, or 0 if it is not.
+// blockedFor returns how long the client of r is still blocked, or 0 if it is
+// not blocked.
 func (o *offences) blockedFor(r *http.Request, c *connState) time.Duration {
 	if o.admission.Threshold == 0 {
 		return 0
@@ -121,9 +130,9 @@ func (o *offences) blockedFor(r *http.Request, c *connState) time.Duration {
 	return 0
 }
 
-// recordUnauthenticated records that r was answered 401. A client gets no penalty if
-// it repeats a rejected credential, or if its token is only out of date,
-// because such a client is not guessing.
+// recordUnauthenticated records that r was answered 401. A client gets no
+// penalty if it repeats a rejected credential, or if its token is only out of
+// date, because such a client is not guessing.
 func (o *offences) recordUnauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
@@ -172,8 +181,7 @@ func (o *offences) mayLog() bool {
 	return o.lines.Take(time.Now(), 1)
 }
 
-// isFromProxy reports whether r comes from a trusted proxy, which may speak for its
-// clients.
+// isFromProxy reports whether r comes from a trusted proxy.
 func (o *offences) isFromProxy(r *http.Request) bool {
 	peer, ok := auth.PeerFrom(r.Context())
 	addrPort, _ := netip.ParseAddrPort(peer.Addr)
@@ -183,8 +191,8 @@ func (o *offences) isFromProxy(r *http.Request) bool {
 // maxHops limits the number of addresses in X-Forwarded-For that are examined.
 const maxHops = 16
 
-// proxiedSource returns the source that a trusted proxy names. It returns the zero
-// value if there is no such source, or the source is exempt.
+// proxiedSource returns the source that a trusted proxy names. It returns the
+// zero value if there is no such source, or the source is exempt.
 func (o *offences) proxiedSource(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
 	if !addr.IsValid() || o.admission.IsExempt(addr) {
@@ -193,8 +201,8 @@ func (o *offences) proxiedSource(r *http.Request) netip.Addr {
 	return penalty.ClientAddr(addr)
 }
 
-// withProxyData returns r with the data that a trusted proxy sends about it, for the
-// logs: the address of the client, in addition to the proxy's own, and the
+// withProxyData returns r with the data for the logs that a trusted proxy has
+// sent: the address of the client, in addition to the proxy's own, and the
 // request's id.
 func (o *offences) withProxyData(r *http.Request) *http.Request {
 	addr, id := o.forwardedFor(r), ""
@@ -260,26 +268,26 @@ func withRetryAfter(err error, wait time.Duration) error {
 
 // report sends an offence of a connection, unless the connection was already
 // reported as closed.
-func (w *connTracker) report(m *work.Offence) {
-	w.reportMu.Lock()
-	defer w.reportMu.Unlock()
-	if w.lookup(m.ID) != nil {
-		_ = w.send(m)
+func (t *connTracker) report(m *work.Offence) {
+	t.reportMu.Lock()
+	defer t.reportMu.Unlock()
+	if t.lookup(m.ID) != nil {
+		_ = t.send(m)
 	}
 }
 
 // pause blocks the client of a connection for the time d.
-func (w *connTracker) pause(id uint64, d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c := w.list[id]; c != nil {
+func (t *connTracker) pause(id uint64, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.list[id]; c != nil {
 		c.pausedUntil = time.Now().Add(d)
 	}
 }
 
 // blockedFor returns how long c's client is still blocked.
-func (w *connTracker) blockedFor(c *connState) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *connTracker) blockedFor(c *connState) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return max(0, time.Until(c.pausedUntil))
 }

@@ -18,8 +18,8 @@ var (
 	// worker does not set it, because other workers continue.
 	draining atomic.Bool
 
-	// servedCert is the certificate that https:// clients get, or nil if none is
-	// served.
+	// servedCert is the certificate that https:// clients get, or nil if none
+	// is served.
 	servedCert atomic.Pointer[x509.Certificate]
 
 	// certUnusable is set if a certificate is configured but can't be used.
@@ -49,8 +49,8 @@ func readiness(tokens *Tokens, reachable func(context.Context) bool) func(contex
 	}
 }
 
-// validityProblems returns the reasons why clients reject the certificate at the given
-// time.
+// validityProblems returns the reason why clients reject the certificate at the
+// given time, if there is one.
 func validityProblems(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):

@@ -45,10 +45,10 @@ type server struct {
 	inetd        bool
 	inetdConn    atomic.Pointer[http1Conn] // the only connection of a server that was started by inetd
 	openConns    sync.WaitGroup            // connections that were accepted and not closed
-	refused      atomic.Int32              // refused connections that are not closed yet
+	refused      atomic.Int32              // number of refused connections that are not closed yet
 	exit         chan int
 
-	handshakeCtx     context.Context // context of handshakes, which precede any request; a drain cancels it
+	handshakeCtx     context.Context // context of TLS handshakes; a drain cancels it
 	cancelHandshakes context.CancelFunc
 }
 
@@ -84,7 +84,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	}
 	s.http, s.http2 = s.newHTTPServer(&l, h), s.newHTTPServer(&l, h)
 	s.http2.HTTP2, s.http2.Protocols = http2Config(setup.Requests), new(http.Protocols)
-	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the wrapped TLS connection
+	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server can't see that the connection uses TLS
 	return s
 }
 
@@ -113,7 +113,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *http1Conn:
 			ctx, c = context.WithValue(ctx, http1Key{}, v), v.NetConn()
 		case *conn:
-			return auth.WithPeer(context.WithValue(context.WithValue(ctx, connectionKey{}, cmp.Or(v.id, v.stdioID)), connKey{}, v), v.peer)
+			ctx = context.WithValue(ctx, connectionKey{}, cmp.Or(v.id, v.stdioID))
+			return auth.WithPeer(context.WithValue(ctx, connKey{}, v), v.peer)
 		case interface{ NetConn() net.Conn }:
 			c = v.NetConn()
 		default:
@@ -206,8 +207,8 @@ func (s *server) connectService(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// loadKeys installs the certificates and public keys of this worker's generation,
-// and returns the answer to the dispatcher.
+// loadKeys installs the certificates and public keys of this worker's
+// generation, and returns the answer to the dispatcher.
 func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
@@ -246,8 +247,8 @@ func (s *server) queueConn(fd int, m *ipc.Connection) {
 	go s.handshake(c, tlsConn, s.http.ReadHeaderTimeout)
 }
 
-// arrivalGrace is the time for which a draining worker waits for a request that is
-// arriving. Once Shutdown is called, http.Server drops a request that it has
+// arrivalGrace is the time for which a draining worker waits for a request that
+// is arriving. Once Shutdown is called, http.Server drops a request that it has
 // just read, and the client would have to retry.
 const arrivalGrace = 500 * time.Millisecond
 

@@ -80,29 +80,35 @@ func (r *remoteService) listen(l *link) {
 	}
 }
 
-// ask sends a question and waits for the answer. Without an answer it returns
-// an error: errGone if the service has exited, errNoService if late fires
-// first, or the error of send or ctx.
-func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+// ask sends a question and waits for the answer. sender chooses the method of a
+// link that sends. Without an answer, ask returns an error: errGone if the
+// service has exited, errNoService if expired fires first, or the error of
+// sending or of ctx.
+func (r *remoteService) ask(ctx context.Context, sender func(*link) sendFunc, expired <-chan time.Time,
+	question func(id uint64) ipc.Message,
+) (ipc.Message, error) {
 	l := r.link.Load()
 	if l == nil {
 		return nil, errGone
 	}
-	return l.ask(ctx, send(l), expired, question)
+	return l.ask(ctx, sender(l), expired, question)
 }
+
+// sendFunc is the type of the methods Send and TrySend of ipc.Channel.
+type sendFunc = func(ipc.Message, ...int) error
 
 var (
 	errGone      = errors.New("the service is gone")
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask calls send to send a question, and waits for the answer. The function
-// question returns the message for a question with the number id.
-func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+// ask calls send to send a question, and waits for the answer. question returns
+// the message for a question with the number id.
+func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
 	defer func() {
-		if expired, ok := l.pending.forget(id, answer); ok {
-			l.handleLate(expired)
+		if late, ok := l.pending.forget(id, answer); ok {
+			l.handleLate(late)
 		}
 	}()
 	if err := send(question(id)); err != nil {

@@ -20,17 +20,17 @@ const (
 
 // An HTTP/2 client that gives a stream no window reads nothing at all, although
 // its connection is never full. To distinguish such a stream from one that is
-// read slowly, an answer is written in chunks. The constant stalled is the time
-// in which a client that reads one portion in each portionTime reads a chunk,
-// and also sends a window update.
+// read slowly, an answer is written in chunks. In the time stallTime, a client
+// that reads one portion in each portionTime reads a chunk, and also sends a
+// window update.
 const (
 	chunk     = portion / 4
 	stallTime = portionTime / 4
 )
 
-// unreadBodyTimeout is the time for which the server reads the rest of a body that no
-// handler has read. The client may still be sending, and may read the answer
-// only afterwards.
+// unreadBodyTimeout is the time for which the server reads the rest of a body
+// that no handler has read. The client may still be sending, and may read the
+// answer only afterwards.
 const unreadBodyTimeout = time.Second
 
 // slowClient enforces the deadlines for a slow client on a request in progress.
@@ -44,45 +44,52 @@ type slowClient struct {
 	body      *slowBody // nil if the request has no body
 	status    int       // status of the answer; 0 before its header is sent
 	http2     bool      // a stream has limits of its own, because its wait for the client is not a Write on the connection
-	offend    func()    // called when the stream was stalled while other clients waited
+	offend    func()    // called when the stream has stalled while other clients wait
 
 	mu           sync.Mutex
 	stall        time.Duration
 	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
 	writeStart   time.Time // when the write that waits for the client began; zero if no write waits
-	checkedWrite time.Time // value of writing for which dropStalled was scheduled
+	checkedWrite time.Time // value of writeStart for which dropStalled was scheduled
 	bodyDeadline time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
 	finished     bool
 	aborted      bool // the client missed its deadline
 }
 
-// newSlowClient returns the slowClient of r. It wraps r's body, so that reads
-// of the body observe the deadlines of the slowClient.
-func (g *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
-	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), connState: c, http2: r.ProtoMajor == 2, stall: g.server.stall, start: time.Now(),
-		offend: func() {}}
+// newSlowClient returns the slowClient of r. It wraps r's body, so that each
+// read of the body extends the deadline of the slowClient.
+func (l *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
+	p := &slowClient{
+		ResponseWriter: w,
+		control:        http.NewResponseController(w),
+		connState:      c,
+		http2:          r.ProtoMajor == 2,
+		stall:          l.server.stall,
+		start:          time.Now(),
+		offend:         func() {},
+	}
 	p.inflight, _ = r.Context().Value(inflightKey{}).(*inflight)
 	if c != nil {
-		p.conn = g.server.tracker.rawConn(c)
-		p.offend = func() { g.server.offences.reportStalled(c.id) }
+		p.conn = l.server.tracker.rawConn(c)
+		p.offend = func() { l.server.offences.reportStalled(c.id) }
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &slowBody{ReadCloser: r.Body, client: p}
 		p.body.conn, _ = r.Context().Value(http1Key{}).(*http1Conn)
 		r.Body = p.body
 	}
-	g.mu.Lock()
-	g.active[p] = struct{}{}
-	g.mu.Unlock()
+	l.mu.Lock()
+	l.active[p] = struct{}{}
+	l.mu.Unlock()
 	return p
 }
 
-// finish ends a request when its handler returns. The request's
+// finish records that the handler of p's request has returned. The request's
 // http.ResponseWriter must not be used afterwards.
-func (g *requestLimiter) finish(p *slowClient) {
-	g.mu.Lock()
-	delete(g.active, p)
-	g.mu.Unlock()
+func (l *requestLimiter) finish(p *slowClient) {
+	l.mu.Lock()
+	delete(l.active, p)
+	l.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finished = true
@@ -91,49 +98,50 @@ func (g *requestLimiter) finish(p *slowClient) {
 	}
 }
 
-// limitUnreadBody limits the time for the rest of a body that no handler reads. When a
-// handler returns, net/http reads the rest of the body before it closes the
-// connection, by default without a time limit. A client that sends half a body
-// could then keep its slot permanently, even without a token.
+// limitUnreadBody limits the time for the rest of a body that no handler reads.
+// When a handler returns, net/http reads the rest of the body before it closes
+// the connection, by default without a time limit. A client that sends half a
+// body could then keep its slot permanently, even without a token.
 func limitUnreadBody(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(unreadBodyTimeout))
 }
 
 // shortenDeadlines shortens the deadlines of the requests of c, or of all
 // requests if c is nil.
-func (g *requestLimiter) shortenDeadlines(c *connState) {
+func (l *requestLimiter) shortenDeadlines(c *connState) {
 	var list []*slowClient
-	g.mu.Lock()
-	for p := range g.active {
+	l.mu.Lock()
+	for p := range l.active {
 		if c == nil || p.connState == c {
 			list = append(list, p)
 		}
 	}
-	g.mu.Unlock()
+	l.mu.Unlock()
 	for _, p := range list {
 		p.shorten()
 	}
-	if c != nil && g.underPressure() {
+	if c != nil && l.underPressure() {
 		abortOverShare(list)
 	}
 }
 
 // underPressure records that a connection waits for a slot, and reports whether
 // connections have been waiting for at least portionTime.
-func (g *requestLimiter) underPressure() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (l *requestLimiter) underPressure() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Sub(g.lastWait) > portionTime {
-		g.waitingSince = now
+	if now.Sub(l.lastWait) > portionTime {
+		l.waitingSince = now
 	}
-	g.lastWait = now
-	return now.Sub(g.waitingSince) >= portionTime
+	l.lastWait = now
+	return now.Sub(l.waitingSince) >= portionTime
 }
 
-// abortOverShare ends at most one request in list: a request older than portionTime, of
-// an identity that has more than its share of places. Otherwise a user with
-// many requests that are just fast enough could hold all slots permanently.
+// abortOverShare aborts at most one request in list: a request older than
+// portionTime, of an identity that has more than its share of places. Otherwise
+// a user with many requests that are just fast enough could hold all slots
+// permanently.
 func abortOverShare(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.start) >= portionTime && p.inflight.IsOverShare() {
@@ -191,7 +199,8 @@ func (p *slowClient) shorten() {
 // contain the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
-	drop := !p.finished && !p.aborted && p.writeStart.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
+	drop := !p.finished && !p.aborted && p.writeStart.Equal(since) &&
+		!(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
 	p.aborted = p.aborted || drop
 	p.mu.Unlock()
 	if !drop {
@@ -204,7 +213,8 @@ func (p *slowClient) dropStalled(since time.Time) {
 	time.AfterFunc(reactionTime, p.abort)
 }
 
-// reactionTime is the time that the dispatcher has to react to a reported offence.
+// reactionTime is the time that the dispatcher has to react to a reported
+// offence.
 const reactionTime = 50 * time.Millisecond
 
 func earlier(a, b time.Time) time.Time {

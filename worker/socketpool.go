@@ -29,9 +29,9 @@ type upstreamPool struct {
 	sockets     []pooledSocket // oldest first
 	requestedAt time.Time      // when sockets were last requested
 	windowStart time.Time      // start of the second in which connections are counted
-	count       int
-	low         int  // more sockets are requested when only this many are left
-	disabled    bool // on this kernel, the first write does not connect a socket
+	count       int            // number of connections since windowStart
+	low         int            // more sockets are requested when only this many are left
+	disabled    bool           // on this kernel, the first write does not connect a socket
 }
 
 // pooledSocket is a socket that connects with its first write, or a socket that
@@ -52,90 +52,91 @@ const (
 	// maxAgeConnected is the same time for a connected socket, which the daemon
 	// has already accepted.
 	maxAgeConnected = 500 * time.Millisecond
-	// requestTimeout is the time after which the worker requests sockets again if none
-	// arrived.
+	// requestTimeout is the time after which the worker requests sockets again
+	// if none arrived.
 	requestTimeout = 50 * time.Millisecond
 )
 
-// upstream returns the pool, possibly empty, for one upstream.
+// upstream returns the pool for one upstream, which may be empty.
 func (s *socketPool) upstream(key work.DialBatch) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.upstreams[key]
-	if h == nil {
+	p := s.upstreams[key]
+	if p == nil {
 		if s.upstreams == nil {
 			s.upstreams = map[work.DialBatch]*upstreamPool{}
 		}
-		h = new(upstreamPool)
-		s.upstreams[key] = h
+		p = new(upstreamPool)
+		s.upstreams[key] = p
 	}
-	return h
+	return p
 }
 
 // put adds sockets that came from the dispatcher. The parameter server is the
 // uid of the daemon that the sockets are connected to, or ipc.NoID if they are
 // not connected.
-func (h *upstreamPool) put(fds []int, server uint32, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (p *upstreamPool) put(fds []int, server uint32, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, fd := range fds {
-		h.sockets = append(h.sockets, pooledSocket{fd, now, server})
+		p.sockets = append(p.sockets, pooledSocket{fd, now, server})
 	}
-	h.requestedAt = time.Time{}
-	h.low = len(fds) / 2
+	p.requestedAt = time.Time{}
+	p.low = len(fds) / 2
 	limit := maxAge
 	if server != ipc.NoID {
 		limit = maxAgeConnected
 	}
-	time.AfterFunc(limit, func() { h.expire(now) })
+	time.AfterFunc(limit, func() { p.expire(now) })
 }
 
 // expire closes the sockets that arrived at or before the given time.
-func (h *upstreamPool) expire(cutoff time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for len(h.sockets) > 0 && !h.sockets[0].addedAt.After(cutoff) {
-		unix.Close(h.sockets[0].fd)
-		h.sockets = h.sockets[1:]
+func (p *upstreamPool) expire(cutoff time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.sockets) > 0 && !p.sockets[0].addedAt.After(cutoff) {
+		unix.Close(p.sockets[0].fd)
+		p.sockets = p.sockets[1:]
 	}
 }
 
 // take returns a socket, if the pool has one, and whether to request more
 // sockets.
-func (h *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now.Sub(h.windowStart) > time.Second {
-		h.windowStart, h.count = now, 0
+func (p *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.windowStart) > time.Second {
+		p.windowStart, p.count = now, 0
 	}
-	h.count++
-	if len(h.sockets) > 0 {
-		s, ok = h.sockets[0], true
-		h.sockets = h.sockets[1:]
+	p.count++
+	if len(p.sockets) > 0 {
+		s, ok = p.sockets[0], true
+		p.sockets = p.sockets[1:]
 	}
-	if more = !h.disabled && h.count >= busyRate && len(h.sockets) <= h.low && now.Sub(h.requestedAt) > requestTimeout; more {
-		h.requestedAt = now
+	more = !p.disabled && p.count >= busyRate && len(p.sockets) <= p.low && now.Sub(p.requestedAt) > requestTimeout
+	if more {
+		p.requestedAt = now
 	}
 	return s, ok, more
 }
 
-// disable stops requesting sockets.
-func (h *upstreamPool) disable() {
-	h.mu.Lock()
-	h.disabled = true
-	h.mu.Unlock()
-	h.expire(time.Now())
+// disable closes the sockets of the pool, and requests no more.
+func (p *upstreamPool) disable() {
+	p.mu.Lock()
+	p.disabled = true
+	p.mu.Unlock()
+	p.expire(time.Now())
 }
 
 // pooledConn takes a socket from the pool of an upstream and returns a
 // connection over it. It returns nil if the pool is empty, or if its sockets do
 // not connect with the first write.
-func (e *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.Address) (net.Conn, error) {
-	h := e.pool.upstream(batch)
+func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.Address) (net.Conn, error) {
+	pool := b.pool.upstream(batch)
 	for {
-		s, ok, more := h.take(time.Now())
+		s, ok, more := pool.take(time.Now())
 		if more {
-			_ = e.send(&batch) // a worker that gets no sockets sends a Dial for each connection
+			_ = b.send(&batch) // a worker that gets no sockets sends a Dial for each connection
 		}
 		switch {
 		case !ok:
@@ -143,7 +144,7 @@ func (e *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.
 		case s.server == ipc.NoID:
 			nc, err := startConnect(ctx, s.fd, a)
 			if err == errNotStarted {
-				h.disable()
+				pool.disable()
 				return nil, nil
 			}
 			return nc, err
@@ -162,7 +163,8 @@ func isIdle(fd int) bool {
 	return err == unix.EAGAIN
 }
 
-// errNotStarted reports that a socket's first write did not start its connection.
+// errNotStarted reports that a socket's first write did not start its
+// connection.
 var errNotStarted = errors.New("the socket did not start to connect")
 
 // startConnect connects a socket of the pool. Its first write starts the TCP

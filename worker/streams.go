@@ -19,7 +19,8 @@ import (
 func (s *server) serveStdio(in, out int, m *ipc.Streams) {
 	s.openConns.Add(1)
 	s.tracker.track(m.ID)
-	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
+	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
+		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
 	client := newStreams(in, out)
 	s.servePlain(&conn{Conn: client, stdioID: m.ID, peer: p, stall: s.stall, done: func() {
 		s.tracker.recordClose(m.ID)
@@ -28,8 +29,8 @@ func (s *server) serveStdio(in, out int, m *ipc.Streams) {
 	}})
 }
 
-// closeFunc returns a function to call when a connection is closed. This function
-// frees the slot, and stops a server that was started by inetd.
+// closeFunc returns the function to call when connection id is closed. It frees
+// the slot, and stops a server that was started by inetd.
 func (s *server) closeFunc(id uint64) func() {
 	return func() {
 		s.tracker.recordClose(id)
@@ -53,17 +54,17 @@ func (s *server) servePlain(c *conn) {
 
 // streams is a connection made of standard input and output. Both stay
 // blocking: they may be shared with the shell that started us and its other
-// children, and O_NONBLOCK would affect all of these processes. To give Read a
-// deadline nevertheless, a goroutine reads ahead by at most one buffer. The
-// goroutine may be blocked in a read until the process exits.
+// children, and O_NONBLOCK would affect all of these processes. Read has a
+// deadline nevertheless, because a goroutine reads ahead by at most one buffer.
+// That goroutine may be blocked in a read until the process exits.
 type streams struct {
 	in, out int
 	input   net.Conn // end of a pipe with the input from the goroutine
 
 	mu            sync.Mutex
-	writeDeadline time.Time // deadline of a Write
+	writeDeadline time.Time
 	closed        bool
-	writeErr      error // error of a failed Write
+	writeErr      error // error of the last Write that failed
 }
 
 func newStreams(in, out int) *streams {
@@ -89,7 +90,6 @@ func (s *streams) readAhead(feed net.Conn) {
 	}
 }
 
-// Read reads data from standard input.
 func (s *streams) Read(p []byte) (int, error) { return s.input.Read(p) }
 
 // status returns the exit status of a server that was started by inetd. The
@@ -178,7 +178,8 @@ func (s *streams) waitWritable() error {
 	}
 }
 
-// timeoutError is the error of a Write that could not continue before its deadline.
+// timeoutError is the error of a Write that could not continue before its
+// deadline.
 type timeoutError struct{}
 
 func (timeoutError) Error() string   { return "standard output is blocked" }

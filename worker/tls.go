@@ -103,10 +103,10 @@ func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// certificateFunc returns a function that crypto/tls calls for the certificate of each
-// handshake. The function returns c with a remoteKey for this handshake only.
-// If the keeper does not sign, this remoteKey records the failure in the
-// handshake's shaken value, which comes from the context.
+// certificateFunc returns a function that crypto/tls calls for the certificate
+// of each handshake. The function returns c with a remoteKey for this handshake
+// only. If the keeper does not sign, this remoteKey records the failure in the
+// handshakeFacts, which come from the context.
 func certificateFunc(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -131,7 +131,7 @@ func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 type remoteKey struct {
 	keeper *keeperClient
 	public crypto.PublicKey
-	facts  *handshakeFacts // data of its handshake; may be nil
+	facts  *handshakeFacts // of the handshake that uses this key; may be nil
 }
 
 // Public returns the public key of the certificate.
@@ -180,9 +180,9 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	return schemes[i], nil
 }
 
-// http2Config returns the limits of an HTTP/2 connection. Each stream is a request.
-// One connection may have a quarter of the requests that this worker answers
-// concurrently. The client has to hold back further requests.
+// http2Config returns the limits of an HTTP/2 connection. Each stream is a
+// request. One connection may have a quarter of the requests that this worker
+// answers concurrently; its client has to wait with further requests.
 func http2Config(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100

@@ -17,13 +17,13 @@ type Tokens struct {
 	keys          atomic.Pointer[publicKeys]
 	keeper        *keeperClient
 	authenticator *auth.Authenticator
-	singleClient  bool // whether the worker serves only one client; then the parent does not watch the files of keys
+	singleClient  bool // whether the worker serves only one client, so that the parent does not watch the files of keys
 }
 
 // publicKeys is a key set that the dispatcher sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // the parent reloads the file when it changes, so a token that the set does not verify is forged, not signed with a newer key
+	followed bool // whether the parent reloads the file when it changes; then there is no newer key, and a token that the set does not verify is forged
 }
 
 // NewTokens returns Tokens that can't verify anything yet.
@@ -38,9 +38,9 @@ func NewTokens() *Tokens {
 func (t *Tokens) Authenticator() *auth.Authenticator { return t.authenticator }
 
 // connect uses the channel fd to the keeper. It also asks the keeper to verify
-// a signature that no key has made, because the answer says whether the
-// keeper's token key is outdated. For the same keeper this never changes, so
-// one question is enough.
+// an invalid signature, because the answer shows whether the keeper's token key
+// is outdated. A keeper's answer to this never changes, so one question is
+// enough.
 func (t *Tokens) connect(fd int) error {
 	if err := t.keeper.connect(fd); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (t *Tokens) verifyPublic(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// load installs the public keys from the dispatcher. If use fails, this worker
+// load installs the public keys from the dispatcher. If load fails, this worker
 // gets no connections: the gateway keeps the previous generation of workers, or
 // does not start.
 func (t *Tokens) load(f *os.File, followed bool) error {

@@ -22,7 +22,7 @@ type connTracker struct {
 	mu              sync.Mutex
 	list            map[uint64]*connState
 	changed         []*connState        // connections whose stage may have to be reported
-	reportScheduled bool                // whether the next call of look is scheduled
+	reportScheduled bool                // whether the next call of reportStages is scheduled
 	detached        map[uint64]struct{} // connections that have no slot any more and are not closed yet
 }
 
@@ -32,7 +32,7 @@ type connState struct {
 	stage     work.Stage
 	since     time.Time
 	reported  work.Stage // stage that was last reported to the dispatcher
-	inChanged bool       // whether it is in changed
+	inChanged bool       // whether it is in connTracker.changed
 	closing   bool       // whether the next answer is the connection's last
 
 	pausedUntil time.Time // time until which its client is blocked
@@ -66,112 +66,112 @@ func newConnTracker(send func(ipc.Message) error) *connTracker {
 
 // track reports to the dispatcher that this worker has taken the connection
 // with number id, and starts to track it.
-func (w *connTracker) track(id uint64) {
-	w.reportMu.Lock()
-	defer w.reportMu.Unlock()
-	w.mu.Lock()
+func (t *connTracker) track(id uint64) {
+	t.reportMu.Lock()
+	defer t.reportMu.Unlock()
+	t.mu.Lock()
 	c := &connState{id: id, reported: work.Answering}
-	w.list[id] = c
-	w.setStage(c, work.Waiting)
-	w.mu.Unlock()
-	_ = w.send(&work.Taken{ID: id}) // an error means that the dispatcher has exited
+	t.list[id] = c
+	t.setStage(c, work.Waiting)
+	t.mu.Unlock()
+	_ = t.send(&work.Taken{ID: id}) // an error means that the dispatcher has exited
 }
 
-// recordClose records that a connection is closed. With HTTP/2, its requests may still
-// be running. The connection counts until these requests end. Otherwise a
+// recordClose records that a connection is closed. With HTTP/2, its requests
+// may still be running, and the connection counts until they end. Otherwise a
 // client could reconnect before its offences are reported, or exceed its limit
 // of requests by reconnecting.
-func (w *connTracker) recordClose(id uint64) {
-	w.mu.Lock()
-	delete(w.detached, id)
-	c := w.list[id]
+func (t *connTracker) recordClose(id uint64) {
+	t.mu.Lock()
+	delete(t.detached, id)
+	c := t.list[id]
 	busy := c != nil && c.requests > 0
 	if busy {
 		c.closed = true
 	}
-	w.mu.Unlock()
+	t.mu.Unlock()
 	if !busy {
-		w.reportDone(id)
+		t.reportDone(id)
 	}
 }
 
 // beginRequest records that another request of c is being answered.
-func (w *connTracker) beginRequest(c *connState) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *connTracker) beginRequest(c *connState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	c.requests++
-	w.setStage(c, work.Answering)
+	t.setStage(c, work.Answering)
 }
 
 // finishRequest records that a request of c was answered.
-func (w *connTracker) finishRequest(c *connState) {
-	w.mu.Lock()
+func (t *connTracker) finishRequest(c *connState) {
+	t.mu.Lock()
 	c.requests--
 	last := c.requests == 0 && c.closed
-	w.mu.Unlock()
+	t.mu.Unlock()
 	if last {
-		w.reportDone(c.id)
+		t.reportDone(c.id)
 	}
 }
 
 // reportDone reports a connection as done, at most once.
-func (w *connTracker) reportDone(id uint64) {
-	w.reportMu.Lock()
-	defer w.reportMu.Unlock()
-	w.mu.Lock()
-	_, ok := w.list[id]
-	delete(w.list, id)
-	w.mu.Unlock()
+func (t *connTracker) reportDone(id uint64) {
+	t.reportMu.Lock()
+	defer t.reportMu.Unlock()
+	t.mu.Lock()
+	_, ok := t.list[id]
+	delete(t.list, id)
+	t.mu.Unlock()
 	if ok {
-		_ = w.send(&work.Done{ID: id})
+		_ = t.send(&work.Done{ID: id})
 	}
 }
 
 // lookup returns the state of connection id, or nil if it is not tracked.
-func (w *connTracker) lookup(id uint64) *connState {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.list[id]
+func (t *connTracker) lookup(id uint64) *connState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list[id]
 }
 
 // updateStage records that c enters stage.
-func (w *connTracker) updateStage(c *connState, stage work.Stage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.setStage(c, stage)
+func (t *connTracker) updateStage(c *connState, stage work.Stage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.setStage(c, stage)
 }
 
-// setStage sets the stage of c. The caller holds w.mu.
-func (w *connTracker) setStage(c *connState, stage work.Stage) {
+// setStage sets the stage of c. The caller holds t.mu.
+func (t *connTracker) setStage(c *connState, stage work.Stage) {
 	c.stage, c.since = stage, time.Now()
 	if c.inChanged {
 		return
 	}
 	c.inChanged = true
-	w.changed = append(w.changed, c)
-	if !w.reportScheduled {
-		w.reportScheduled = true
-		time.AfterFunc(reportInterval, w.reportStages)
+	t.changed = append(t.changed, c)
+	if !t.reportScheduled {
+		t.reportScheduled = true
+		time.AfterFunc(reportInterval, t.reportStages)
 	}
 }
 
-// reportStages reports the stages that have lasted long enough. It schedules itself
-// again as long as other stages may have to be reported.
-func (w *connTracker) reportStages() {
-	w.reportMu.Lock()
-	defer w.reportMu.Unlock()
-	for _, m := range w.dueReports(time.Now()) {
-		_ = w.send(m)
+// reportStages reports the stages that have lasted long enough. It schedules
+// itself again as long as other stages may have to be reported.
+func (t *connTracker) reportStages() {
+	t.reportMu.Lock()
+	defer t.reportMu.Unlock()
+	for _, m := range t.dueReports(time.Now()) {
+		_ = t.send(m)
 	}
 }
 
-func (w *connTracker) dueReports(now time.Time) (list []*work.Progress) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	remaining := w.changed[:0]
-	for _, c := range w.changed {
+func (t *connTracker) dueReports(now time.Time) (list []*work.Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	remaining := t.changed[:0]
+	for _, c := range t.changed {
 		switch {
-		case w.list[c.id] != c: // the connection is done
+		case t.list[c.id] != c: // the connection is done
 		case !c.isLasting(now):
 			remaining = append(remaining, c)
 		default:
@@ -182,10 +182,10 @@ func (w *connTracker) dueReports(now time.Time) (list []*work.Progress) {
 			}
 		}
 	}
-	clear(w.changed[len(remaining):])
-	w.changed = remaining
-	if w.reportScheduled = len(remaining) > 0; w.reportScheduled {
-		time.AfterFunc(reportInterval, w.reportStages)
+	clear(t.changed[len(remaining):])
+	t.changed = remaining
+	if t.reportScheduled = len(remaining) > 0; t.reportScheduled {
+		time.AfterFunc(reportInterval, t.reportStages)
 	}
 	return list
 }
@@ -193,13 +193,13 @@ func (w *connTracker) dueReports(now time.Time) (list []*work.Progress) {
 // yield closes a connection because another client waits for its slot. If a
 // request on the connection is being answered, yield instead makes the answer
 // the connection's last, and reports this to the dispatcher.
-func (w *connTracker) yield(id uint64) {
-	w.reportMu.Lock()
-	defer w.reportMu.Unlock()
-	w.mu.Lock()
-	c := w.list[id]
+func (t *connTracker) yield(id uint64) {
+	t.reportMu.Lock()
+	defer t.reportMu.Unlock()
+	t.mu.Lock()
+	c := t.list[id]
 	if c == nil { // already closed
-		w.mu.Unlock()
+		t.mu.Unlock()
 		return
 	}
 	answering, young, outer, inner := c.stage == work.Answering, !c.isLasting(time.Now()), c.outer, c.inner
@@ -208,35 +208,35 @@ func (w *connTracker) yield(id uint64) {
 	// its next answer. Otherwise a client that sends a request every few
 	// milliseconds could keep its connection indefinitely.
 	c.closing = c.closing || young
-	w.mu.Unlock()
+	t.mu.Unlock()
 	if answering {
-		w.closeAfterAnswer(c)
+		t.closeAfterAnswer(c)
 		return
 	}
 	if young {
 		return
 	}
-	// dismiss has its own goroutine, because it takes the lock w.saying, which
-	// is held here, to report that the connection is done.
-	go w.reclaim(c, outer, inner)
+	// reclaim has its own goroutine, because it locks t.reportMu, which is held
+	// here, to report that the connection is done.
+	go t.reclaim(c, outer, inner)
 }
 
-// closeAfterAnswer makes the next answer the last one of c, and reports to the dispatcher
-// that c can't be closed now. The caller holds w.saying.
-func (w *connTracker) closeAfterAnswer(c *connState) {
-	w.mu.Lock()
-	reported := w.list[c.id] != c || c.reported == work.Answering
+// closeAfterAnswer makes the next answer the last one of c, and reports to the
+// dispatcher that c can't be closed now. The caller holds t.reportMu.
+func (t *connTracker) closeAfterAnswer(c *connState) {
+	t.mu.Lock()
+	reported := t.list[c.id] != c || c.reported == work.Answering
 	c.closing, c.reported = true, work.Answering
-	delete(w.detached, c.id)
+	delete(t.detached, c.id)
 	if c.stage != work.Answering {
-		w.setStage(c, c.stage) // so that the stage is reported again if it lasts
+		t.setStage(c, c.stage) // so that the stage is reported again if it lasts
 	}
-	w.mu.Unlock()
-	if w.shorten != nil {
-		go w.shorten(c)
+	t.mu.Unlock()
+	if t.shorten != nil {
+		go t.shorten(c)
 	}
 	if !reported {
-		_ = w.send(&work.Progress{ID: c.id, Stage: work.Answering})
+		_ = t.send(&work.Progress{ID: c.id, Stage: work.Answering})
 	}
 }
 
@@ -244,22 +244,22 @@ func (w *connTracker) closeAfterAnswer(c *connState) {
 // that has begun a request gets an answer with the reason, and a moment to read
 // it. The slot is normally freed before the answer, but not while maxDetached
 // other connections without a slot are still open.
-func (w *connTracker) reclaim(c *connState, outer, inner net.Conn) {
+func (t *connTracker) reclaim(c *connState, outer, inner net.Conn) {
 	h, isHTTP1 := outer.(*http1Conn)
 	raw := connOf(inner)
 	switch {
 	case raw != nil && raw.hasUnread(): // a request has just arrived
-		w.reportMu.Lock()
-		w.closeAfterAnswer(c)
-		w.reportMu.Unlock()
+		t.reportMu.Lock()
+		t.closeAfterAnswer(c)
+		t.reportMu.Unlock()
 	case isHTTP1:
-		detached := w.detach(c.id)
+		detached := t.detach(c.id)
 		if !h.reclaim() { // a request has just arrived
-			w.reportMu.Lock()
-			w.closeAfterAnswer(c)
-			w.reportMu.Unlock()
+			t.reportMu.Lock()
+			t.closeAfterAnswer(c)
+			t.reportMu.Unlock()
 		} else if detached {
-			w.reportDone(c.id)
+			t.reportDone(c.id)
 		}
 	case outer != nil: // HTTP/2
 		_ = outer.Close()
@@ -268,15 +268,15 @@ func (w *connTracker) reclaim(c *connState, outer, inner net.Conn) {
 	}
 }
 
-// detach adds a connection to those that have lost their slot but stay open for a
-// moment. It returns false if there are too many of them.
-func (w *connTracker) detach(id uint64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.list[id] == nil || len(w.detached) >= maxDetached {
+// detach adds a connection to those that have lost their slot but stay open for
+// a moment. It returns false if there are too many of them.
+func (t *connTracker) detach(id uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.list[id] == nil || len(t.detached) >= maxDetached {
 		return false
 	}
-	w.detached[id] = struct{}{}
+	t.detached[id] = struct{}{}
 	return true
 }
 
@@ -285,29 +285,29 @@ func (w *connTracker) detach(id uint64) bool {
 const maxDetached = 64
 
 // rawConn returns the conn of c, without wrappers.
-func (w *connTracker) rawConn(c *connState) *conn {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *connTracker) rawConn(c *connState) *conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return connOf(c.inner)
 }
 
 // isClosing reports whether c should end with its next answer.
-func (w *connTracker) isClosing(c *connState) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *connTracker) isClosing(c *connState) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return c.closing
 }
 
-// setConn records a connection (below), and its wrapper that http.Server reads
-// (top).
-func (w *connTracker) setConn(id uint64, inner, outer net.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c := w.list[id]
+// setConn records a connection (inner), and its wrapper that http.Server reads
+// (outer).
+func (t *connTracker) setConn(id uint64, inner, outer net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.list[id]
 	if c == nil {
 		return
 	}
 	if c.inner, c.outer = inner, outer; outer != nil {
-		w.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
+		t.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 // users looks up names of users and groups through the resolver. The rows of a
 // list need the same few names again and again, so answers are cached. If a
-// directory service does not answer, only one row of a list waits for the time
-// limit. For a while afterwards, unknown ids are shown as numbers.
+// directory service does not answer, only one row of a list waits for the
+// timeout. For lookupPause afterwards, ids that are not in the cache are shown
+// as numbers.
 type users struct {
 	user, group names
 
@@ -29,7 +30,7 @@ type names struct {
 
 	mu      sync.Mutex
 	cache   map[uint32]name
-	retryAt time.Time // no look-ups before this time
+	retryAt time.Time // after a failure, when names may be looked up again
 }
 
 type name struct {
