@@ -83,7 +83,7 @@ func Parse(text string) (Endpoint, error) {
 }
 
 // Addresses returns the addresses to bind for e. It looks up the host name, so
-// it must be called only once, in a process without privileges.
+// call it once, in a process without privileges.
 func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OK describes a process that exited without an error.
+// OK is the description of a process that exited without an error.
 const OK = "exit status 0"
 
-// Describe returns a description for logs.
+// Describe returns a description of ws for logs.
 func Describe(ws unix.WaitStatus) string {
 	if ws.Signaled() {
 		return fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), syscall.Signal(ws.Signal()))

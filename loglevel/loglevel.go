@@ -9,9 +9,8 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns a logger that writes to w: JSON if format is "json", and
-// otherwise text. It drops messages below the level in from, which the caller
-// may change later.
+// New returns a logger that writes JSON to w if format is "json", and otherwise
+// text. It drops messages below level, which the caller may change later.
 func New(format string, w io.Writer, level *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: formatAttr}
 	if format == "json" {

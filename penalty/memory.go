@@ -3,14 +3,13 @@ package penalty
 import "hash/maphash"
 
 // Memory stores which credentials were rejected, so that a client that repeats
-// a credential is not treated like a client that guesses. A client that guesses
-// gains nothing by alternating between credentials, because each new credential
+// a credential is not punished like a client that guesses. An attacker gains
+// nothing by alternating between credentials, because each new credential
 // counts once.
 //
-// It stores a limited number of hashes, made with a key of its own. If the
-// memory is full, a new credential displaces an arbitrary other credential. The
-// displaced credential counts again if a client repeats it. A Memory has no
-// lock.
+// It stores a limited number of hashes, which only the same Memory can compute.
+// If it is full, a new credential displaces an arbitrary other one, which
+// counts as new if a client repeats it. A Memory has no lock.
 type Memory struct {
 	seed   maphash.Seed
 	size   int

@@ -37,11 +37,11 @@ func (k Kind) String() string { return [...]string{"auth", "malformed", "crash"}
 
 // Rules has the costs of offences.
 type Rules struct {
-	Cost      [Kinds]time.Duration // 0 for none
-	Threshold time.Duration        // maximum debt for each kind without a penalty; 0 disables penalties
+	Cost      [Kinds]time.Duration // 0: this kind costs nothing
+	Threshold time.Duration        // a larger debt of any kind blocks the source; 0 disables penalties
 }
 
-// MaxMultiple is the longest block of a source, as a multiple of the offence's cost.
+// MaxMultiple times the cost of an offence is the longest block of a source.
 const MaxMultiple = 10
 
 // Table has the debts of each source. A nil Table never blocks a source.
@@ -61,8 +61,8 @@ type account[S comparable] struct {
 
 // debt is the debt of a source for one kind of offence.
 type debt struct {
-	expires      time.Time     // time when the debt ends and is removed
-	blockedUntil time.Time     // time until which the source is blocked
+	expires      time.Time     // when the debt is 0
+	blockedUntil time.Time     // when the last block ends
 	lastBlock    time.Duration // length of the last block
 }
 
@@ -76,7 +76,7 @@ func New[S comparable](rules Rules, size int) *Table[S] {
 }
 
 // Offend records an offence, and returns how long the source is blocked for
-// offences of this kind. begun reports whether this offence began the block.
+// offences of this kind. newBlock reports whether this offence began the block.
 func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, newBlock bool) {
 	if t == nil || t.rules.Cost[kind] <= 0 {
 		return 0, false
@@ -103,7 +103,8 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, ne
 	return d.lastBlock, true
 }
 
-// BlockedFor returns how long a source is still blocked, for any kind of offence.
+// BlockedFor returns how long a source is still blocked, for any kind of
+// offence.
 func (t *Table[S]) BlockedFor(now time.Time, s S) (longest time.Duration) {
 	if t == nil {
 		return 0
@@ -138,8 +139,8 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 const sample = 64
 
 // evict drops one of the smallest debts if the table is full. So an attacker
-// who keeps using new addresses displaces their own debts, not the debts of
-// blocked sources.
+// who keeps using new addresses displaces mostly their own debts, not the debts
+// of blocked sources.
 func (t *Table[S]) evict(now time.Time) {
 	if len(t.debts) < t.size {
 		return

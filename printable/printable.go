@@ -37,7 +37,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// isPlain reports whether s is printable ASCII, as almost every text is.
+// isPlain reports whether s is printable ASCII.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

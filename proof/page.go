@@ -25,8 +25,8 @@ type page struct {
 	problems []string // protections that are missing or ineffective
 }
 
-// newPage returns a page with the facts from the program's arguments. The
-// parameters how and enforced describe how the sandbox was closed.
+// newPage returns a page. options and enforced describe the sandbox that was
+// tested. facts come from the program's arguments.
 func newPage(out io.Writer, options ipc.SandboxOptions, enforced security.Sandbox, facts []string) *page {
 	p := &page{out: out, options: options, facts: map[string]string{}}
 	for _, f := range facts {
@@ -46,7 +46,7 @@ func newPage(out io.Writer, options ipc.SandboxOptions, enforced security.Sandbo
 
 func (p *page) has(fact string) bool { _, ok := p.facts[fact]; return ok }
 
-// partsOn reports whether all of these parts are on.
+// partsOn reports whether all of the named parts are on.
 func (p *page) partsOn(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.Name == name && part.State == ipc.PartOn })
@@ -88,7 +88,7 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	return p.writeVerdict()
 }
 
-// writeTable writes the table of the parts.
+// writeTable writes the table of the parts, and notes those that should be on.
 func (p *page) writeTable() {
 	p.printf("%-34s %-4s %s\n", "PART", "IS", "WHY")
 	row := func(name, is, why string) {
@@ -118,7 +118,8 @@ func (p *page) writeTable() {
 	}
 }
 
-// runDeathTests runs the death tests and lists the processes that were not killed.
+// runDeathTests runs the death tests and lists the processes that were not
+// killed.
 func (p *page) runDeathTests(run func([]string) ([]string, error)) error {
 	cases := sandbox.DeathTests()
 	if p.options&ipc.SandboxAudit != 0 {
@@ -143,8 +144,8 @@ const (
 	pidNamespace = "PID namespace"
 )
 
-// escapesByPart has, for each part, the escapes that its absence leaves to an
-// attacker who captured a worker.
+// escapesByPart has, for each part, the escape that its absence leaves to an
+// attacker who controls a worker.
 var escapesByPart = map[string]string{
 	"network namespace":     "the machine's network, through a hole in the filter: there is no network namespace",
 	pidNamespace:            "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
@@ -153,7 +154,7 @@ var escapesByPart = map[string]string{
 }
 
 // escapes returns the escapes that this sandbox leaves to an attacker who
-// captured a worker.
+// controls a worker.
 func (p *page) escapes() []string {
 	list := []string{
 		"what the worker holds: its clients' connections, the tokens in their requests, connections to the daemons",
@@ -198,7 +199,9 @@ func (p *page) escapes() []string {
 	return list
 }
 
-// writeVerdict ends the page.
+// writeVerdict writes the end of the page: whether all confinement is on, and
+// how to get the rest. It returns an error if this start lacks confinement that
+// it could have.
 func (p *page) writeVerdict() error {
 	kind := "without root"
 	if p.has(ipc.FactRoot) {
@@ -239,8 +242,8 @@ func (p *page) hint() string {
 	return strings.Join(list, "; ")
 }
 
-// remedy returns how to start the gateway so that it has the missing parts. It
-// returns "" if no other start on this kernel would have more parts.
+// remedy returns how to start the gateway so that it has the missing parts, or
+// "" if no other start on this kernel would have more.
 func (p *page) remedy() string {
 	noNamespaces, hasGroups, reason := false, false, ""
 	for _, part := range p.parts {
@@ -273,9 +276,9 @@ func (p *page) remedy() string {
 	return "start as root with -u USER; or " + strings.Join(list, ", and ")
 }
 
-// namespaceRemedy returns a remedy that lets unprivileged users create user namespaces
-// and mount in them. The argument why is the kernel's error if no user
-// namespace could be created, and otherwise "".
+// namespaceRemedy returns what lets unprivileged users create user namespaces
+// and mount in them. reason is the kernel's error if no user namespace could be
+// created, and otherwise "".
 func namespaceRemedy(reason string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == reason })

@@ -1,13 +1,13 @@
-// Package proof shows that the sandbox of workers works: a process does
+// Package proof tests that the sandbox of workers works: a process does
 // something that the sandbox forbids, and must be killed for it. This detects a
 // filter that a kernel, a container or an emulator accepts and ignores.
 //
 // The parent starts the worker's program exactly as it starts a worker, so
-// without privileges, but with arguments that ask for a proof. The started
-// process, the prover, runs this package and starts other processes. Each of
-// them closes the sandbox as a worker does, and then does one forbidden thing.
-// The prover sends the result to the parent (ipc.Proven). It also writes the
-// page of --check-confinement.
+// without privileges, but with arguments that ask for a proof. This process,
+// the prover, starts a further process for each case. Each of them closes the
+// sandbox as a worker does, and then makes one forbidden call. The prover sends
+// the result to the parent (ipc.Proven), and writes the page of
+// --check-confinement.
 package proof
 
 import (
@@ -34,13 +34,12 @@ import (
 // Closer closes the sandbox of this process as a worker does before it serves.
 type Closer func(ipc.SandboxOptions) (security.Sandbox, error)
 
-// smokeSet has the cases that are tried at each start: one of each kind of
-// forbidden call. --check-confinement tries all cases.
+// smokeSet has the cases that run at each start: one of each kind of forbidden
+// call. --check-confinement runs all cases.
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
-// Main runs the proof that the arguments of the program ask for, and returns
-// its exit status. The result asked is false when the arguments ask for no
-// proof.
+// Main runs the proof or the case that the arguments of the program ask for,
+// and returns its exit status. requested is false if they ask for neither.
 func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 	if !Requested(args) {
 		return 0, false
@@ -59,7 +58,7 @@ func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 	}), true
 }
 
-// Report calls try, and sends its result to the parent. It returns the exit
+// Report calls try, sends its result to the parent, and returns the exit
 // status.
 func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	enforced, err := try()
@@ -73,7 +72,8 @@ func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	return 0
 }
 
-// Requested reports whether the arguments of the program ask for a proof.
+// Requested reports whether the arguments of the program ask for a proof or a
+// case.
 func Requested(args []string) bool {
 	if at := len(args) - 3; at > 0 && args[at] == caseMode {
 		return true
@@ -82,7 +82,7 @@ func Requested(args []string) bool {
 	return at > 0 && len(args) >= at+4
 }
 
-// exitStatus writes the reason why a case failed, and returns the exit status.
+// exitStatus writes err to standard error, and returns the exit status.
 func exitStatus(err error) int {
 	if err == nil {
 		return 0
@@ -95,13 +95,13 @@ func exitStatus(err error) int {
 type prover struct {
 	prefix   []string // program arguments before those of this package
 	options  ipc.SandboxOptions
-	limit    time.Duration // time for one case
+	limit    time.Duration // a case that takes longer is killed
 	enforced security.Sandbox
 }
 
 // prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
-// ipc.ProvePage. First it sets up its namespaces and root (self.SetUpNamespaces), so
-// that all processes that it starts share them.
+// ipc.ProvePage. First it sets up its namespaces and root
+// (self.SetUpNamespaces), so that all processes that it starts share them.
 func prove(prefix []string, options, name, limit string, facts []string) (security.Sandbox, error) {
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
@@ -136,8 +136,8 @@ func prove(prefix []string, options, name, limit string, facts []string) (securi
 }
 
 // run runs the cases, a few at a time, and returns those whose processes were
-// not killed. Without cases, one process closes the sandbox and makes no
-// forbidden call.
+// not killed as they must be. Without cases, it starts one process, which
+// closes the sandbox and makes no forbidden call.
 func (p *prover) run(cases []string) (failures []string, err error) {
 	if len(cases) == 0 {
 		cases = []string{""}
@@ -192,8 +192,8 @@ func (p *prover) start(name string) (*deathTest, error) {
 }
 
 // wait waits for the process. It returns "" if the process was killed for its
-// forbidden call, and otherwise a description of what happened. judge returns
-// an error if the process could not close the sandbox.
+// forbidden call, and otherwise a description of what happened. It returns an
+// error if the process could not close the sandbox.
 func (t *deathTest) wait(p *prover) (failure string, err error) {
 	err = t.cmd.Wait()
 	t.timer.Stop()
@@ -220,7 +220,8 @@ func (t *deathTest) wait(p *prover) (failure string, err error) {
 	return fmt.Sprintf("%s (%s: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(last)), nil
 }
 
-// linesWithPrefix returns the lines of said that begin with word, without that word.
+// linesWithPrefix returns the lines of text that begin with prefix, without the
+// prefix.
 func linesWithPrefix(text, prefix string) (list []string) {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), prefix); ok {
@@ -230,11 +231,11 @@ func linesWithPrefix(text, prefix string) (list []string) {
 	return list
 }
 
-// caseMode is the argument that starts a case. The SandboxOptions and the name of the case
-// follow it.
+// caseMode is the argument that starts a case. The ipc.SandboxOptions, as a
+// number, and the name of the case follow.
 const caseMode = "act"
 
-// A line on the standard error of a case begins with one of these words.
+// A line that a case writes to standard error begins with one of these words.
 const (
 	sandboxPrefix = "sandbox: " // the parts of the sandbox: a sandboxText
 	failedPrefix  = "failed: "  // why the sandbox does not work
@@ -248,7 +249,7 @@ func sandboxText(s security.Sandbox) string {
 	return fmt.Sprintf(sandboxFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
 }
 
-// readSandbox parses the output of sandboxText and refuses any other text.
+// readSandbox parses a text of sandboxText, and rejects any other text.
 func readSandbox(text string) (s security.Sandbox, ok bool) {
 	_, err := fmt.Sscanf(text, sandboxFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
 	return s, err == nil && sandboxText(s) == text
@@ -259,8 +260,8 @@ func readSandbox(text string) (s security.Sandbox, ok bool) {
 const caseFiles = 32
 
 // runCase closes the sandbox and makes the forbidden call with the given name,
-// which must kill the process. act returns nil only if name is "", which means
-// no call.
+// which must kill the process. runCase returns nil only if name is "", which
+// means no call.
 func runCase(options, name string, closeSandbox Closer) error {
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {

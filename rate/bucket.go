@@ -1,8 +1,8 @@
 // Package rate provides a token bucket, which permits a burst, and then a rate
 // per second.
 //
-// It has no clock and no lock: callers must provide both. It neither decides
-// what happens to requests over the limit nor counts them. Start with New.
+// It has no clock and no lock: callers provide both. It neither decides what
+// happens to requests over the limit nor counts them. Start with New.
 package rate
 
 import (
@@ -13,7 +13,7 @@ import (
 // Bucket is a token bucket.
 type Bucket struct {
 	burst, perSecond float64
-	tokens           float64 // tokens at that time; negative if tokens are owed
+	tokens           float64 // number of tokens at filledAt; negative if tokens are owed
 	filledAt         time.Time
 }
 
@@ -39,8 +39,8 @@ func (b *Bucket) Delay(now time.Time, n float64) time.Duration {
 	return time.Duration(math.Ceil(max(0, n-b.tokens) * float64(time.Second) / b.perSecond))
 }
 
-// Charge takes n tokens even if the bucket has fewer. It returns the time until no
-// tokens are owed.
+// Charge takes n tokens even if the bucket has fewer. It returns the time until
+// no tokens are owed.
 func (b *Bucket) Charge(now time.Time, n float64) time.Duration {
 	b.fill(now)
 	b.tokens -= n

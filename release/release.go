@@ -22,8 +22,8 @@ func build(commit, date string) string {
 	return Version + " (" + strings.TrimSuffix("commit "+commit+", "+date, ", ") + ")"
 }
 
-// VersionRequested reports whether the arguments of a program only request its version. It
-// is for programs that have no other options.
+// VersionRequested reports whether args only request the version. It is for
+// programs that have no other options.
 func VersionRequested(args []string) bool {
 	return len(args) == 2 && (args[1] == "-V" || args[1] == "--version")
 }

@@ -13,22 +13,22 @@ import (
 )
 
 // directory looks up names of users and groups, and ids by name. Package nss
-// reads the files and then runs getent. Results are bounded and cached for a
-// while.
+// reads the files and then runs getent. directory limits the concurrent
+// look-ups, and remembers the results for a while.
 type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
+	lookups         atomic.Uint64 // number of look-ups since the start
 	workerSlots     chan struct{} // holds an element for each look-up for a worker
-	lookups         atomic.Uint64
-	parentSlots     chan struct{} // holds an element for each look-up for the dispatcher, so that its questions never wait for those of workers
+	parentSlots     chan struct{} // holds an element for each look-up for the dispatcher, so that it never waits for workers
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards cache
 	cache map[question]answer
 }
 
-// question asks for the name of a number. If name is set, it asks for the
-// number of that name.
+// question asks for the name of a number, or if name is set, for the number of
+// that name.
 type question struct {
 	group  bool
 	number uint32
@@ -49,7 +49,8 @@ const (
 )
 
 func newDirectory() *directory {
-	return &directory{now: time.Now, workerSlots: make(chan struct{}, maxLookups), parentSlots: make(chan struct{}, maxLookups), cache: map[question]answer{},
+	return &directory{now: time.Now, cache: map[question]answer{},
+		workerSlots: make(chan struct{}, maxLookups), parentSlots: make(chan struct{}, maxLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
 			return u.Name, err
@@ -85,28 +86,29 @@ type inquirer struct {
 	slots chan struct{} // limits the worker to half of the look-ups that run at the same time
 	done  chan struct{} // closed when the worker has exited
 
-	mu        sync.Mutex
-	misses    *rate.Bucket // limits questions with unknown answers
+	mu        sync.Mutex   // guards the fields below
+	misses    *rate.Bucket // limits questions whose answers are not in the cache
 	questions *rate.Bucket // limits all questions
 }
 
 const (
-	missBurst = 2000 // unknown names: enough for each user of a cluster, once
+	missBurst = 2000 // enough for each user of a cluster, once
 	missRate  = 100  // per second
 
-	questionBurst = 20_000 // known names; a worker that needs more names remembers them itself
-	questionRate  = 5000
+	questionBurst = 20_000 // a worker remembers names itself, so it does not need more
+	questionRate  = 5000   // per second
 )
 
 func (d *directory) inquirer() *inquirer {
-	return &inquirer{directory: d, slots: make(chan struct{}, maxLookups/2), done: make(chan struct{}), misses: rate.New(missBurst, missRate, time.Now()),
+	return &inquirer{directory: d, slots: make(chan struct{}, maxLookups/2), done: make(chan struct{}),
+		misses:    rate.New(missBurst, missRate, time.Now()),
 		questions: rate.New(questionBurst, questionRate, time.Now())}
 }
 
 var errWorkerExited = errors.New("the worker has exited")
 
-// resolve answers a question of the worker. If the worker has asked too many
-// questions, ask waits.
+// resolve answers a question of the worker. It waits if the worker has asked
+// too many questions.
 func (i *inquirer) resolve(q question) (answer, error) {
 	i.mu.Lock()
 	wait := i.questions.Charge(time.Now(), 1)
@@ -147,9 +149,9 @@ func (i *inquirer) allowMiss() bool {
 	return i.misses.Take(time.Now(), 1)
 }
 
-// lookup looks q up.
+// lookup answers q from the databases, unless the answer is now in the cache.
 func (d *directory) lookup(q question) (answer, error) {
-	if hit, ok := d.cached(q); ok { // another question has found the answer meanwhile
+	if hit, ok := d.cached(q); ok {
 		return hit, nil
 	}
 	d.lookups.Add(1)
@@ -171,7 +173,7 @@ func (d *directory) lookup(q question) (answer, error) {
 	return result, nil
 }
 
-// queryDatabase asks the system's databases.
+// queryDatabase looks q up in the user and group databases.
 func (d *directory) queryDatabase(q question) (result answer, err error) {
 	name, number := d.user, d.userID
 	if q.group {

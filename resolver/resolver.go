@@ -1,15 +1,15 @@
 // Package resolver is the process that looks up names of users and groups for
-// the workers and the dispatcher. The parent gives its end of the resolver's
-// channel to the dispatcher. Names come from the files of /etc and from getent,
-// which may ask a directory service. Workers can't open these files, and the
-// parent, which may run as root, should not parse the answers of such a
+// the workers and the dispatcher. Names come from the files of /etc and from
+// getent, which may ask a directory service. Workers can't open these files,
+// and the parent, which may run as root, should not parse the answers of such a
 // service.
 //
 // When the parent is root, the resolver has a uid that no user has. It can read
 // the machine's files and use the network, because getent needs both, but it
 // can't write any file. It reports a worker that has too many pending
-// questions, and one worker can't use up the look-ups of the others. A captured
-// resolver can report false names; docs/TRUST.md describes the consequences.
+// questions, and one worker can't use up the look-ups of the others. A
+// compromised resolver can report false names; docs/TRUST.md describes the
+// consequences.
 //
 // Start with Main.
 package resolver
@@ -40,7 +40,7 @@ func Main() int {
 type resolver struct {
 	parent    *ipc.Channel
 	names     *directory
-	questions atomic.Uint64 // number of questions
+	questions atomic.Uint64 // number of questions since the start
 }
 
 // Close does nothing, because pending look-ups have their own time limit.
@@ -64,7 +64,7 @@ func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 }
 
 // maxPending limits the pending questions of a worker. An honest worker has
-// fewer pending questions.
+// fewer.
 const maxPending = 64
 
 // Serve answers the questions of one worker.

@@ -13,21 +13,20 @@ import (
 )
 
 // Semaphore has a number of places. The zero key stands for callers whose key
-// is not known yet (Place.Claim). mu guards the fields below it.
+// is not known yet (Place.Claim).
 type Semaphore[K comparable] struct {
 	total, share int
-	lend         bool // whether a key can hold more than its share as long as no other key waits
+	lend         bool // a key can hold more than its share as long as no other key waits
 	maxWait      time.Duration
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below, and the fields of each Place
 	inUse   int
-	heldBy  map[K]int   // by key
+	heldBy  map[K]int   // number of held places, by key
 	waiters []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore with the given total number of places. The parameter
-// each is the share of a key, which is the maximum number of places that it can
-// hold. No caller waits longer than patience.
+// New returns a Semaphore with total places, of which each key can hold up to
+// share. No caller waits longer than maxWait.
 func New[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, share: share, maxWait: maxWait, heldBy: map[K]int{}}
 }
@@ -46,12 +45,12 @@ func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphor
 type Place[K comparable] struct {
 	sem   *Semaphore[K]
 	key   K
-	held  bool          // whether the place is held
+	held  bool
 	ready chan struct{} // closed when the place is held; nil before the wait
 }
 
 // Acquire waits for a place. The key holds the place until it is released.
-// Acquire returns errs.TooMany if no place is free within the patience of the
+// Acquire returns errs.TooMany if no place is free within the time limit of the
 // Semaphore, or if ctx ends first, for example because the client closes its
 // connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
@@ -84,8 +83,7 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	return p.wait(ctx)
 }
 
-// wait waits until p has a place. It is called with s.mu held, and releases
-// s.mu.
+// wait waits until p has a place. The caller holds s.mu, which wait releases.
 func (p *Place[K]) wait(ctx context.Context) error {
 	s := p.sem
 	p.ready = make(chan struct{})
@@ -106,7 +104,7 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.held { // p got the place at the same moment
+	if p.held { // p got the place just before s.mu was locked
 		return nil
 	}
 	s.waiters = slices.DeleteFunc(s.waiters, func(w *Place[K]) bool { return w == p })
@@ -141,8 +139,7 @@ func (s *Semaphore[K]) Counts() (inUse, waiting int) {
 	return s.inUse, len(s.waiters)
 }
 
-// count adds n to the number of places that a key holds. The calling function
-// holds s.mu.
+// count adds n to the number of places that a key holds. The caller holds s.mu.
 func (s *Semaphore[K]) count(key K, n int) {
 	if s.heldBy[key] += n; s.heldBy[key] == 0 {
 		delete(s.heldBy, key)
@@ -153,9 +150,9 @@ func (s *Semaphore[K]) count(key K, n int) {
 // less than their share, beginning with the key that has the fewest places. If
 // places are lent, callers without a key come next, and keys that hold their
 // share come last. Otherwise callers without a key are treated like those of
-// any key, and keys that hold their share get no place. After a key has got a
-// place, its other callers wait behind those of all other keys. The calling
-// function holds s.mu.
+// any key, and keys that hold their share get no place. When a key has got a
+// place, its other callers move behind those of all other keys. The caller
+// holds s.mu.
 func (s *Semaphore[K]) startNext() {
 	for s.inUse < s.total {
 		best, least := -1, 0
@@ -177,8 +174,8 @@ func (s *Semaphore[K]) startNext() {
 	}
 }
 
-// rank returns a number that orders the waiting callers. The caller with the
-// lowest number is next. The calling function holds s.mu.
+// rank returns a number that orders the waiting callers, lowest first. The
+// caller holds s.mu.
 func (s *Semaphore[K]) rank(w *Place[K]) int {
 	var unknown K
 	held := s.heldBy[w.key]
@@ -192,8 +189,7 @@ func (s *Semaphore[K]) rank(w *Place[K]) int {
 }
 
 // sendBack moves the waiting callers of a key behind all others. If places are
-// lent, it does not move callers without a key. The calling function holds
-// s.mu.
+// lent, it does not move callers without a key. The caller holds s.mu.
 func (s *Semaphore[K]) sendBack(key K) {
 	var unknown K
 	if key == unknown && s.lend {

@@ -6,10 +6,10 @@ package typo
 // of a comparison.
 const maxLength = 64
 
-// Nearest returns the known name that differs from the given word by the fewest
-// typing errors, or "" if every name differs by too many. At most three errors
-// are permitted, and fewer in a short word: only one if the word has up to four
-// letters.
+// Nearest returns the known name that differs from word by the fewest typing
+// errors, or "" if every name differs by too many. It permits one error in a
+// word of up to four letters, two in one of five or six, and three in a longer
+// one.
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {
 		return ""
