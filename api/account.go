@@ -9,10 +9,12 @@ import (
 
 // coordinators is the type of two lists: the users who coordinate an account,
 // and the accounts that a user coordinates.
-var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
-	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
-	schema.F("direct", optBool, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
-).Type))
+var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord", func() schema.Fields[model.Coordinator] {
+	return schema.Fields[model.Coordinator]{
+		schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
+		schema.F("direct", optBool, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
+	}
+}).Type))
 
 // accountFlags are the names of an account's flags.
 var accountFlags = schema.Words("account_flags",
@@ -24,14 +26,16 @@ var accountFlags = schema.Words("account_flags",
 )
 
 // Account declares the fields of an account.
-var Account = schema.Object("account",
-	schema.Show("associations", assocShorts, func(a *model.Account) []model.Association { return a.Associations }, "Associations, if requested"),
-	schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
-	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
-	schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Name of the account", schema.Required(0)),
-	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization of the account", schema.Required(0)),
-	schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "Flags of the record"),
-)
+var Account = schema.Object("account", func() schema.Fields[model.Account] {
+	return schema.Fields[model.Account]{
+		schema.Show("associations", assocShorts, func(a *model.Account) []model.Association { return a.Associations }, "Associations, if requested"),
+		schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
+		schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
+		schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Name of the account", schema.Required(0)),
+		schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization of the account", schema.Required(0)),
+		schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "Flags of the record"),
+	}
+})
 
 // AccountsAnswer is an answer with accounts.
 type AccountsAnswer struct {
@@ -51,17 +55,19 @@ func accountFlag(name string, bit model.AccountFilterFlags, doc string, opts ...
 	return flagText(name, doc, func(p *AccountsParams) *model.AccountFilterFlags { return &p.Flags }, bit, opts...)
 }
 
-var accountsParams = schema.Object("",
-	texts("description", "Descriptions", func(p *AccountsParams) *[]string { return &p.Descriptions }),
-	accountFlag("with_assocs", model.AccountWithAssocs, "Include the associations", schema.Until(V41)),
-	accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators", schema.Until(V41)),
-	accountFlag("with_deleted", model.AccountWithDeleted, "Include deleted records", schema.Until(V41)),
-	accountFlag("WithAssociations", model.AccountWithAssocs, "Include the associations", schema.Since(V41)),
-	accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators", schema.Since(V41)),
-	accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
-	schema.Ignore[AccountsParams]("NoUsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
-	schema.Ignore[AccountsParams]("UsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
-)
+var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
+	return schema.Fields[AccountsParams]{
+		texts("description", "Descriptions", func(p *AccountsParams) *[]string { return &p.Descriptions }),
+		accountFlag("with_assocs", model.AccountWithAssocs, "Include the associations", schema.Until(V41)),
+		accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators", schema.Until(V41)),
+		accountFlag("with_deleted", model.AccountWithDeleted, "Include deleted records", schema.Until(V41)),
+		accountFlag("WithAssociations", model.AccountWithAssocs, "Include the associations", schema.Since(V41)),
+		accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators", schema.Since(V41)),
+		accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
+		schema.Ignore[AccountsParams]("NoUsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
+		schema.Ignore[AccountsParams]("UsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
+	}
+})
 
 // GetAccounts lists the accounts.
 var GetAccounts = declare(accountsParams, Endpoint{
@@ -77,12 +83,14 @@ type AccountParams struct {
 	WithAssocs, WithCoords, WithDeleted bool
 }
 
-var accountParams = schema.Object("",
-	schema.F("account_name", objectName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
-	schema.F("with_assocs", boolText, func(p *AccountParams) *bool { return &p.WithAssocs }, "Include the associations"),
-	schema.F("with_coords", boolText, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators"),
-	schema.F("with_deleted", boolText, func(p *AccountParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
-)
+var accountParams = schema.Object("", func() schema.Fields[AccountParams] {
+	return schema.Fields[AccountParams]{
+		schema.F("account_name", objectName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
+		schema.F("with_assocs", boolText, func(p *AccountParams) *bool { return &p.WithAssocs }, "Include the associations"),
+		schema.F("with_coords", boolText, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators"),
+		schema.F("with_deleted", boolText, func(p *AccountParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+	}
+})
 
 // GetAccount shows one account.
 var GetAccount = declare(accountParams, Endpoint{

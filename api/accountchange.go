@@ -22,9 +22,10 @@ var PostAccounts = declare(noParams, Endpoint{
 // NamedAccountParams name an account.
 type NamedAccountParams struct{ Name string }
 
-var namedAccountParams = schema.Object("",
-	schema.F("account_name", objectName("account"), func(p *NamedAccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
-)
+var namedAccountParams = schema.Object("", func() schema.Fields[NamedAccountParams] {
+	return schema.Fields[NamedAccountParams]{
+		schema.F("account_name", objectName("account"), func(p *NamedAccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0))}
+})
 
 // AccountsRemoved declares the answer of DeleteAccount.
 var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts", "The accounts that were removed")
@@ -46,24 +47,30 @@ type AccountsWithAssocs struct {
 	Account model.Account
 }
 
-var accountShort = schema.Object("account_short",
-	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text; default: the name of the account"),
-	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
-)
+var accountShort = schema.Object("account_short", func() schema.Fields[model.Account] {
+	return schema.Fields[model.Account]{
+		schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text; default: the name of the account"),
+		schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
+	}
+})
 
 // AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. Like Slurm's documents,
 // it marks association_condition as required only from v0.0.44 on. The handler
 // requires it in every version.
-var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", append([]schema.Field[AccountsWithAssocs]{
-	schema.F("association_condition", accountsSet.Type, func(a *AccountsWithAssocs) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
-	schema.F("account", accountShort.Type, func(a *AccountsWithAssocs) *model.Account { return &a.Account }, "Fields of all new accounts"),
-}, unusedEnvelope[AccountsWithAssocs]()...)...)
+var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", func() schema.Fields[AccountsWithAssocs] {
+	return append(schema.Fields[AccountsWithAssocs]{
+		schema.F("association_condition", accountsSet.Type, func(a *AccountsWithAssocs) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
+		schema.F("account", accountShort.Type, func(a *AccountsWithAssocs) *model.Account { return &a.Account }, "Fields of all new accounts"),
+	}, unusedEnvelope[AccountsWithAssocs]()...)
+})
 
-var accountsSet = schema.Object("accounts_add_cond",
-	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
-	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
-	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
-)
+var accountsSet = schema.Object("accounts_add_cond", func() schema.Fields[AssocSet] {
+	return schema.Fields[AssocSet]{
+		schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
+		schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
+		schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
+	}
+})
 
 // AccountsAdded declares the answer of PostAccountsAssociation.
 var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "Text of the accounting daemon about the added records; empty if nothing was added")

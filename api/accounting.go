@@ -15,13 +15,15 @@ type StatsRow struct {
 }
 
 // Stats declares the fields of the accounting daemon's statistics about itself.
-var Stats = schema.Object("stats_rec",
-	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Start of the counting period", schema.Unit(UnixTime)),
-	schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "Duration of usage roll-ups", schema.Until(V41)),
-	schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "Duration of usage roll-ups", schema.Since(V41)),
-	schema.Show("RPCs", schema.Named("stats_rpc_list", schema.List(rpcCount.Type)), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
-	schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
-)
+var Stats = schema.Object("stats_rec", func() schema.Fields[StatsRow] {
+	return schema.Fields[StatsRow]{
+		schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Start of the counting period", schema.Unit(UnixTime)),
+		schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "Duration of usage roll-ups", schema.Until(V41)),
+		schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "Duration of usage roll-ups", schema.Since(V41)),
+		schema.Show("RPCs", schema.Named("stats_rpc_list", schema.List(rpcCount.Type)), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
+		schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
+	}
+})
 
 // period returns a function that returns the statistics of the roll-up period
 // with index i. If the daemon did not send this period, its statistics are
@@ -35,21 +37,25 @@ func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	}
 }
 
-var rollup = schema.Object("rollup_stats",
-	schema.F("hourly", rollupPeriod.Type, period(0), "Every hour"),
-	schema.F("daily", rollupPeriod.Type, period(1), "Every day"),
-	schema.F("monthly", rollupPeriod.Type, period(2), "Every month"),
-)
+var rollup = schema.Object("rollup_stats", func() schema.Fields[model.Rollup] {
+	return schema.Fields[model.Rollup]{
+		schema.F("hourly", rollupPeriod.Type, period(0), "Every hour"),
+		schema.F("daily", rollupPeriod.Type, period(1), "Every day"),
+		schema.F("monthly", rollupPeriod.Type, period(2), "Every month"),
+	}
+})
 
-var rollupPeriod = schema.Object("",
-	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of runs", schema.Count),
-	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
-	schema.Group("duration", "Duration", []schema.Field[model.RollupPeriod]{
-		schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs")),
-		schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "Longest duration", schema.Unit("µs")),
-		schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
-	}),
-)
+var rollupPeriod = schema.Object("", func() schema.Fields[model.RollupPeriod] {
+	return schema.Fields[model.RollupPeriod]{
+		schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of runs", schema.Count),
+		schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
+		schema.Group("duration", "Duration", schema.Fields[model.RollupPeriod]{
+			schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs")),
+			schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "Longest duration", schema.Unit("µs")),
+			schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
+		}),
+	}
+})
 
 // oldPeriod is a roll-up period as v0.0.40 shows it. kind is that version's
 // word for hourly, daily or monthly.
@@ -61,16 +67,18 @@ type oldPeriod struct {
 // oldRollup declares the fields of an oldPeriod. The documents of v0.0.40 have
 // "last run" as the time of the last run. slurmrestd sends "last_run" instead,
 // and also "last_cycle". Our answers have all three fields.
-var oldRollup = schema.Object("",
-	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
-	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
-	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime), schema.Extension),
-	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Last duration", schema.Unit("µs"), schema.Extension),
-	schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Maximum duration", schema.Unit("µs")),
-	schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
-	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of runs", schema.Count),
-	schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "Average duration", schema.Unit("µs")),
-)
+var oldRollup = schema.Object("", func() schema.Fields[oldPeriod] {
+	return schema.Fields[oldPeriod]{
+		schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
+		schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
+		schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime), schema.Extension),
+		schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Last duration", schema.Unit("µs"), schema.Extension),
+		schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Maximum duration", schema.Unit("µs")),
+		schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
+		schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of runs", schema.Count),
+		schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "Average duration", schema.Unit("µs")),
+	}
+})
 
 func oldPeriodKind() schema.Type[string] {
 	kinds := &schema.Shape{Kind: "string", Enum: []string{"internal", "user", "unknown"}}
@@ -88,15 +96,19 @@ func oldRollups(s *StatsRow) []oldPeriod {
 	return list
 }
 
-var rpcCount = schema.Object("stats_rpc",
-	schema.Show("rpc", schema.String, func(c *model.CallCount) string { return requestName(c.ID) }, "Name of the request"),
-	schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "Number of requests", schema.Count),
-	schema.Group("time", "Duration", callTimes),
-)
+var rpcCount = schema.Object("stats_rpc", func() schema.Fields[model.CallCount] {
+	return schema.Fields[model.CallCount]{
+		schema.Show("rpc", schema.String, func(c *model.CallCount) string { return requestName(c.ID) }, "Name of the request"),
+		schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "Number of requests", schema.Count),
+		schema.Group("time", "Duration", callTimes()),
+	}
+})
 
-var callTimes = []schema.Field[model.CallCount]{
-	schema.Show("average", schema.Int64, func(c *model.CallCount) uint64 { return c.Time / max(1, uint64(c.Count)) }, "On average", schema.Unit("µs")),
-	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "Total duration", schema.Unit("µs")),
+func callTimes() schema.Fields[model.CallCount] {
+	return schema.Fields[model.CallCount]{
+		schema.Show("average", schema.Int64, func(c *model.CallCount) uint64 { return c.Time / max(1, uint64(c.Count)) }, "On average", schema.Unit("µs")),
+		schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "Total duration", schema.Unit("µs")),
+	}
 }
 
 // userCountRow has the statistics of one user's requests, and the user's name.
@@ -105,11 +117,13 @@ type userCountRow struct {
 	model.CallCount
 }
 
-var userCount = schema.Object("stats_user",
-	schema.F("user", schema.String, func(c *userCountRow) *string { return &c.name }, "Name of the user"),
-	schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "Number of requests", schema.Count),
-	schema.F("time", schema.Object("", callTimes...).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "Duration of the requests"),
-)
+var userCount = schema.Object("stats_user", func() schema.Fields[userCountRow] {
+	return schema.Fields[userCountRow]{
+		schema.F("user", schema.String, func(c *userCountRow) *string { return &c.name }, "Name of the user"),
+		schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "Number of requests", schema.Count),
+		schema.F("time", schema.Object("", callTimes).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "Duration of the requests"),
+	}
+})
 
 func userCounts(s *StatsRow) []userCountRow {
 	list := make([]userCountRow, len(s.AccountingStats.Users))

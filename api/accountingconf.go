@@ -20,49 +20,53 @@ var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3)
 
 // slurmdbdConf declares the configuration of the accounting daemon. The field
 // names are those of the configuration file.
-var slurmdbdConf = schema.Object("slurmdbd_conf",
-	schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory for archives of purged records"),
-	schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead of the daemon"),
-	schema.F("CommitDelay", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.CommitDelay }, "Time between commits for a controller", schema.Unit("s")),
-	schema.F("DbdAddr", schema.String, func(c *model.AccountingConf) *string { return &c.Address }, "Address of the daemon"),
-	schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Machine of the backup"),
-	schema.F("DbdHost", schema.String, func(c *model.AccountingConf) *string { return &c.Host }, "Machine of the daemon"),
-	schema.F("DbdPort", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.Port }, "Port of the daemon", schema.Bare),
-	schema.Show("DebugLevel", schema.String, func(c *model.AccountingConf) string { return logLevel(c.DebugLevel) }, "Log level"),
-	schema.F("DefaultQOS", schema.String, func(c *model.AccountingConf) *string { return &c.DefaultQOS }, "Default quality of service"),
-	schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "Flags of the configuration"),
-	schema.F("LogFile", schema.String, func(c *model.AccountingConf) *string { return &c.LogFile }, "Log file"),
-	schema.F("MaxPurgeLimit", schema.Int32, func(c *model.AccountingConf) *uint32 { return &c.MaxPurgeLimit }, "Number of records that one statement purges at most", schema.Count),
-	schema.Show("MaxQueryTimeRange", schema.String, func(c *model.AccountingConf) string { return longTime(c.MaxTimeRange) }, "Longest period that a query may select, as days-hours:minutes:seconds"),
-	schema.Show("Parameters", csvString, func(c *model.AccountingConf) []string { return words(c.Parameters) }, "Parameters"),
-	schema.F("PersistConnFlags", persistFlags.Type, func(c *model.AccountingConf) *uint16 { return &c.PersistFlags }, "Flags that the daemon sends to its clients"),
-	schema.F("PidFile", schema.String, func(c *model.AccountingConf) *string { return &c.PIDFile }, "File with its process id"),
-	schema.F("PurgeEventAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeEvent }, "Age at which events of nodes are purged"),
-	schema.F("PurgeJobAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJob }, "Age at which jobs are purged"),
-	schema.F("PurgeResvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeReservation }, "Age at which reservations are purged"),
-	schema.F("PurgeStepAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeStep }, "Age at which steps are purged"),
-	schema.F("PurgeSuspendAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeSuspend }, "Age at which suspensions are purged"),
-	schema.F("PurgeTXNAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeTransaction }, "Age at which transactions are purged"),
-	schema.F("PurgeUsageAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeUsage }, "Age at which usage are purged"),
-	schema.F("PurgeJobScriptAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobScript }, "Age at which scripts of jobs are purged"),
-	schema.F("PurgeJobEnvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobEnv }, "Age at which environments of jobs are purged"),
-	schema.F("StorageLoc", schema.String, func(c *model.AccountingConf) *string { return &c.StorageLoc }, "Always empty"),
-	schema.F("StoragePassScript", schema.String, func(c *model.AccountingConf) *string { return &c.StoragePass }, "Always empty"),
-	schema.F("StorageUser", schema.String, func(c *model.AccountingConf) *string { return &c.StorageUser }, "Always empty"),
-	schema.Show("DebugLevelSyslog", schema.String, func(c *model.AccountingConf) string { return logLevel(c.SyslogDebug) }, "Log level of syslog"),
-	schema.F("TrackWCKey", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackWCKey }, "Whether workload keys are recorded"),
-	schema.F("TrackSlurmctldDown", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackController }, "Whether controllers that are down are recorded"),
-)
+var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.AccountingConf] {
+	return schema.Fields[model.AccountingConf]{
+		schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory for archives of purged records"),
+		schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead of the daemon"),
+		schema.F("CommitDelay", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.CommitDelay }, "Time between commits for a controller", schema.Unit("s")),
+		schema.F("DbdAddr", schema.String, func(c *model.AccountingConf) *string { return &c.Address }, "Address of the daemon"),
+		schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Machine of the backup"),
+		schema.F("DbdHost", schema.String, func(c *model.AccountingConf) *string { return &c.Host }, "Machine of the daemon"),
+		schema.F("DbdPort", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.Port }, "Port of the daemon", schema.Bare),
+		schema.Show("DebugLevel", schema.String, func(c *model.AccountingConf) string { return logLevel(c.DebugLevel) }, "Log level"),
+		schema.F("DefaultQOS", schema.String, func(c *model.AccountingConf) *string { return &c.DefaultQOS }, "Default quality of service"),
+		schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "Flags of the configuration"),
+		schema.F("LogFile", schema.String, func(c *model.AccountingConf) *string { return &c.LogFile }, "Log file"),
+		schema.F("MaxPurgeLimit", schema.Int32, func(c *model.AccountingConf) *uint32 { return &c.MaxPurgeLimit }, "Number of records that one statement purges at most", schema.Count),
+		schema.Show("MaxQueryTimeRange", schema.String, func(c *model.AccountingConf) string { return longTime(c.MaxTimeRange) }, "Longest period that a query may select, as days-hours:minutes:seconds"),
+		schema.Show("Parameters", csvString, func(c *model.AccountingConf) []string { return words(c.Parameters) }, "Parameters"),
+		schema.F("PersistConnFlags", persistFlags.Type, func(c *model.AccountingConf) *uint16 { return &c.PersistFlags }, "Flags that the daemon sends to its clients"),
+		schema.F("PidFile", schema.String, func(c *model.AccountingConf) *string { return &c.PIDFile }, "File with its process id"),
+		schema.F("PurgeEventAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeEvent }, "Age at which events of nodes are purged"),
+		schema.F("PurgeJobAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJob }, "Age at which jobs are purged"),
+		schema.F("PurgeResvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeReservation }, "Age at which reservations are purged"),
+		schema.F("PurgeStepAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeStep }, "Age at which steps are purged"),
+		schema.F("PurgeSuspendAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeSuspend }, "Age at which suspensions are purged"),
+		schema.F("PurgeTXNAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeTransaction }, "Age at which transactions are purged"),
+		schema.F("PurgeUsageAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeUsage }, "Age at which usage are purged"),
+		schema.F("PurgeJobScriptAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobScript }, "Age at which scripts of jobs are purged"),
+		schema.F("PurgeJobEnvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobEnv }, "Age at which environments of jobs are purged"),
+		schema.F("StorageLoc", schema.String, func(c *model.AccountingConf) *string { return &c.StorageLoc }, "Always empty"),
+		schema.F("StoragePassScript", schema.String, func(c *model.AccountingConf) *string { return &c.StoragePass }, "Always empty"),
+		schema.F("StorageUser", schema.String, func(c *model.AccountingConf) *string { return &c.StorageUser }, "Always empty"),
+		schema.Show("DebugLevelSyslog", schema.String, func(c *model.AccountingConf) string { return logLevel(c.SyslogDebug) }, "Log level of syslog"),
+		schema.F("TrackWCKey", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackWCKey }, "Whether workload keys are recorded"),
+		schema.F("TrackSlurmctldDown", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackController }, "Whether controllers that are down are recorded"),
+	}
+})
 
 // purgeAfter declares the age at which records are deleted. Only the field for
 // the configured unit has the age. The fields for the other units are 0.
-var purgeAfter = schema.Object("slurmdb_purge_units",
-	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 }, "Whether these records are purged"),
-	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age in hours, if the unit is hours", schema.Unit("h")),
-	schema.Show("days", schema.Int32, inUnit(model.PurgeDays), "Age in days, if the unit is days", schema.Unit("d")),
-	schema.Show("months", schema.Int32, inUnit(model.PurgeMonths), "Age in months, if the unit is months", schema.Unit("months")),
-	schema.Show("archive", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 && *n&model.PurgeArchive != 0 }, "Whether purged records are first written to a file"),
-)
+var purgeAfter = schema.Object("slurmdb_purge_units", func() schema.Fields[uint32] {
+	return schema.Fields[uint32]{
+		schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 }, "Whether these records are purged"),
+		schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age in hours, if the unit is hours", schema.Unit("h")),
+		schema.Show("days", schema.Int32, inUnit(model.PurgeDays), "Age in days, if the unit is days", schema.Unit("d")),
+		schema.Show("months", schema.Int32, inUnit(model.PurgeMonths), "Age in months, if the unit is months", schema.Unit("months")),
+		schema.Show("archive", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 && *n&model.PurgeArchive != 0 }, "Whether purged records are first written to a file"),
+	}
+})
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
 

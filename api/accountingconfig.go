@@ -54,16 +54,18 @@ type ConfigBody struct {
 }
 
 // ConfigRequest declares the fields of a ConfigBody.
-var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", append([]schema.Field[ConfigBody]{
-	schema.F("clusters", schema.Named("cluster_rec_list", schema.List(withInitial(Cluster.Type, blankCluster))), func(b *ConfigBody) *[]ClusterRow { return &b.Clusters }, "The clusters"),
-	schema.F("tres", schema.Named("tres_list", schema.List(TRES.Type)), func(b *ConfigBody) *[]model.TRES { return &b.TRES }, "The trackable resources"),
-	schema.F("accounts", schema.Named("account_list", schema.List(Account.Type)), func(b *ConfigBody) *[]model.Account { return &b.Accounts }, "The accounts"),
-	schema.F("users", schema.Named("user_list", schema.List(withInitial(User.Type, model.BlankUser))), func(b *ConfigBody) *[]model.User { return &b.Users }, "The users"),
-	schema.F("qos", schema.Named("qos_list", schema.List(withInitial(QOS.Type, blankQOS))), func(b *ConfigBody) *[]QOSRow { return &b.QOS }, "The qualities of service"),
-	schema.F("wckeys", schema.Named("wckey_list", schema.List(withInitial(wckey.Type, model.BlankWCKey))), func(b *ConfigBody) *[]model.WCKey { return &b.WCKeys }, "The workload keys"),
-	schema.F("associations", schema.Named("assoc_list", schema.List(withInitial(Association.Type, blankAssociation))), func(b *ConfigBody) *[]AssociationRow { return &b.Associations }, "The associations"),
-	schema.Show("instances", instanceList, func(*ConfigBody) []model.Instance { return nil }, "Always empty", schema.Until(V45), schema.Deprecated(V43)),
-}, unusedEnvelope[ConfigBody]()...)...)
+var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", func() schema.Fields[ConfigBody] {
+	return append(schema.Fields[ConfigBody]{
+		schema.F("clusters", schema.Named("cluster_rec_list", schema.List(withInitial(Cluster.Type, blankCluster))), func(b *ConfigBody) *[]ClusterRow { return &b.Clusters }, "The clusters"),
+		schema.F("tres", schema.Named("tres_list", schema.List(TRES.Type)), func(b *ConfigBody) *[]model.TRES { return &b.TRES }, "The trackable resources"),
+		schema.F("accounts", schema.Named("account_list", schema.List(Account.Type)), func(b *ConfigBody) *[]model.Account { return &b.Accounts }, "The accounts"),
+		schema.F("users", schema.Named("user_list", schema.List(withInitial(User.Type, model.BlankUser))), func(b *ConfigBody) *[]model.User { return &b.Users }, "The users"),
+		schema.F("qos", schema.Named("qos_list", schema.List(withInitial(QOS.Type, blankQOS))), func(b *ConfigBody) *[]QOSRow { return &b.QOS }, "The qualities of service"),
+		schema.F("wckeys", schema.Named("wckey_list", schema.List(withInitial(wckey.Type, model.BlankWCKey))), func(b *ConfigBody) *[]model.WCKey { return &b.WCKeys }, "The workload keys"),
+		schema.F("associations", schema.Named("assoc_list", schema.List(withInitial(Association.Type, blankAssociation))), func(b *ConfigBody) *[]AssociationRow { return &b.Associations }, "The associations"),
+		schema.Show("instances", instanceList, func(*ConfigBody) []model.Instance { return nil }, "Always empty", schema.Until(V45), schema.Deprecated(V43)),
+	}, unusedEnvelope[ConfigBody]()...)
+})
 
 // PostConfig loads records.
 var PostConfig = declare(noParams, Endpoint{

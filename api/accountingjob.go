@@ -42,125 +42,129 @@ const (
 
 // cpuTime returns a field for a CPU time.
 func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro func() schema.Type[U], sec func(*O) *S, usec func(*O) *U) schema.Field[O] {
-	return schema.Group(name, doc, []schema.Field[O]{
+	return schema.Group(name, doc, schema.Fields[O]{
 		schema.F("seconds", seconds, sec, "Whole seconds of the time", schema.Unit("s")),
 		schema.F("microseconds", micro, usec, "Microseconds in addition to the seconds", schema.Unit("µs")),
 	})
 }
 
 // AccountingJob declares the fields of a job in the accounting records.
-var AccountingJob = schema.Object("job",
-	schema.F("account", schema.String, func(j *AccountingJobRow) *string { return &j.Account }, "Account"),
-	schema.Group("comment", "Comments", []schema.Field[AccountingJobRow]{
-		schema.F("administrator", schema.String, func(j *AccountingJobRow) *string { return &j.AdminComment }, "Set by an administrator"),
-		schema.F("job", schema.String, func(j *AccountingJobRow) *string { return &j.DerivedExitText }, "Set by the user"),
-		schema.F("system", schema.String, func(j *AccountingJobRow) *string { return &j.SystemComment }, "The scheduler's"),
-	}),
-	schema.F("allocation_nodes", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.AllocNodes }, "Number of nodes that were allocated", schema.Count),
-	schema.Group("array", "Job array to which the job belongs", []schema.Field[AccountingJobRow]{
-		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayJobID }, "Id of the array; 0 if the job belongs to none", schema.Bare),
-		schema.Group("limits", "Limits", []schema.Field[AccountingJobRow]{
-			schema.Group("max", "Limits", []schema.Field[AccountingJobRow]{
-				schema.Group("running", "Running tasks", []schema.Field[AccountingJobRow]{
-					schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Maximum number of concurrently running tasks; 0: no limit", schema.Count),
+var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] {
+	return schema.Fields[AccountingJobRow]{
+		schema.F("account", schema.String, func(j *AccountingJobRow) *string { return &j.Account }, "Account"),
+		schema.Group("comment", "Comments", schema.Fields[AccountingJobRow]{
+			schema.F("administrator", schema.String, func(j *AccountingJobRow) *string { return &j.AdminComment }, "Set by an administrator"),
+			schema.F("job", schema.String, func(j *AccountingJobRow) *string { return &j.DerivedExitText }, "Set by the user"),
+			schema.F("system", schema.String, func(j *AccountingJobRow) *string { return &j.SystemComment }, "The scheduler's"),
+		}),
+		schema.F("allocation_nodes", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.AllocNodes }, "Number of nodes that were allocated", schema.Count),
+		schema.Group("array", "Job array to which the job belongs", schema.Fields[AccountingJobRow]{
+			schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayJobID }, "Id of the array; 0 if the job belongs to none", schema.Bare),
+			schema.Group("limits", "Limits", schema.Fields[AccountingJobRow]{
+				schema.Group("max", "Limits", schema.Fields[AccountingJobRow]{
+					schema.Group("running", "Running tasks", schema.Fields[AccountingJobRow]{
+						schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Maximum number of concurrently running tasks; 0: no limit", schema.Count),
+					}),
 				}),
 			}),
+			schema.F("task_id", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.ArrayTaskID }, "Index of the task", schema.Bare),
+			schema.F("task", schema.String, func(j *AccountingJobRow) *string { return &j.ArrayTasks }, "Tasks that have not started"),
 		}),
-		schema.F("task_id", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.ArrayTaskID }, "Index of the task", schema.Bare),
-		schema.F("task", schema.String, func(j *AccountingJobRow) *string { return &j.ArrayTasks }, "Tasks that have not started"),
-	}),
-	schema.Show("association", assocShort.Type, jobAssociation, "Association of the submission"),
-	schema.F("block", schema.String, func(j *AccountingJobRow) *string { return &j.BlockID }, "Block of a former machine type"),
-	schema.F("cluster", schema.String, func(j *AccountingJobRow) *string { return &j.Cluster }, "Cluster"),
-	schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Required features of the nodes"),
-	schema.F("container", schema.String, func(j *AccountingJobRow) *string { return &j.Container }, "OCI container bundle"),
-	schema.Show("derived_exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.DerivedExitCode) }, "The highest exit code of its steps"),
-	schema.F("exclusive", schema.String, func(j *AccountingJobRow) *string { return &j.Exclusive }, "Required exclusive resources", schema.Since(V45)),
-	schema.Group("time", "Times", []schema.Field[AccountingJobRow]{
-		schema.F("elapsed", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Elapsed }, "Run time", schema.Unit("s")),
-		schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Time at which the job became eligible to run", schema.Unit(UnixTime)),
-		schema.F("end", seconds, func(j *AccountingJobRow) *model.Time { return &j.EndTime }, "End time", schema.Unit(UnixTime)),
-		schema.Show("planned", number, plannedWait, "Time between eligibility and start", schema.Unit("s"), schema.Since(V41)),
-		schema.F("start", seconds, func(j *AccountingJobRow) *model.Time { return &j.StartTime }, "Start time", schema.Unit(UnixTime)),
-		schema.F("submission", seconds, func(j *AccountingJobRow) *model.Time { return &j.SubmitTime }, "Time of submission", schema.Unit(UnixTime)),
-		schema.F("suspended", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Suspended }, "Time during which the job was suspended", schema.Unit("s")),
-		cpuTime("system", "System CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.SystemCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.SystemCPUUsec }),
-		schema.F("limit", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.TimeLimit }, "Time limit of the job", schema.Unit("min")),
-		cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.TotalCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.TotalCPUUsec }),
-		cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.UserCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.UserCPUUsec }),
-	}),
-	schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "Result of the job"),
-	schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection"),
-	schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node whose failure ended the job"),
-	schema.F("flags", scheduleFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
-	schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
-	schema.Group("het", "Heterogeneous job to which the job belongs", []schema.Field[AccountingJobRow]{
-		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "Id of that job; 0 if the job belongs to none", schema.Bare),
-		schema.F("job_offset", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.HetJobOffset }, "Index of the component", schema.Bare),
-	}),
-	schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.JobID }, "Number of the job", schema.Bare),
-	schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Name }, "Name of the job"),
-	schema.F("licenses", schema.String, func(j *AccountingJobRow) *string { return &j.Licenses }, "Licenses it needed"),
-	schema.Group("mcs", "Multi-category security", []schema.Field[AccountingJobRow]{
-		schema.F("label", schema.String, func(j *AccountingJobRow) *string { return &j.MCSLabel }, "Security label of the job"),
-	}),
-	schema.F("nodes", schema.String, func(j *AccountingJobRow) *string { return &j.Nodes }, "Nodes of the job, as a host list"),
-	schema.Show("original_sluid", sluid, func(j *AccountingJobRow) uint64 { return j.SLUID }, "SLUID of the first run", schema.Since(V45)),
-	schema.F("oversubscribe", schema.String, func(j *AccountingJobRow) *string { return &j.Oversubscribe }, "How the job was requested to share its nodes", schema.Since(V45)),
-	schema.F("partition", schema.String, func(j *AccountingJobRow) *string { return &j.Partition }, "Partition"),
-	schema.Show("hold", schema.Boolean, func(j *AccountingJobRow) bool { return j.Priority.Set && j.Priority.Number == 0 }, "Whether the job is held"),
-	schema.F("priority", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.Priority }, "Priority; 0 if the job is held", schema.Bare),
-	schema.Show("qos", schema.String, func(j *AccountingJobRow) string { return j.qos(j.QOSID) }, "Quality of service"),
-	schema.F("qosreq", schema.String, func(j *AccountingJobRow) *string { return &j.QOSReq }, "Requested quality of service", schema.Since(V42)),
-	schema.Group("required", "Resources that the job requested", []schema.Field[AccountingJobRow]{
-		schema.F("CPUs", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReqCPUs }, "Number of processors", schema.Count),
-		schema.Show("memory_per_cpu", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, true) }, "Memory for each processor", schema.Unit("MiB")),
-		schema.Show("memory_per_node", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, false) }, "Memory on each node", schema.Unit("MiB")),
-	}),
-	schema.Show("kill_request_user", schema.String, func(j *AccountingJobRow) string { return userName(j.Users, j.ReqUserID) }, "User who cancelled the job"),
-	schema.F("restart_cnt", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.RestartCnt }, "Number of restarts", schema.Count, schema.Since(V42)),
-	schema.Group("reservation", "Reservation", []schema.Field[AccountingJobRow]{
-		schema.F("id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReservationID }, "Number of the reservation", schema.Bare),
-		schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Reservation }, "Name of the reservation"),
-		schema.F("requested", schema.String, func(j *AccountingJobRow) *string { return &j.ReservationReq }, "Requested reservations", schema.Since(V43)),
-	}),
-	schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Script, if requested"),
-	schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes that had to be contiguous", schema.Count, schema.Since(V43)),
-	schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Id that is unique among all clusters and runs", schema.Since(V45)),
-	schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
-	schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
-	schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
-	schema.F("stdout", schema.String, func(j *AccountingJobRow) *string { return &j.StdOut }, "Pattern of the standard output path", schema.Since(V41)),
-	schema.F("stderr", schema.String, func(j *AccountingJobRow) *string { return &j.StdErr }, "Pattern of the standard error path", schema.Since(V41)),
-	schema.F("stdin", schema.String, func(j *AccountingJobRow) *string { return &j.StdIn }, "Pattern of the standard input path", schema.Since(V41)),
-	schema.Group("state", "State", []schema.Field[AccountingJobRow]{
-		schema.F("current", jobStates.Type, func(j *AccountingJobRow) *model.JobState { return &j.State }, "Base state, followed by flags"),
-		schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reasonName(j.StateReason) }, "Why the job was last pending, or failed"),
-	}),
-	schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountingSteps, "Steps of the job"),
-	schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command line that submitted the job"),
-	schema.Group("tres", "Trackable resources", []schema.Field[AccountingJobRow]{
-		schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESAlloc) }, "Allocated resources"),
-		schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "Resources that the job requested"),
-	}),
-	schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "No longer used: see tres"),
-	schema.Show("user", schema.String, accountingUser, "User of the job"),
-	schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey }, "Workload key"),
-	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
-)
+		schema.Show("association", assocShort.Type, jobAssociation, "Association of the submission"),
+		schema.F("block", schema.String, func(j *AccountingJobRow) *string { return &j.BlockID }, "Block of a former machine type"),
+		schema.F("cluster", schema.String, func(j *AccountingJobRow) *string { return &j.Cluster }, "Cluster"),
+		schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Required features of the nodes"),
+		schema.F("container", schema.String, func(j *AccountingJobRow) *string { return &j.Container }, "OCI container bundle"),
+		schema.Show("derived_exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.DerivedExitCode) }, "The highest exit code of its steps"),
+		schema.F("exclusive", schema.String, func(j *AccountingJobRow) *string { return &j.Exclusive }, "Required exclusive resources", schema.Since(V45)),
+		schema.Group("time", "Times", schema.Fields[AccountingJobRow]{
+			schema.F("elapsed", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Elapsed }, "Run time", schema.Unit("s")),
+			schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Time at which the job became eligible to run", schema.Unit(UnixTime)),
+			schema.F("end", seconds, func(j *AccountingJobRow) *model.Time { return &j.EndTime }, "End time", schema.Unit(UnixTime)),
+			schema.Show("planned", number, plannedWait, "Time between eligibility and start", schema.Unit("s"), schema.Since(V41)),
+			schema.F("start", seconds, func(j *AccountingJobRow) *model.Time { return &j.StartTime }, "Start time", schema.Unit(UnixTime)),
+			schema.F("submission", seconds, func(j *AccountingJobRow) *model.Time { return &j.SubmitTime }, "Time of submission", schema.Unit(UnixTime)),
+			schema.F("suspended", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Suspended }, "Time during which the job was suspended", schema.Unit("s")),
+			cpuTime("system", "System CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.SystemCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.SystemCPUUsec }),
+			schema.F("limit", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.TimeLimit }, "Time limit of the job", schema.Unit("min")),
+			cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.TotalCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.TotalCPUUsec }),
+			cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.UserCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.UserCPUUsec }),
+		}),
+		schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "Result of the job"),
+		schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection"),
+		schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node whose failure ended the job"),
+		schema.F("flags", scheduleFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
+		schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
+		schema.Group("het", "Heterogeneous job to which the job belongs", schema.Fields[AccountingJobRow]{
+			schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "Id of that job; 0 if the job belongs to none", schema.Bare),
+			schema.F("job_offset", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.HetJobOffset }, "Index of the component", schema.Bare),
+		}),
+		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.JobID }, "Number of the job", schema.Bare),
+		schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Name }, "Name of the job"),
+		schema.F("licenses", schema.String, func(j *AccountingJobRow) *string { return &j.Licenses }, "Licenses it needed"),
+		schema.Group("mcs", "Multi-category security", schema.Fields[AccountingJobRow]{
+			schema.F("label", schema.String, func(j *AccountingJobRow) *string { return &j.MCSLabel }, "Security label of the job"),
+		}),
+		schema.F("nodes", schema.String, func(j *AccountingJobRow) *string { return &j.Nodes }, "Nodes of the job, as a host list"),
+		schema.Show("original_sluid", sluid, func(j *AccountingJobRow) uint64 { return j.SLUID }, "SLUID of the first run", schema.Since(V45)),
+		schema.F("oversubscribe", schema.String, func(j *AccountingJobRow) *string { return &j.Oversubscribe }, "How the job was requested to share its nodes", schema.Since(V45)),
+		schema.F("partition", schema.String, func(j *AccountingJobRow) *string { return &j.Partition }, "Partition"),
+		schema.Show("hold", schema.Boolean, func(j *AccountingJobRow) bool { return j.Priority.Set && j.Priority.Number == 0 }, "Whether the job is held"),
+		schema.F("priority", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.Priority }, "Priority; 0 if the job is held", schema.Bare),
+		schema.Show("qos", schema.String, func(j *AccountingJobRow) string { return j.qos(j.QOSID) }, "Quality of service"),
+		schema.F("qosreq", schema.String, func(j *AccountingJobRow) *string { return &j.QOSReq }, "Requested quality of service", schema.Since(V42)),
+		schema.Group("required", "Resources that the job requested", schema.Fields[AccountingJobRow]{
+			schema.F("CPUs", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReqCPUs }, "Number of processors", schema.Count),
+			schema.Show("memory_per_cpu", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, true) }, "Memory for each processor", schema.Unit("MiB")),
+			schema.Show("memory_per_node", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, false) }, "Memory on each node", schema.Unit("MiB")),
+		}),
+		schema.Show("kill_request_user", schema.String, func(j *AccountingJobRow) string { return userName(j.Users, j.ReqUserID) }, "User who cancelled the job"),
+		schema.F("restart_cnt", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.RestartCnt }, "Number of restarts", schema.Count, schema.Since(V42)),
+		schema.Group("reservation", "Reservation", schema.Fields[AccountingJobRow]{
+			schema.F("id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReservationID }, "Number of the reservation", schema.Bare),
+			schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Reservation }, "Name of the reservation"),
+			schema.F("requested", schema.String, func(j *AccountingJobRow) *string { return &j.ReservationReq }, "Requested reservations", schema.Since(V43)),
+		}),
+		schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Script, if requested"),
+		schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes that had to be contiguous", schema.Count, schema.Since(V43)),
+		schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Id that is unique among all clusters and runs", schema.Since(V45)),
+		schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
+		schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
+		schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
+		schema.F("stdout", schema.String, func(j *AccountingJobRow) *string { return &j.StdOut }, "Pattern of the standard output path", schema.Since(V41)),
+		schema.F("stderr", schema.String, func(j *AccountingJobRow) *string { return &j.StdErr }, "Pattern of the standard error path", schema.Since(V41)),
+		schema.F("stdin", schema.String, func(j *AccountingJobRow) *string { return &j.StdIn }, "Pattern of the standard input path", schema.Since(V41)),
+		schema.Group("state", "State", schema.Fields[AccountingJobRow]{
+			schema.F("current", jobStates.Type, func(j *AccountingJobRow) *model.JobState { return &j.State }, "Base state, followed by flags"),
+			schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reasonName(j.StateReason) }, "Why the job was last pending, or failed"),
+		}),
+		schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountingSteps, "Steps of the job"),
+		schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command line that submitted the job"),
+		schema.Group("tres", "Trackable resources", schema.Fields[AccountingJobRow]{
+			schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESAlloc) }, "Allocated resources"),
+			schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "Resources that the job requested"),
+		}),
+		schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "No longer used: see tres"),
+		schema.Show("user", schema.String, accountingUser, "User of the job"),
+		schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey }, "Workload key"),
+		schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
+	}
+})
 
 // wckeyTag declares the fields of a workload key. The daemon sends the key as
 // text, which begins with "*" if the job got the user's default key because the
 // user requested none.
-var wckeyTag = schema.Object("wckey_tag_struct",
-	schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "Name of the key", schema.Required(0)),
-	schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {
-		if strings.HasPrefix(*s, "*") {
-			bits = 1
-		}
-		return bits
-	}, "Origin", schema.Required(0)),
-)
+var wckeyTag = schema.Object("wckey_tag_struct", func() schema.Fields[string] {
+	return schema.Fields[string]{
+		schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "Name of the key", schema.Required(0)),
+		schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {
+			if strings.HasPrefix(*s, "*") {
+				bits = 1
+			}
+			return bits
+		}, "Origin", schema.Required(0)),
+	}
+})
 
 // jobAssociation returns the association of a job. Its partition is unset,
 // because the job's record does not contain it.
@@ -250,54 +254,56 @@ func scheduledFlag(name string, bit uint32, doc string, opts ...schema.Option) s
 	}, doc, opts...)
 }
 
-var accountingJobsParams = schema.Object("",
-	texts("account", "Accounts", func(p *AccountingJobsParams) *[]string { return &p.Accounts }),
-	numberTexts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
-	clusterTexts("cluster", "Clusters; default: this cluster", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
-	texts("constraints", "Features", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.Constraints }),
-	schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Maximum number of allocated processors", schema.Count, schema.Undocumented(V41)),
-	schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Minimum number of allocated processors", schema.Count, schema.Undocumented(V41)),
-	scheduledFlag("scheduler_unset", scheduledUnset, "Jobs with any scheduler"),
-	scheduledFlag("scheduled_on_submit", scheduledOnSubmit, "Jobs started at submission"),
-	scheduledFlag("scheduled_by_main", scheduledByMain, "Jobs started by the main scheduler"),
-	scheduledFlag("scheduled_by_backfill", scheduledByBackfill, "Jobs started by the backfill scheduler"),
-	scheduledFlag("job_started", jobStarted, "Jobs whose start was reported to accounting"),
-	scheduledFlag("job_altered", jobAltered, "Jobs whose record was modified", schema.Since(V44)),
-	schema.F("exit_code", decimal, func(p *AccountingJobsParams) *uint32 { return &p.ExitCode }, "Exit code", schema.Bare),
-	jobFlag("show_duplicates", model.JobFilterDuplicates, "Include jobs whose number was reused by a later job"),
-	jobFlag("skip_steps", model.JobFilterNoSteps, "Omit job steps"),
-	jobFlag("disable_truncate_usage_time", model.JobFilterNoTruncation, "Do not truncate times to the requested period"),
-	jobFlag("whole_hetjob", model.JobFilterWholeHetJob, "Show all components of a heterogeneous job if one matches"),
-	jobFlag("disable_whole_hetjob", model.JobFilterNoWholeHetJob, "Show only parts that match"),
-	jobFlag("disable_wait_for_result", model.JobFilterNoWait, "Do not wait for a slow database"),
-	jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Apply start_time and end_time to the time of submission"),
-	jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
-	jobFlag("show_job_environment", model.JobFilterEnvironment, "Request the environment from the accounting daemon; the answer has no field for it"),
-	ignoredParam[AccountingJobsParams]("format", schema.Until(V45)),
-	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
-	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),
-	schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Maximum number of allocated nodes", schema.Count, schema.Undocumented(V41)),
-	schema.F("nodes_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMin }, "Minimum number of allocated nodes", schema.Count, schema.Undocumented(V41)),
-	texts("partition", "Partitions", func(p *AccountingJobsParams) *[]string { return &p.Partitions }),
-	texts("qos", "Qualities of service, by name or number", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.QOS }),
-	schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Why the job was last pending or failed; words separated by commas"),
-	texts("reservation", "Reservations", func(p *AccountingJobsParams) *[]string { return &p.Reservations }),
-	numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
-	schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States; words separated by commas"),
-	schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, such as 12, 12_3 or 12.batch, separated by commas"),
-	schema.Set("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
-		p.UsageStart = t
-		p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
-		return nil
-	}, "Jobs submitted after this time", schema.Unit(TimeText), schema.Undocumented(V41)),
-	schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Undocumented(V41)),
-	schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Undocumented(V41)),
-	schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "Jobs that existed before this time", schema.Unit(TimeText)),
-	schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "Jobs that existed after this time; default: no limit", schema.Unit(TimeText)),
-	schema.F("node", hostList, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list; matches jobs that used at least one of them"),
-	texts("users", "Users, by name or number", func(p *AccountingJobsParams) *[]string { return &p.UserIDs }),
-	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
-)
+var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobsParams] {
+	return schema.Fields[AccountingJobsParams]{
+		texts("account", "Accounts", func(p *AccountingJobsParams) *[]string { return &p.Accounts }),
+		numberTexts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
+		clusterTexts("cluster", "Clusters; default: this cluster", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
+		texts("constraints", "Features", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.Constraints }),
+		schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Maximum number of allocated processors", schema.Count, schema.Undocumented(V41)),
+		schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Minimum number of allocated processors", schema.Count, schema.Undocumented(V41)),
+		scheduledFlag("scheduler_unset", scheduledUnset, "Jobs with any scheduler"),
+		scheduledFlag("scheduled_on_submit", scheduledOnSubmit, "Jobs started at submission"),
+		scheduledFlag("scheduled_by_main", scheduledByMain, "Jobs started by the main scheduler"),
+		scheduledFlag("scheduled_by_backfill", scheduledByBackfill, "Jobs started by the backfill scheduler"),
+		scheduledFlag("job_started", jobStarted, "Jobs whose start was reported to accounting"),
+		scheduledFlag("job_altered", jobAltered, "Jobs whose record was modified", schema.Since(V44)),
+		schema.F("exit_code", decimal, func(p *AccountingJobsParams) *uint32 { return &p.ExitCode }, "Exit code", schema.Bare),
+		jobFlag("show_duplicates", model.JobFilterDuplicates, "Include jobs whose number was reused by a later job"),
+		jobFlag("skip_steps", model.JobFilterNoSteps, "Omit job steps"),
+		jobFlag("disable_truncate_usage_time", model.JobFilterNoTruncation, "Do not truncate times to the requested period"),
+		jobFlag("whole_hetjob", model.JobFilterWholeHetJob, "Show all components of a heterogeneous job if one matches"),
+		jobFlag("disable_whole_hetjob", model.JobFilterNoWholeHetJob, "Show only parts that match"),
+		jobFlag("disable_wait_for_result", model.JobFilterNoWait, "Do not wait for a slow database"),
+		jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Apply start_time and end_time to the time of submission"),
+		jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
+		jobFlag("show_job_environment", model.JobFilterEnvironment, "Request the environment from the accounting daemon; the answer has no field for it"),
+		ignoredParam[AccountingJobsParams]("format", schema.Until(V45)),
+		texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
+		texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),
+		schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Maximum number of allocated nodes", schema.Count, schema.Undocumented(V41)),
+		schema.F("nodes_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMin }, "Minimum number of allocated nodes", schema.Count, schema.Undocumented(V41)),
+		texts("partition", "Partitions", func(p *AccountingJobsParams) *[]string { return &p.Partitions }),
+		texts("qos", "Qualities of service, by name or number", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.QOS }),
+		schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Why the job was last pending or failed; words separated by commas"),
+		texts("reservation", "Reservations", func(p *AccountingJobsParams) *[]string { return &p.Reservations }),
+		numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
+		schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States; words separated by commas"),
+		schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, such as 12, 12_3 or 12.batch, separated by commas"),
+		schema.Set("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
+			p.UsageStart = t
+			p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
+			return nil
+		}, "Jobs submitted after this time", schema.Unit(TimeText), schema.Undocumented(V41)),
+		schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Undocumented(V41)),
+		schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Undocumented(V41)),
+		schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "Jobs that existed before this time", schema.Unit(TimeText)),
+		schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "Jobs that existed after this time; default: no limit", schema.Unit(TimeText)),
+		schema.F("node", hostList, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list; matches jobs that used at least one of them"),
+		texts("users", "Users, by name or number", func(p *AccountingJobsParams) *[]string { return &p.UserIDs }),
+		texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
+	}
+})
 
 // AnySchedule is a value of AccountingJobFilter.JobFlags. It selects all jobs,
 // no matter how they were scheduled.
@@ -361,9 +367,10 @@ var GetAccountingJobs = declare(accountingJobsParams, Endpoint{
 // AccountingJobParams are the parameters of GetAccountingJob.
 type AccountingJobParams struct{ Job model.SelectedStep }
 
-var accountingJobParams = schema.Object("",
-	schema.F("job_id", selectedStep, func(p *AccountingJobParams) *model.SelectedStep { return &p.Job }, "Number of the job", schema.Required(0)),
-)
+var accountingJobParams = schema.Object("", func() schema.Fields[AccountingJobParams] {
+	return schema.Fields[AccountingJobParams]{
+		schema.F("job_id", selectedStep, func(p *AccountingJobParams) *model.SelectedStep { return &p.Job }, "Number of the job", schema.Required(0))}
+})
 
 // GetAccountingJob shows one job.
 var GetAccountingJob = declare(accountingJobParams, Endpoint{

@@ -17,64 +17,66 @@ type AccountingStepRow struct {
 }
 
 // AccountingStep declares the fields of a step of a job.
-var AccountingStep = schema.Object("step",
-	schema.Group("time", "Times", []schema.Field[AccountingStepRow]{
-		schema.F("elapsed", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Elapsed }, "Run time", schema.Unit("s")),
-		schema.F("end", moment, func(s *AccountingStepRow) *model.Time { return &s.EndTime }, "End time", schema.Unit(UnixTime)),
-		schema.F("start", moment, func(s *AccountingStepRow) *model.Time { return &s.StartTime }, "Start time", schema.Unit(UnixTime)),
-		schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "Time during which the step was suspended", schema.Unit("s")),
-		cpuTime("system", "System CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.SystemCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.SystemCPUUsec }),
-		schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "Time limit of the step", schema.Unit("min"), schema.Since(V43)),
-		cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.TotalCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.TotalCPUUsec }),
-		cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.UserCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.UserCPUUsec }),
-	}),
-	schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "Result of the step"),
-	schema.Group("nodes", "Nodes of the step", []schema.Field[AccountingStepRow]{
-		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "Number of nodes", schema.Count),
-		schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "As a host list"),
-		schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "Individually"),
-	}),
-	schema.Group("tasks", "Tasks of the step", []schema.Field[AccountingStepRow]{
-		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "Number of tasks", schema.Count),
-	}),
-	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "No longer used", schema.Deprecated(V42), schema.Until(V45)),
-	schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
-		schema.Group("requested_frequency", "Requested frequency", []schema.Field[AccountingStepRow]{
-			schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "At least", schema.Unit("kHz")),
-			schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "Maximum", schema.Unit("kHz")),
+var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRow] {
+	return schema.Fields[AccountingStepRow]{
+		schema.Group("time", "Times", schema.Fields[AccountingStepRow]{
+			schema.F("elapsed", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Elapsed }, "Run time", schema.Unit("s")),
+			schema.F("end", moment, func(s *AccountingStepRow) *model.Time { return &s.EndTime }, "End time", schema.Unit(UnixTime)),
+			schema.F("start", moment, func(s *AccountingStepRow) *model.Time { return &s.StartTime }, "Start time", schema.Unit(UnixTime)),
+			schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "Time during which the step was suspended", schema.Unit("s")),
+			cpuTime("system", "System CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.SystemCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.SystemCPUUsec }),
+			schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "Time limit of the step", schema.Unit("min"), schema.Since(V43)),
+			cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.TotalCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.TotalCPUUsec }),
+			cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.UserCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.UserCPUUsec }),
 		}),
-		schema.Show("governor", schema.String, func(s *AccountingStepRow) string { return governor(s.CPUFreqGov) }, "Requested governor"),
-	}),
-	schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who cancelled the job"),
-	schema.F("state", jobStates.Type, func(s *AccountingStepRow) *model.JobState { return &s.State }, "Base state, followed by flags"),
-	schema.Group("statistics", "Used resources", []schema.Field[AccountingStepRow]{
-		schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
-			schema.Show("actual_frequency", schema.Int64, func(s *AccountingStepRow) int64 { return int64(s.Stats.CPUFreq) }, "Mean frequency of all tasks", schema.Unit("kHz")),
+		schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "Result of the step"),
+		schema.Group("nodes", "Nodes of the step", schema.Fields[AccountingStepRow]{
+			schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "Number of nodes", schema.Count),
+			schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "As a host list"),
+			schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "Individually"),
 		}),
-		schema.Group("energy", "Energy", []schema.Field[AccountingStepRow]{
-			schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Energy used by all tasks", schema.Unit("J")),
+		schema.Group("tasks", "Tasks of the step", schema.Fields[AccountingStepRow]{
+			schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "Number of tasks", schema.Count),
 		}),
-	}),
-	schema.Group("step", "Identity", []schema.Field[AccountingStepRow]{
-		schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "Job and step id, such as 12.batch"),
-		schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Name of the step"),
-		schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
-		schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the standard input path", schema.Since(V43)),
-		schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the standard output path", schema.Since(V43)),
-		schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdErr) }, "Standard error path", schema.Since(V43)),
-		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
-		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
-	}),
-	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started the step", schema.Since(V45)),
-	schema.Group("task", "Tasks of the step", []schema.Field[AccountingStepRow]{
-		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution"),
-	}),
-	schema.Group("tres", "Trackable resources", []schema.Field[AccountingStepRow]{
-		usedTRES("requested", "Used by the step: CPU time, memory and data read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
-		usedTRES("consumed", "Data that the step has written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
-		schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "Allocated resources"),
-	}),
-)
+		schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "No longer used", schema.Deprecated(V42), schema.Until(V45)),
+		schema.Group("CPU", "Processors", schema.Fields[AccountingStepRow]{
+			schema.Group("requested_frequency", "Requested frequency", schema.Fields[AccountingStepRow]{
+				schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "At least", schema.Unit("kHz")),
+				schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "Maximum", schema.Unit("kHz")),
+			}),
+			schema.Show("governor", schema.String, func(s *AccountingStepRow) string { return governor(s.CPUFreqGov) }, "Requested governor"),
+		}),
+		schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who cancelled the job"),
+		schema.F("state", jobStates.Type, func(s *AccountingStepRow) *model.JobState { return &s.State }, "Base state, followed by flags"),
+		schema.Group("statistics", "Used resources", schema.Fields[AccountingStepRow]{
+			schema.Group("CPU", "Processors", schema.Fields[AccountingStepRow]{
+				schema.Show("actual_frequency", schema.Int64, func(s *AccountingStepRow) int64 { return int64(s.Stats.CPUFreq) }, "Mean frequency of all tasks", schema.Unit("kHz")),
+			}),
+			schema.Group("energy", "Energy", schema.Fields[AccountingStepRow]{
+				schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Energy used by all tasks", schema.Unit("J")),
+			}),
+		}),
+		schema.Group("step", "Identity", schema.Fields[AccountingStepRow]{
+			schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "Job and step id, such as 12.batch"),
+			schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Name of the step"),
+			schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
+			schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the standard input path", schema.Since(V43)),
+			schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the standard output path", schema.Since(V43)),
+			schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdErr) }, "Standard error path", schema.Since(V43)),
+			schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
+			schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
+		}),
+		schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started the step", schema.Since(V45)),
+		schema.Group("task", "Tasks of the step", schema.Fields[AccountingStepRow]{
+			schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution"),
+		}),
+		schema.Group("tres", "Trackable resources", schema.Fields[AccountingStepRow]{
+			usedTRES("requested", "Used by the step: CPU time, memory and data read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
+			usedTRES("consumed", "Data that the step has written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
+			schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "Allocated resources"),
+		}),
+	}
+})
 
 // usedTRES returns a field with the amounts of trackable resources that a step
 // has used. The field "requested" has the CPU time, the memory and the data
@@ -86,7 +88,7 @@ func usedTRES(name, doc string, usageOf func(*AccountingStepRow) *model.StepUsag
 	extreme := func(suffix string) func() schema.Type[[]taskTRES] {
 		return schema.Named(schemas[name]+suffix, schema.List(taskTRESType.Type))
 	}
-	return schema.Group(name, doc, []schema.Field[AccountingStepRow]{
+	return schema.Group(name, doc, schema.Fields[AccountingStepRow]{
 		schema.Show("max", extreme("_max"), func(s *AccountingStepRow) []taskTRES {
 			u := usageOf(s)
 			return taskAmounts(s, u.Max, u.MaxNode, u.MaxTask)
@@ -109,14 +111,16 @@ type taskTRES struct {
 
 // taskTRESType declares the fields of a taskTRES. slurmrestd always sends task
 // and node, but its documents lack them.
-var taskTRESType = schema.Object("tres_of_task",
-	schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
-	schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units; for memory in MiB", schema.Count),
-	schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Extension),
-	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Extension),
-)
+var taskTRESType = schema.Object("tres_of_task", func() schema.Fields[taskTRES] {
+	return schema.Fields[taskTRES]{
+		schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
+		schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
+		schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
+		schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units; for memory in MiB", schema.Count),
+		schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Extension),
+		schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Extension),
+	}
+})
 
 // taskAmounts joins three lists by resource id: the amounts, the index of the
 // node for each amount, and the index of the task. It omits a resource if its

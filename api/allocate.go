@@ -16,10 +16,12 @@ type AllocationRequest struct {
 }
 
 // AllocationBody declares the fields of an AllocationRequest.
-var AllocationBody = schema.Object("job_alloc_req",
-	schema.F("hetjob", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(a *AllocationRequest) *[]model.JobDesc { return &a.HetJob }, "Components of a heterogeneous job, which start together"),
-	schema.Set("job", JobDesc.Type, func(a *AllocationRequest, d model.JobDesc) error { a.Job = &d; return nil }, "The job"),
-)
+var AllocationBody = schema.Object("job_alloc_req", func() schema.Fields[AllocationRequest] {
+	return schema.Fields[AllocationRequest]{
+		schema.F("hetjob", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(a *AllocationRequest) *[]model.JobDesc { return &a.HetJob }, "Components of a heterogeneous job, which start together"),
+		schema.Set("job", JobDesc.Type, func(a *AllocationRequest, d model.JobDesc) error { a.Job = &d; return nil }, "The job"),
+	}
+})
 
 // Descs returns the components of the job, like Submission.Descs.
 func (a *AllocationRequest) Descs() (descs []model.JobDesc, at string, err error) {

@@ -27,13 +27,15 @@ func limit(name string, at func(*model.Association) *string, doc string, opts ..
 }
 
 // assocShort declares the fields that identify an association.
-var assocShort = schema.Object("assoc_short",
-	schema.F("account", schema.String, func(a *model.Association) *string { return &a.Account }, "Account"),
-	schema.F("cluster", schema.String, func(a *model.Association) *string { return &a.Cluster }, "Cluster"),
-	schema.F("partition", schema.String, func(a *model.Association) *string { return &a.Partition }, "Partition, if the association is limited to one"),
-	schema.F("user", schema.String, func(a *model.Association) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
-	schema.F("id", schema.Int32, func(a *model.Association) *uint32 { return &a.ID }, "Number of the association", schema.Bare),
-)
+var assocShort = schema.Object("assoc_short", func() schema.Fields[model.Association] {
+	return schema.Fields[model.Association]{
+		schema.F("account", schema.String, func(a *model.Association) *string { return &a.Account }, "Account"),
+		schema.F("cluster", schema.String, func(a *model.Association) *string { return &a.Cluster }, "Cluster"),
+		schema.F("partition", schema.String, func(a *model.Association) *string { return &a.Partition }, "Partition, if the association is limited to one"),
+		schema.F("user", schema.String, func(a *model.Association) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
+		schema.F("id", schema.Int32, func(a *model.Association) *uint32 { return &a.ID }, "Number of the association", schema.Bare),
+	}
+})
 
 var assocShorts = schema.Named("assoc_short_list", schema.List(assocShort.Type))
 
@@ -47,77 +49,81 @@ var assocFlags = schema.Words("assoc_flags",
 )
 
 // usage declares the fields of a Usage: the use of a resource in a period.
-var usage = schema.Object("accounting",
-	schema.Group("allocated", "Allocated resources", []schema.Field[model.Usage]{
-		schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource times seconds", schema.Unit("s")),
-	}),
-	schema.F("id", schema.Int32, func(u *model.Usage) *uint32 { return &u.ID }, "Id of the record that used the resource", schema.Bare),
-	schema.F("id_alt", schema.Int32, func(u *model.Usage) *uint32 { return &u.IDAlt }, "Alternative id; not used", schema.Bare, schema.Since(V42)),
-	schema.F("start", seconds, func(u *model.Usage) *model.Time { return &u.PeriodStart }, "Start of the period", schema.Unit(UnixTime)),
-	schema.F("TRES", TRES.Type, func(u *model.Usage) *model.TRES { return &u.TRES }, "The resource"),
-)
+var usage = schema.Object("accounting", func() schema.Fields[model.Usage] {
+	return schema.Fields[model.Usage]{
+		schema.Group("allocated", "Allocated resources", schema.Fields[model.Usage]{
+			schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource times seconds", schema.Unit("s")),
+		}),
+		schema.F("id", schema.Int32, func(u *model.Usage) *uint32 { return &u.ID }, "Id of the record that used the resource", schema.Bare),
+		schema.F("id_alt", schema.Int32, func(u *model.Usage) *uint32 { return &u.IDAlt }, "Alternative id; not used", schema.Bare, schema.Since(V42)),
+		schema.F("start", seconds, func(u *model.Usage) *model.Time { return &u.PeriodStart }, "Start of the period", schema.Unit(UnixTime)),
+		schema.F("TRES", TRES.Type, func(u *model.Usage) *model.TRES { return &u.TRES }, "The resource"),
+	}
+})
 
 var usages = schema.Named("accounting_list", schema.List(usage.Type))
 
 // Association declares the fields of an association.
-var Association = schema.Object("assoc",
-	schema.Show("accounting", usages, func(a *AssociationRow) []model.Usage { return a.Usage }, "Usage, if requested"),
-	schema.F("account", schema.String, func(a *AssociationRow) *string { return &a.Account }, "Account"),
-	schema.F("cluster", schema.String, func(a *AssociationRow) *string { return &a.Cluster }, "Cluster"),
-	schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
-	schema.Group("default", "Defaults for jobs", []schema.Field[AssociationRow]{
-		schema.GetSet("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = name; return nil }, "Quality of service"),
-	}),
-	schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
-	schema.Group("max", "Limits", []schema.Field[AssociationRow]{
-		schema.Group("jobs", "Limits of jobs", []schema.Field[AssociationRow]{
-			schema.Group("per", "Limits for the association and those below it together", []schema.Field[AssociationRow]{
-				schema.F("count", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of running jobs", schema.Count),
-				schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-				schema.F("submitted", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of pending and running jobs", schema.Count),
-				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
-			}),
-			schema.F("active", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of running jobs", schema.Count),
-			schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-			schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
+var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
+	return schema.Fields[AssociationRow]{
+		schema.Show("accounting", usages, func(a *AssociationRow) []model.Usage { return a.Usage }, "Usage, if requested"),
+		schema.F("account", schema.String, func(a *AssociationRow) *string { return &a.Account }, "Account"),
+		schema.F("cluster", schema.String, func(a *AssociationRow) *string { return &a.Cluster }, "Cluster"),
+		schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
+		schema.Group("default", "Defaults for jobs", schema.Fields[AssociationRow]{
+			schema.GetSet("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = name; return nil }, "Quality of service"),
 		}),
-		schema.Group("tres", "Limits of trackable resources", []schema.Field[AssociationRow]{
-			limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Limit for the association and those below it together, at the same time"),
-			schema.Group("group", "Limits for the association and those below it together, in resource minutes", []schema.Field[AssociationRow]{
-				limit("minutes", func(a *model.Association) *string { return &a.GrpTRESMins }, "Total that may be used"),
-				limit("active", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "Limit of the minutes that running jobs may still use"),
+		schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
+		schema.Group("max", "Limits", schema.Fields[AssociationRow]{
+			schema.Group("jobs", "Limits of jobs", schema.Fields[AssociationRow]{
+				schema.Group("per", "Limits for the association and those below it together", schema.Fields[AssociationRow]{
+					schema.F("count", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of running jobs", schema.Count),
+					schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+					schema.F("submitted", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of pending and running jobs", schema.Count),
+					schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
+				}),
+				schema.F("active", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of running jobs", schema.Count),
+				schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+				schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
 			}),
-			schema.Group("minutes", "Limits in resource minutes", []schema.Field[AssociationRow]{
-				limit("total", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "Limit of the minutes that running jobs may still use"),
-				schema.Group("per", "Limits for one object", []schema.Field[AssociationRow]{
-					limit("job", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Limit for one job"),
+			schema.Group("tres", "Limits of trackable resources", schema.Fields[AssociationRow]{
+				limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Limit for the association and those below it together, at the same time"),
+				schema.Group("group", "Limits for the association and those below it together, in resource minutes", schema.Fields[AssociationRow]{
+					limit("minutes", func(a *model.Association) *string { return &a.GrpTRESMins }, "Total that may be used"),
+					limit("active", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "Limit of the minutes that running jobs may still use"),
+				}),
+				schema.Group("minutes", "Limits in resource minutes", schema.Fields[AssociationRow]{
+					limit("total", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "Limit of the minutes that running jobs may still use"),
+					schema.Group("per", "Limits for one object", schema.Fields[AssociationRow]{
+						limit("job", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Limit for one job"),
+					}),
+				}),
+				schema.Group("per", "Limits for one object", schema.Fields[AssociationRow]{
+					limit("job", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Limit for one job"),
+					limit("node", func(a *model.Association) *string { return &a.MaxTRESPN }, "Limit for one node of a job"),
 				}),
 			}),
-			schema.Group("per", "Limits for one object", []schema.Field[AssociationRow]{
-				limit("job", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Limit for one job"),
-				limit("node", func(a *model.Association) *string { return &a.MaxTRESPN }, "Limit for one node of a job"),
+			schema.Group("per", "Limits for one object", schema.Fields[AssociationRow]{
+				schema.Group("account", "Limits for the account", schema.Fields[AssociationRow]{
+					schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time limit of all jobs together", schema.Unit("min")),
+				}),
 			}),
 		}),
-		schema.Group("per", "Limits for one object", []schema.Field[AssociationRow]{
-			schema.Group("account", "Limits for the account", []schema.Field[AssociationRow]{
-				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time limit of all jobs together", schema.Unit("min")),
-			}),
+		schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
+		schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Number of the association", schema.Bare, schema.Since(V41)),
+		schema.GetSet("is_default", schema.Boolean, isDefault, setDefault, "Whether this is the user's default association"),
+		schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),
+		schema.Group("min", "Minimum values", schema.Fields[AssociationRow]{
+			schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
 		}),
-	}),
-	schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
-	schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Number of the association", schema.Bare, schema.Since(V41)),
-	schema.GetSet("is_default", schema.Boolean, isDefault, setDefault, "Whether this is the user's default association"),
-	schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),
-	schema.Group("min", "Minimum values", []schema.Field[AssociationRow]{
-		schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
-	}),
-	schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
-	schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
-	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
-	schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
-	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
-	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
-)
+		schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
+		schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
+		schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
+		schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
+		schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
+		schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
+	}
+})
 
 // isDefault reports whether an association is the default of its user. The
 // daemon leaves IsDefault unset for the association of an account.
@@ -148,33 +154,35 @@ var Associations = enveloped("openapi_assocs_resp", func(a *AssociationsAnswer) 
 // Clients may give QOS by name.
 type AssociationParams struct{ model.AssocFilter }
 
-var associationParams = schema.Object("",
-	texts("account", "Accounts", func(p *AssociationParams) *[]string { return &p.Accounts }),
-	clusterTexts("cluster", "Clusters", func(p *AssociationParams) *[]string { return &p.Clusters }),
-	texts("default_qos", "Default qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.DefaultQOSIDs }),
-	flagText("with_deleted", "Include deleted records", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Until(V42)),
-	flagText("Include deleted associations", "Include deleted records", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Since(V42)),
-	flagText("with_usage", "Include usage", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Until(V42)),
-	flagText("Include usage", "Include usage", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Since(V42)),
-	flagText("only_defaults", "Show only the default associations of users", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Until(V42)),
-	flagText("Filter to only defaults", "Show only the default associations of users", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Since(V42)),
-	flagText("with_raw_qos", "Show the QOS set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Until(V42)),
-	flagText("Include the raw QOS or delta_qos", "Show the QOS set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Since(V42)),
-	flagText("with_sub_accts", "Include sub-accounts", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Until(V42)),
-	flagText("Include sub acct information", "Include sub-accounts", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Since(V42)),
-	flagText("without_parent_info", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Until(V42)),
-	flagText("Exclude parent id/name", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Since(V42)),
-	flagText("without_parent_limits", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Until(V42)),
-	flagText("Exclude limits from parents", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Since(V42)),
-	ignoredParam[AssociationParams]("format", schema.Until(V45)),
-	numberTexts("id", "Numbers of associations", func(p *AssociationParams) *[]string { return &p.IDs }),
-	texts("parent_account", "Parent accounts", func(p *AssociationParams) *[]string { return &p.ParentAccounts }),
-	texts("partition", "Partitions", func(p *AssociationParams) *[]string { return &p.Partitions }),
-	texts("qos", "Qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.QOSIDs }),
-	schema.F("usage_end", instant, func(p *AssociationParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
-	schema.F("usage_start", instant, func(p *AssociationParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),
-	texts("user", "Users", func(p *AssociationParams) *[]string { return &p.Users }),
-)
+var associationParams = schema.Object("", func() schema.Fields[AssociationParams] {
+	return schema.Fields[AssociationParams]{
+		texts("account", "Accounts", func(p *AssociationParams) *[]string { return &p.Accounts }),
+		clusterTexts("cluster", "Clusters", func(p *AssociationParams) *[]string { return &p.Clusters }),
+		texts("default_qos", "Default qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.DefaultQOSIDs }),
+		flagText("with_deleted", "Include deleted records", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Until(V42)),
+		flagText("Include deleted associations", "Include deleted records", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Since(V42)),
+		flagText("with_usage", "Include usage", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Until(V42)),
+		flagText("Include usage", "Include usage", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Since(V42)),
+		flagText("only_defaults", "Show only the default associations of users", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Until(V42)),
+		flagText("Filter to only defaults", "Show only the default associations of users", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Since(V42)),
+		flagText("with_raw_qos", "Show the QOS set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Until(V42)),
+		flagText("Include the raw QOS or delta_qos", "Show the QOS set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Since(V42)),
+		flagText("with_sub_accts", "Include sub-accounts", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Until(V42)),
+		flagText("Include sub acct information", "Include sub-accounts", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Since(V42)),
+		flagText("without_parent_info", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Until(V42)),
+		flagText("Exclude parent id/name", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Since(V42)),
+		flagText("without_parent_limits", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Until(V42)),
+		flagText("Exclude limits from parents", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Since(V42)),
+		ignoredParam[AssociationParams]("format", schema.Until(V45)),
+		numberTexts("id", "Numbers of associations", func(p *AssociationParams) *[]string { return &p.IDs }),
+		texts("parent_account", "Parent accounts", func(p *AssociationParams) *[]string { return &p.ParentAccounts }),
+		texts("partition", "Partitions", func(p *AssociationParams) *[]string { return &p.Partitions }),
+		texts("qos", "Qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.QOSIDs }),
+		schema.F("usage_end", instant, func(p *AssociationParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
+		schema.F("usage_start", instant, func(p *AssociationParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),
+		texts("user", "Users", func(p *AssociationParams) *[]string { return &p.Users }),
+	}
+})
 
 // GetAssociations lists associations.
 var GetAssociations = declare(associationParams, Endpoint{

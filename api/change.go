@@ -9,16 +9,18 @@ type Changes[T any] struct{ Records []T }
 // changes declares the fields of a Changes. As in slurmrestd, the request has
 // the same schema in the OpenAPI document as the answer to GET.
 func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
-	return schema.Object(schemaName, append([]schema.Field[Changes[T]]{
-		schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
-	}, unusedEnvelope[Changes[T]]()...)...)
+	return schema.Object(schemaName, func() schema.Fields[Changes[T]] {
+		return append(schema.Fields[Changes[T]]{
+			schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
+		}, unusedEnvelope[Changes[T]]()...)
+	})
 }
 
 // unusedEnvelope returns the fields of an answer's envelope, which a request
 // may contain too, without effect. Their descriptions are worded for answers,
 // because requests and answers share one schema.
-func unusedEnvelope[O any]() []schema.Field[O] {
-	return []schema.Field[O]{
+func unusedEnvelope[O any]() schema.Fields[O] {
+	return schema.Fields[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
 		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "Errors; empty on success"),
 		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was interpreted differently than intended"),

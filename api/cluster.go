@@ -26,21 +26,23 @@ var clusterFlags = schema.Words("cluster_rec_flags",
 const clusterDeleted uint32 = 1 << 1
 
 // Cluster declares the fields of a cluster.
-var Cluster = schema.Object("cluster_rec",
-	schema.Group("controller", "Controller of the cluster", []schema.Field[ClusterRow]{
-		schema.Show("host", schema.String, func(c *ClusterRow) string { return c.ControlHost }, "Host name; empty until the node is registered"),
-		schema.Show("port", schema.Int32, func(c *ClusterRow) uint32 { return c.ControlPort }, "Port", schema.Bare),
-	}),
-	schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "Flags of the record"),
-	schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Name of the cluster"),
-	schema.Show("nodes", schema.String, func(c *ClusterRow) string { return c.Nodes }, "Nodes of the cluster, as a host list"),
-	schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
-	schema.Group("associations", "Associations of the cluster", []schema.Field[ClusterRow]{
-		schema.Show("root", assocShort.Type, func(c *ClusterRow) model.Association { return c.RootAssoc }, "Root association"),
-	}),
-	schema.Show("rpc_version", schema.Int32, func(c *ClusterRow) uint16 { return c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
-	schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "Resources of the cluster"),
-)
+var Cluster = schema.Object("cluster_rec", func() schema.Fields[ClusterRow] {
+	return schema.Fields[ClusterRow]{
+		schema.Group("controller", "Controller of the cluster", schema.Fields[ClusterRow]{
+			schema.Show("host", schema.String, func(c *ClusterRow) string { return c.ControlHost }, "Host name; empty until the node is registered"),
+			schema.Show("port", schema.Int32, func(c *ClusterRow) uint32 { return c.ControlPort }, "Port", schema.Bare),
+		}),
+		schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "Flags of the record"),
+		schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Name of the cluster"),
+		schema.Show("nodes", schema.String, func(c *ClusterRow) string { return c.Nodes }, "Nodes of the cluster, as a host list"),
+		schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
+		schema.Group("associations", "Associations of the cluster", schema.Fields[ClusterRow]{
+			schema.Show("root", assocShort.Type, func(c *ClusterRow) model.Association { return c.RootAssoc }, "Root association"),
+		}),
+		schema.Show("rpc_version", schema.Int32, func(c *ClusterRow) uint16 { return c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
+		schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "Resources of the cluster"),
+	}
+})
 
 // ClustersAnswer is an answer with clusters.
 type ClustersAnswer struct {
@@ -56,9 +58,10 @@ var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envel
 // ClustersParams are the parameters of GetClusters.
 type ClustersParams struct{}
 
-var clustersParams = schema.Object("",
-	schema.Ignore[ClustersParams]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText)),
-)
+var clustersParams = schema.Object("", func() schema.Fields[ClustersParams] {
+	return schema.Fields[ClustersParams]{
+		schema.Ignore[ClustersParams]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))}
+})
 
 // GetClusters lists the clusters.
 var GetClusters = declare(clustersParams, Endpoint{
@@ -83,19 +86,21 @@ var classifications = schema.Words("cluster_classification",
 	schema.Part("CAPAPACITY", ^uint16(0), 3, schema.Since(V42)),
 )
 
-var clusterParams = schema.Object("",
-	schema.F("cluster_name", objectName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
-	schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "Classification that the cluster must have"),
-	clusterTexts("cluster", "Names of clusters", func(p *ClusterParams) *[]string { return &p.Names }),
-	texts("federation", "Federations of clusters", func(p *ClusterParams) *[]string { return &p.Federations }),
-	schema.Set("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them"),
-	ignoredParam[ClusterParams]("format", schema.Until(V45)),
-	numberTexts("rpc_version", "Protocol versions of controllers", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
-	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "End of the requested period of usage", schema.Unit(TimeText)),
-	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Start of the requested period of usage", schema.Unit(TimeText)),
-	schema.F("with_deleted", boolText, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
-	schema.F("with_usage", boolText, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage; the answer has no field for it"),
-)
+var clusterParams = schema.Object("", func() schema.Fields[ClusterParams] {
+	return schema.Fields[ClusterParams]{
+		schema.F("cluster_name", objectName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
+		schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "Classification that the cluster must have"),
+		clusterTexts("cluster", "Names of clusters", func(p *ClusterParams) *[]string { return &p.Names }),
+		texts("federation", "Federations of clusters", func(p *ClusterParams) *[]string { return &p.Federations }),
+		schema.Set("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them"),
+		ignoredParam[ClusterParams]("format", schema.Until(V45)),
+		numberTexts("rpc_version", "Protocol versions of controllers", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
+		schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "End of the requested period of usage", schema.Unit(TimeText)),
+		schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Start of the requested period of usage", schema.Unit(TimeText)),
+		schema.F("with_deleted", boolText, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+		schema.F("with_usage", boolText, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage; the answer has no field for it"),
+	}
+})
 
 // GetCluster shows one cluster.
 var GetCluster = declare(clusterParams, Endpoint{

@@ -29,20 +29,22 @@ var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_DAY_OF_WEEK", uint32(1)<<5),
 )
 
-var cronEntry = schema.Object("cron_entry",
-	schema.Ignore[cron]("flags", cronWild.Type, "Ignored: the fields themselves show which of them are \"*\""),
-	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, such as \"0,30\" or \"0-59\""),
-	schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
-	schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
-	schema.F("month", schema.String, func(c *cron) *string { return &c.fields[3] }, "Months"),
-	schema.F("day_of_week", schema.String, func(c *cron) *string { return &c.fields[4] }, "Days of the week; 0 is Sunday"),
-	schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five values, in this order"),
-	schema.Ignore[cron]("command", schema.String, "Ignored: the job runs its script"),
-	schema.Group("line", "Lines of the user's crontab", []schema.Field[cron]{
-		schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line", schema.Bare),
-		schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line", schema.Bare),
-	}),
-)
+var cronEntry = schema.Object("cron_entry", func() schema.Fields[cron] {
+	return schema.Fields[cron]{
+		schema.Ignore[cron]("flags", cronWild.Type, "Ignored: the fields themselves show which of them are \"*\""),
+		schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, such as \"0,30\" or \"0-59\""),
+		schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
+		schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
+		schema.F("month", schema.String, func(c *cron) *string { return &c.fields[3] }, "Months"),
+		schema.F("day_of_week", schema.String, func(c *cron) *string { return &c.fields[4] }, "Days of the week; 0 is Sunday"),
+		schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five values, in this order"),
+		schema.Ignore[cron]("command", schema.String, "Ignored: the job runs its script"),
+		schema.Group("line", "Lines of the user's crontab", schema.Fields[cron]{
+			schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line", schema.Bare),
+			schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line", schema.Bare),
+		}),
+	}
+})
 
 // cronFields has, for each of the five fields, its smallest and largest value
 // and the length of its bitmap on the wire.

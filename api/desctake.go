@@ -102,7 +102,7 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 
 // rlimit returns the field for a resource limit. The RPC has no field for it,
 // so the limit becomes a variable of the job's environment.
-func rlimit(name, doc, unit string) descField {
+func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 	return schema.Set(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {
 			d.Environment = append(d.Environment, "SLURM_RLIMIT_"+strings.ToUpper(name)+"="+strconv.FormatUint(n.Number, 10))

@@ -26,17 +26,17 @@ func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[
 }
 
 // rpcNumber returns the fields for the number and the name of a message.
-func rpcNumber[O any, T schema.Integer](at func(*O) *T) []schema.Field[O] {
-	return []schema.Field[O]{
+func rpcNumber[O any, T schema.Integer](at func(*O) *T) schema.Fields[O] {
+	return schema.Fields[O]{
 		schema.F("type_id", schema.Int32, at, "Number of the message", schema.Bare, schema.Required(V41)),
 		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Name or id", schema.Required(V41)),
 	}
 }
 
 // rpcTimes returns the fields for a number of requests and for their durations.
-func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) []schema.Field[O] {
+func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) schema.Fields[O] {
 	average := func(o *O) uint64 { return mean(*total(o), *count(o)) }
-	return []schema.Field[O]{
+	return schema.Fields[O]{
 		schema.F("count", schema.Int64, count, "Number of requests", schema.Count, schema.Until(V41)),
 		schema.F("count", schema.Int32, count, "Number of requests", schema.Count, schema.Since(V41), schema.Required(0)),
 		schema.F("total_time", schema.Int64, total, "Their duration", schema.Unit("µs"), schema.Required(V41)),
@@ -50,14 +50,16 @@ func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) []schema.Fi
 	}
 }
 
-var rpcType = schema.Object("stats_msg_rpc_type", append(append(
-	rpcNumber(func(r *model.RPCTypeStats) *uint16 { return &r.Type }),
-	rpcTimes(func(r *model.RPCTypeStats) *uint32 { return &r.Count }, func(r *model.RPCTypeStats) *uint64 { return &r.Time })...),
-	schema.F("queued", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.Queued }, "Number of waiting requests", schema.Count, schema.Since(V41), schema.Required(0)),
-	schema.F("dropped", schema.Int64, func(r *model.RPCTypeStats) *uint64 { return &r.Dropped }, "Number of rejected requests", schema.Count, schema.Since(V41), schema.Required(0)),
-	schema.F("cycle_last", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleLast }, "Number of requests served in the last cycle of the queue", schema.Count, schema.Since(V41), schema.Required(0)),
-	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
-)...)
+var rpcType = schema.Object("stats_msg_rpc_type", func() schema.Fields[model.RPCTypeStats] {
+	return append(append(
+		rpcNumber(func(r *model.RPCTypeStats) *uint16 { return &r.Type }),
+		rpcTimes(func(r *model.RPCTypeStats) *uint32 { return &r.Count }, func(r *model.RPCTypeStats) *uint64 { return &r.Time })...),
+		schema.F("queued", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.Queued }, "Number of waiting requests", schema.Count, schema.Since(V41), schema.Required(0)),
+		schema.F("dropped", schema.Int64, func(r *model.RPCTypeStats) *uint64 { return &r.Dropped }, "Number of rejected requests", schema.Count, schema.Since(V41), schema.Required(0)),
+		schema.F("cycle_last", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleLast }, "Number of requests served in the last cycle of the queue", schema.Count, schema.Since(V41), schema.Required(0)),
+		schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
+	)
+})
 
 // rpcUserRow has the statistics of one user's requests, and the user's name.
 type rpcUserRow struct {
@@ -65,10 +67,12 @@ type rpcUserRow struct {
 	*model.RPCUserStats
 }
 
-var rpcUser = schema.Object("stats_msg_rpc_user", append([]schema.Field[rpcUserRow]{
-	schema.F("user_id", schema.Int32, func(r *rpcUserRow) *uint32 { return &r.UserID }, "Number of the user", schema.Bare, schema.Required(V41)),
-	schema.F("user", schema.String, func(r *rpcUserRow) *string { return &r.name }, "Name of the user", schema.Required(V41)),
-}, rpcTimes(func(r *rpcUserRow) *uint32 { return &r.Count }, func(r *rpcUserRow) *uint64 { return &r.Time })...)...)
+var rpcUser = schema.Object("stats_msg_rpc_user", func() schema.Fields[rpcUserRow] {
+	return append(schema.Fields[rpcUserRow]{
+		schema.F("user_id", schema.Int32, func(r *rpcUserRow) *uint32 { return &r.UserID }, "Number of the user", schema.Bare, schema.Required(V41)),
+		schema.F("user", schema.String, func(r *rpcUserRow) *string { return &r.name }, "Name of the user", schema.Required(V41)),
+	}, rpcTimes(func(r *rpcUserRow) *uint32 { return &r.Count }, func(r *rpcUserRow) *uint64 { return &r.Time })...)
+})
 
 func rpcUsers(s *ControllerStatsRow) []rpcUserRow {
 	list := make([]rpcUserRow, len(s.RPCUsers))
@@ -78,15 +82,19 @@ func rpcUsers(s *ControllerStatsRow) []rpcUserRow {
 	return list
 }
 
-var rpcQueue = schema.Object("stats_msg_rpc_queue", append(
-	rpcNumber(func(p *model.PendingRPCs) *uint32 { return &p.Type }),
-	schema.F("count", schema.Int32, func(p *model.PendingRPCs) *uint32 { return &p.Count }, "Number of messages that wait", schema.Count, schema.Required(0)),
-)...)
+var rpcQueue = schema.Object("stats_msg_rpc_queue", func() schema.Fields[model.PendingRPCs] {
+	return append(
+		rpcNumber(func(p *model.PendingRPCs) *uint32 { return &p.Type }),
+		schema.F("count", schema.Int32, func(p *model.PendingRPCs) *uint32 { return &p.Count }, "Number of messages that wait", schema.Count, schema.Required(0)),
+	)
+})
 
-var rpcDump = schema.Object("stats_msg_rpc_dump", append(
-	rpcNumber(func(p *model.PendingHosts) *uint32 { return &p.Type }),
-	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
-)...)
+var rpcDump = schema.Object("stats_msg_rpc_dump", func() schema.Fields[model.PendingHosts] {
+	return append(
+		rpcNumber(func(p *model.PendingHosts) *uint32 { return &p.Type }),
+		schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
+	)
+})
 
 // maxPendingHosts is the maximum number of names that one host list expression may
 // expand to. An expression of a few bytes can expand to billions.

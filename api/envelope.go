@@ -47,29 +47,31 @@ type Meta struct {
 
 // metaType declares the fields of Meta. Both the names and the values depend on
 // the spelling: this project's or Slurm's.
-var metaType = schema.Object("openapi_meta",
-	schema.Group("plugin", "Plugins that served the request", []schema.Field[Meta]{
-		schema.Show("type", spelled, (*Meta).content, "Kind of content"),
-		schema.Show("name", schema.String, (*Meta).contentName, "Description of the content"),
-		schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),
-		schema.Show("accounting_storage", spelled, (*Meta).storage, "Kind of accounting in use; empty for none"),
-	}),
-	schema.Group("client", "The client", []schema.Field[Meta]{
-		schema.F("source", schema.String, func(m *Meta) *string { return &m.Source }, "Where the request came from"),
-		schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User of the request"),
-		schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group of the request"),
-	}),
-	schema.Show("command", stringArray, func(*Meta) []string { return nil }, "Always empty"),
-	schema.Group(fieldMetaProduct.sched, "Program that answered: this gateway, or in the Slurm-compatible spelling the controller", []schema.Field[Meta]{
-		schema.Group("version", "Parts of the release number", []schema.Field[Meta]{
-			schema.Show("major", spelled, func(m *Meta) name { return m.part(0) }, "First part"),
-			schema.Show("micro", spelled, func(m *Meta) name { return m.part(2) }, "Third part"),
-			schema.Show("minor", spelled, func(m *Meta) name { return m.part(1) }, "Second part"),
+var metaType = schema.Object("openapi_meta", func() schema.Fields[Meta] {
+	return schema.Fields[Meta]{
+		schema.Group("plugin", "Plugins that served the request", schema.Fields[Meta]{
+			schema.Show("type", spelled, (*Meta).content, "Kind of content"),
+			schema.Show("name", schema.String, (*Meta).contentName, "Description of the content"),
+			schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),
+			schema.Show("accounting_storage", spelled, (*Meta).storage, "Kind of accounting in use; empty for none"),
 		}),
-		schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Release of the program"),
-		schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
-	}, schema.InSlurm(fieldMetaProduct.slurm)),
-)
+		schema.Group("client", "The client", schema.Fields[Meta]{
+			schema.F("source", schema.String, func(m *Meta) *string { return &m.Source }, "Where the request came from"),
+			schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User of the request"),
+			schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group of the request"),
+		}),
+		schema.Show("command", stringArray, func(*Meta) []string { return nil }, "Always empty"),
+		schema.Group(fieldMetaProduct.sched, "Program that answered: this gateway, or in the Slurm-compatible spelling the controller", schema.Fields[Meta]{
+			schema.Group("version", "Parts of the release number", schema.Fields[Meta]{
+				schema.Show("major", spelled, func(m *Meta) name { return m.part(0) }, "First part"),
+				schema.Show("micro", spelled, func(m *Meta) name { return m.part(2) }, "Third part"),
+				schema.Show("minor", spelled, func(m *Meta) name { return m.part(1) }, "Second part"),
+			}),
+			schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Release of the program"),
+			schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
+		}, schema.InSlurm(fieldMetaProduct.slurm)),
+	}
+})
 
 func (m *Meta) content() name {
 	if m.Util {
@@ -110,19 +112,23 @@ func (m *Meta) part(i int) name {
 	return name{of(m.Release), of(m.Controller)}
 }
 
-var errorType = schema.Object("openapi_error",
-	schema.F("description", schema.String, func(e *Error) *string { return &e.Description }, "Description of the error"),
-	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's error number; 0 if there is none", schema.Bare),
-	schema.F("error", schema.String, func(e *Error) *string { return &e.Name }, "Short name of the error"),
-	schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Place in the request, or the operation that failed"),
-	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Error code for programs; it does not change between releases", schema.Extension),
-	schema.F("retryable", schema.Boolean, func(e *Error) *bool { return &e.Retryable }, "Whether the same request may succeed later", schema.Extension),
-)
+var errorType = schema.Object("openapi_error", func() schema.Fields[Error] {
+	return schema.Fields[Error]{
+		schema.F("description", schema.String, func(e *Error) *string { return &e.Description }, "Description of the error"),
+		schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's error number; 0 if there is none", schema.Bare),
+		schema.F("error", schema.String, func(e *Error) *string { return &e.Name }, "Short name of the error"),
+		schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Place in the request, or the operation that failed"),
+		schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Error code for programs; it does not change between releases", schema.Extension),
+		schema.F("retryable", schema.Boolean, func(e *Error) *bool { return &e.Retryable }, "Whether the same request may succeed later", schema.Extension),
+	}
+})
 
-var warningType = schema.Object("openapi_warning",
-	schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "What was interpreted differently than intended"),
-	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Place in the request"),
-)
+var warningType = schema.Object("openapi_warning", func() schema.Fields[Warning] {
+	return schema.Fields[Warning]{
+		schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "What was interpreted differently than intended"),
+		schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Place in the request"),
+	}
+})
 
 // AnswerType declares the fields of an answer: those of its content, then those
 // of its Envelope.
@@ -168,11 +174,13 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 // enveloped returns the table of an answer: the fields of its content, then the
 // fields of its Envelope. The argument at returns the Envelope of an answer.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
-	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
-		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
-		schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "Errors; empty on success"),
-		schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was interpreted differently than intended"),
-	)...), at: at}
+	return &AnswerType[O]{ObjectType: schema.Object(schemaName, func() schema.Fields[O] {
+		return append(content,
+			schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
+			schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "Errors; empty on success"),
+			schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was interpreted differently than intended"),
+		)
+	}), at: at}
 }
 
 // EmptyAnswer is an answer without content. Changes get this answer, and so do

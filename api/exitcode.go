@@ -35,14 +35,16 @@ var exitStatuses = schema.Words("process_exit_code_status",
 	schema.Part("CORE_DUMPED", ^exitStatus(0), exitCoreDumped),
 )
 
-var exitCodeType = schema.Object("process_exit_code_verbose",
-	schema.F("status", exitStatuses.Type, func(c *exitCode) *exitStatus { return &c.status }, "How the process ended"),
-	schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "Exit status, if the process exited by itself", schema.Bare),
-	schema.Group("signal", "Signal that ended the process, if any", []schema.Field[exitCode]{
-		schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Number of the signal", schema.Bare),
-		schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Name or id"),
-	}),
-)
+var exitCodeType = schema.Object("process_exit_code_verbose", func() schema.Fields[exitCode] {
+	return schema.Fields[exitCode]{
+		schema.F("status", exitStatuses.Type, func(c *exitCode) *exitStatus { return &c.status }, "How the process ended"),
+		schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "Exit status, if the process exited by itself", schema.Bare),
+		schema.Group("signal", "Signal that ended the process, if any", schema.Fields[exitCode]{
+			schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Number of the signal", schema.Bare),
+			schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Name or id"),
+		}),
+	}
+})
 
 // decodeExit decodes a wait status: the code is in bits 8 to 15, the signal in
 // bits 0 to 6.

@@ -8,17 +8,19 @@ import (
 )
 
 // Instance declares the fields of an instance.
-var Instance = schema.Object("instance",
-	schema.F("cluster", schema.String, func(i *model.Instance) *string { return &i.Cluster }, "Cluster"),
-	schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Any text of the node"),
-	schema.F("instance_id", schema.String, func(i *model.Instance) *string { return &i.InstanceID }, "Id of the machine in the cloud"),
-	schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "Type of the machine in the cloud"),
-	schema.F("node_name", schema.String, func(i *model.Instance) *string { return &i.Node }, "Name of the node"),
-	schema.Group("time", "Time during which the machine was this node", []schema.Field[model.Instance]{
-		schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "End time; 0 while the machine is the node", schema.Unit(UnixTime)),
-		schema.F("time_start", seconds, func(i *model.Instance) *model.Time { return &i.TimeStart }, "Start time", schema.Unit(UnixTime)),
-	}),
-)
+var Instance = schema.Object("instance", func() schema.Fields[model.Instance] {
+	return schema.Fields[model.Instance]{
+		schema.F("cluster", schema.String, func(i *model.Instance) *string { return &i.Cluster }, "Cluster"),
+		schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Any text of the node"),
+		schema.F("instance_id", schema.String, func(i *model.Instance) *string { return &i.InstanceID }, "Id of the machine in the cloud"),
+		schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "Type of the machine in the cloud"),
+		schema.F("node_name", schema.String, func(i *model.Instance) *string { return &i.Node }, "Name of the node"),
+		schema.Group("time", "Time during which the machine was this node", schema.Fields[model.Instance]{
+			schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "End time; 0 while the machine is the node", schema.Unit(UnixTime)),
+			schema.F("time_start", seconds, func(i *model.Instance) *model.Time { return &i.TimeStart }, "Start time", schema.Unit(UnixTime)),
+		}),
+	}
+})
 
 // InstancesAnswer is an answer with instances: which cloud instance each node
 // ran on, and when.
@@ -35,16 +37,18 @@ var Instances = enveloped("openapi_instances_resp", func(a *InstancesAnswer) *En
 // InstancesParams are the parameters of GetInstances and GetInstance.
 type InstancesParams struct{ model.InstanceFilter }
 
-var instancesParams = schema.Object("",
-	clusterTexts("cluster", "Clusters", func(p *InstancesParams) *[]string { return &p.Clusters }),
-	texts("extra", "Texts of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
-	ignoredParam[InstancesParams]("format", schema.Until(V45)),
-	texts("instance_id", "Ids of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
-	texts("instance_type", "Types of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
-	schema.F("node_list", hostList, func(p *InstancesParams) *string { return &p.Nodes }, "Nodes, as a host list"),
-	schema.F("time_end", instant, func(p *InstancesParams) *model.Time { return &p.TimeEnd }, "Instances before this time", schema.Unit(TimeText)),
-	schema.F("time_start", instant, func(p *InstancesParams) *model.Time { return &p.TimeStart }, "Instances after this time", schema.Unit(TimeText)),
-)
+var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
+	return schema.Fields[InstancesParams]{
+		clusterTexts("cluster", "Clusters", func(p *InstancesParams) *[]string { return &p.Clusters }),
+		texts("extra", "Texts of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
+		ignoredParam[InstancesParams]("format", schema.Until(V45)),
+		texts("instance_id", "Ids of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
+		texts("instance_type", "Types of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
+		schema.F("node_list", hostList, func(p *InstancesParams) *string { return &p.Nodes }, "Nodes, as a host list"),
+		schema.F("time_end", instant, func(p *InstancesParams) *model.Time { return &p.TimeEnd }, "Instances before this time", schema.Unit(TimeText)),
+		schema.F("time_start", instant, func(p *InstancesParams) *model.Time { return &p.TimeStart }, "Instances after this time", schema.Unit(TimeText)),
+	}
+})
 
 // GetInstances lists the instances.
 var GetInstances = declare(instancesParams, Endpoint{

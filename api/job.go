@@ -18,7 +18,7 @@ type JobRow struct {
 
 // Job declares the fields of a job. They are listed in jobfields.go; this file
 // computes values for them.
-var Job = schema.Object("job_info", jobFields...)
+var Job = schema.Object("job_info", jobFields)
 
 // wireValue returns o as it is in the protocol, where the two largest numbers
 // mean "not set" and "unlimited".
@@ -190,10 +190,12 @@ type partitionPriority struct {
 	Priority  uint32
 }
 
-var partitionPriorityType = schema.Object("part_prio",
-	schema.F("partition", schema.String, func(p *partitionPriority) *string { return &p.Partition }, "Name of the partition"),
-	schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "The job's priority there", schema.Bare),
-)
+var partitionPriorityType = schema.Object("part_prio", func() schema.Fields[partitionPriority] {
+	return schema.Fields[partitionPriority]{
+		schema.F("partition", schema.String, func(p *partitionPriority) *string { return &p.Partition }, "Name of the partition"),
+		schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "The job's priority there", schema.Bare),
+	}
+})
 
 func partitionPriorities(j *JobRow) []partitionPriority {
 	names := commaList(j.PriorityArrayNames)
@@ -248,11 +250,13 @@ type JobParams struct {
 	model.Query
 }
 
-var jobParams = schema.Object("",
-	schema.F("job_id", oneJob, func(p *JobParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
-	updateTime(func(p *JobParams) *model.Query { return &p.Query }),
-	flags(func(p *JobParams) *model.Query { return &p.Query }),
-)
+var jobParams = schema.Object("", func() schema.Fields[JobParams] {
+	return schema.Fields[JobParams]{
+		schema.F("job_id", oneJob, func(p *JobParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
+		updateTime(func(p *JobParams) *model.Query { return &p.Query }),
+		flags(func(p *JobParams) *model.Query { return &p.Query }),
+	}
+})
 
 // GetJob shows one job.
 var GetJob = declare(jobParams, Endpoint{

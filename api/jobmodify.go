@@ -26,23 +26,25 @@ func blankJobChange() JobChange {
 }
 
 // JobModifyBody declares the fields of a JobChange.
-var JobModifyBody = schema.Object("job_modify",
-	schema.Group("comment", "Comments", []schema.Field[JobChange]{
-		schema.F("administrator", schema.String, func(j *JobChange) *string { return &j.AdminComment }, "Comment of administrators"),
-		schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Comment of the user"),
-		schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Comment of the system"),
-	}),
-	schema.GetSet("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, setExitCode, "Exit code for all steps together"),
-	schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site"),
-	schema.Group("tres", "Trackable resources", []schema.Field[JobChange]{
-		schema.GetSet("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
-			at := func(j *model.AccountingJob) *string { return &j.TRESAlloc }
-			j.Limits = []Limit[model.AccountingJob]{{at, list}}
-			return nil
-		}, "Allocated resources"),
-	}),
-	schema.F("wckey", schema.String, func(j *JobChange) *string { return &j.WCKey }, "Workload key"),
-)
+var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] {
+	return schema.Fields[JobChange]{
+		schema.Group("comment", "Comments", schema.Fields[JobChange]{
+			schema.F("administrator", schema.String, func(j *JobChange) *string { return &j.AdminComment }, "Comment of administrators"),
+			schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Comment of the user"),
+			schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Comment of the system"),
+		}),
+		schema.GetSet("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, setExitCode, "Exit code for all steps together"),
+		schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site"),
+		schema.Group("tres", "Trackable resources", schema.Fields[JobChange]{
+			schema.GetSet("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
+				at := func(j *model.AccountingJob) *string { return &j.TRESAlloc }
+				j.Limits = []Limit[model.AccountingJob]{{at, list}}
+				return nil
+			}, "Allocated resources"),
+		}),
+		schema.F("wckey", schema.String, func(j *JobChange) *string { return &j.WCKey }, "Workload key"),
+	}
+})
 
 // setExitCode encodes an exit code and a signal as a status of wait(2).
 func setExitCode(j *JobChange, c exitCode) error {
@@ -62,9 +64,10 @@ var JobModified = removed("openapi_job_modify_resp", "results", "The jobs that w
 // NamedAccountingJobParams select a recorded job.
 type NamedAccountingJobParams struct{ Job model.JobSelection }
 
-var namedAccountingJobParams = schema.Object("",
-	schema.F("job_id", oneJob, func(p *NamedAccountingJobParams) *model.JobSelection { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
-)
+var namedAccountingJobParams = schema.Object("", func() schema.Fields[NamedAccountingJobParams] {
+	return schema.Fields[NamedAccountingJobParams]{
+		schema.F("job_id", oneJob, func(p *NamedAccountingJobParams) *model.JobSelection { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0))}
+})
 
 // PostAccountingJob changes a recorded job.
 var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
@@ -84,10 +87,12 @@ type JobsChange struct {
 }
 
 // JobsModifyBody declares the fields of a JobsChange.
-var JobsModifyBody = schema.Object("openapi_job_modify_req", append([]schema.Field[JobsChange]{
-	schema.F("job_id_list", schema.Named("selected_step_list", jobNames), func(j *JobsChange) *[]string { return &j.Jobs }, "The jobs, or tasks as \"12_3\""),
-	schema.Set("job_rec", withInitial(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
-}, unusedEnvelope[JobsChange]()...)...)
+var JobsModifyBody = schema.Object("openapi_job_modify_req", func() schema.Fields[JobsChange] {
+	return append(schema.Fields[JobsChange]{
+		schema.F("job_id_list", schema.Named("selected_step_list", jobNames), func(j *JobsChange) *[]string { return &j.Jobs }, "The jobs, or tasks as \"12_3\""),
+		schema.Set("job_rec", withInitial(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
+	}, unusedEnvelope[JobsChange]()...)
+})
 
 // Selections parses the names of the jobs in the request.
 func (j *JobsChange) Selections() ([]model.JobSelection, error) {

@@ -112,19 +112,21 @@ var coreUses = schema.Words("job_res_core_status",
 	schema.Bit("IN_USE", coreInUse),
 )
 
-var newResources = schema.Object("job_res",
-	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Until(V45)),
-	schema.F("select_type", selectParameters.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Since(V45)),
-	schema.Group("nodes", "Nodes of the job", []schema.Field[model.JobResources]{
-		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
-		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How the resources are reserved"),
-		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
-		schema.F("whole", intBool, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
-		schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
-	}),
-	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Number of processors", schema.Count, schema.Required(0)),
-	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Number of threads used of each core", schema.Count, schema.Required(0)),
-)
+var newResources = schema.Object("job_res", func() schema.Fields[model.JobResources] {
+	return schema.Fields[model.JobResources]{
+		schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Until(V45)),
+		schema.F("select_type", selectParameters.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Since(V45)),
+		schema.Group("nodes", "Nodes of the job", schema.Fields[model.JobResources]{
+			schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
+			schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How the resources are reserved"),
+			schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
+			schema.F("whole", intBool, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
+			schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
+		}),
+		schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Number of processors", schema.Count, schema.Required(0)),
+		schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Number of threads used of each core", schema.Count, schema.Required(0)),
+	}
+})
 
 // nodeShare is the part of a node that is allocated to a job.
 type nodeShare struct {
@@ -145,29 +147,35 @@ type coreShare struct {
 	use   coreUse
 }
 
-var nodeShareType = schema.Object("job_res_node",
-	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Index of the node in the job", schema.Bare, schema.Required(0)),
-	schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Name of the node", schema.Required(0)),
-	schema.Group("cpus", "Processors", []schema.Field[nodeShare]{
-		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "Number of processors allocated to the job", schema.Count),
-		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "Number of processors used by its steps", schema.Count),
-	}),
-	schema.Group("memory", "Memory", []schema.Field[nodeShare]{
-		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "Usage of its steps", schema.Unit("MiB")),
-		schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "Resources of the job", schema.Unit("MiB")),
-	}),
-	schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Sockets of the node", schema.Required(0)),
-)
+var nodeShareType = schema.Object("job_res_node", func() schema.Fields[nodeShare] {
+	return schema.Fields[nodeShare]{
+		schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Index of the node in the job", schema.Bare, schema.Required(0)),
+		schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Name of the node", schema.Required(0)),
+		schema.Group("cpus", "Processors", schema.Fields[nodeShare]{
+			schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "Number of processors allocated to the job", schema.Count),
+			schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "Number of processors used by its steps", schema.Count),
+		}),
+		schema.Group("memory", "Memory", schema.Fields[nodeShare]{
+			schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "Usage of its steps", schema.Unit("MiB")),
+			schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "Resources of the job", schema.Unit("MiB")),
+		}),
+		schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Sockets of the node", schema.Required(0)),
+	}
+})
 
-var socketShareType = schema.Object("job_res_socket",
-	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Index of the socket in the node", schema.Bare, schema.Required(0)),
-	schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Cores of the socket", schema.Required(0)),
-)
+var socketShareType = schema.Object("job_res_socket", func() schema.Fields[socketShare] {
+	return schema.Fields[socketShare]{
+		schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Index of the socket in the node", schema.Bare, schema.Required(0)),
+		schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Cores of the socket", schema.Required(0)),
+	}
+})
 
-var coreShareType = schema.Object("job_res_core",
-	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Index of the core in the socket", schema.Bare, schema.Required(0)),
-	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
-)
+var coreShareType = schema.Object("job_res_core", func() schema.Fields[coreShare] {
+	return schema.Fields[coreShare]{
+		schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Index of the core in the socket", schema.Bare, schema.Required(0)),
+		schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
+	}
+})
 
 // shares returns the allocation of each node. The numbers that the controller
 // sends may contradict each other. So the sequence ends with the last name in

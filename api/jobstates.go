@@ -18,10 +18,12 @@ type JobStateRow struct {
 }
 
 // jobStateRow declares the fields of a JobStateRow.
-var jobStateRow = schema.Object("job_state_resp_job",
-	schema.F("job_id", schema.String, func(s *JobStateRow) *string { return &s.ID }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
-	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
-)
+var jobStateRow = schema.Object("job_state_resp_job", func() schema.Fields[JobStateRow] {
+	return schema.Fields[JobStateRow]{
+		schema.F("job_id", schema.String, func(s *JobStateRow) *string { return &s.ID }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
+		schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
+	}
+})
 
 // EachState calls each(row) for every job or task that s describes. If s stands
 // for several tasks of an array, each task has its own row.
@@ -67,9 +69,10 @@ type JobStatesParams struct {
 	Jobs []model.JobSelection // none means all
 }
 
-var jobStatesParams = schema.Object("",
-	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all jobs"),
-)
+var jobStatesParams = schema.Object("", func() schema.Fields[JobStatesParams] {
+	return schema.Fields[JobStatesParams]{
+		schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all jobs")}
+})
 
 // jobSelections returns the type of a comma-separated list of jobs.
 func jobSelections() schema.Type[[]model.JobSelection] {

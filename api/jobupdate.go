@@ -10,13 +10,15 @@ import (
 )
 
 // taskResult declares the result of a change to some tasks of an array.
-var taskResult = schema.Object("job_array_response_msg_entry",
-	schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),
-	schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, such as \"12_[1-3]\""),
-	schema.F("error", schema.String, func(r *model.TaskResult) *string { return &r.Reason }, "Text for error_code"),
-	schema.F("error_code", schema.Int32, func(r *model.TaskResult) *uint32 { return &r.Code }, "Slurm's error number; 0 on success", schema.Bare),
-	schema.F("why", schema.String, func(r *model.TaskResult) *string { return &r.Message }, "Details from the controller"),
-)
+var taskResult = schema.Object("job_array_response_msg_entry", func() schema.Fields[model.TaskResult] {
+	return schema.Fields[model.TaskResult]{
+		schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),
+		schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, such as \"12_[1-3]\""),
+		schema.F("error", schema.String, func(r *model.TaskResult) *string { return &r.Reason }, "Text for error_code"),
+		schema.F("error_code", schema.Int32, func(r *model.TaskResult) *uint32 { return &r.Code }, "Slurm's error number; 0 on success", schema.Bare),
+		schema.F("why", schema.String, func(r *model.TaskResult) *string { return &r.Message }, "Details from the controller"),
+	}
+})
 
 var taskResults = schema.Named("job_array_response_array", schema.List(taskResult.Type))
 
@@ -46,9 +48,10 @@ var Updated = enveloped("openapi_job_post_response", func(a *UpdatedAnswer) *Env
 // NamedJobParams name a job.
 type NamedJobParams struct{ Job string }
 
-var namedJobParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *NamedJobParams) *string { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
-)
+var namedJobParams = schema.Object("", func() schema.Fields[NamedJobParams] {
+	return schema.Fields[NamedJobParams]{
+		schema.F("job_id", jobName, func(p *NamedJobParams) *string { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0))}
+})
 
 // PostJob changes a job.
 var PostJob = declare(namedJobParams, Endpoint{

@@ -9,18 +9,20 @@ import (
 )
 
 // killResult declares the result of sending a signal to one job.
-var killResult = schema.Object("kill_jobs_resp_job",
-	schema.Group("error", "Reason why the signal was not sent", []schema.Field[model.KillResult]{
-		schema.F("string", schema.String, func(r *model.KillResult) *string { return &r.Reason }, "Text of the error"),
-		schema.F("code", schema.Int32, func(r *model.KillResult) *uint32 { return &r.Code }, "Slurm's error number; 0 if the signal was sent", schema.Bare),
-		schema.F("message", schema.String, func(r *model.KillResult) *string { return &r.Message }, "Details from the controller"),
-	}),
-	schema.Show("step_id", schema.String, func(r *model.KillResult) string { return selectedName(&r.ID) }, "The job, such as \"12\", \"12_3\" or \"12+1\"", schema.Required(0)),
-	schema.F("job_id", number, func(r *model.KillResult) *model.Opt[uint32] { return &r.RealJobID }, "Job id of the task or component itself", schema.Bare, schema.Required(0)),
-	schema.Group("federation", "Values of a federation", []schema.Field[model.KillResult]{
-		schema.F("sibling", schema.String, func(r *model.KillResult) *string { return &r.Sibling }, "Cluster of the sibling job"),
-	}),
-)
+var killResult = schema.Object("kill_jobs_resp_job", func() schema.Fields[model.KillResult] {
+	return schema.Fields[model.KillResult]{
+		schema.Group("error", "Reason why the signal was not sent", schema.Fields[model.KillResult]{
+			schema.F("string", schema.String, func(r *model.KillResult) *string { return &r.Reason }, "Text of the error"),
+			schema.F("code", schema.Int32, func(r *model.KillResult) *uint32 { return &r.Code }, "Slurm's error number; 0 if the signal was sent", schema.Bare),
+			schema.F("message", schema.String, func(r *model.KillResult) *string { return &r.Message }, "Details from the controller"),
+		}),
+		schema.Show("step_id", schema.String, func(r *model.KillResult) string { return selectedName(&r.ID) }, "The job, such as \"12\", \"12_3\" or \"12+1\"", schema.Required(0)),
+		schema.F("job_id", number, func(r *model.KillResult) *model.Opt[uint32] { return &r.RealJobID }, "Job id of the task or component itself", schema.Bare, schema.Required(0)),
+		schema.Group("federation", "Values of a federation", schema.Fields[model.KillResult]{
+			schema.F("sibling", schema.String, func(r *model.KillResult) *string { return &r.Sibling }, "Cluster of the sibling job"),
+		}),
+	}
+})
 
 // selectedName returns the name of what s selects: a job, a task, a component,
 // or a step of one of these.
@@ -58,11 +60,13 @@ type KillParams struct {
 	Flags  model.Kill
 }
 
-var killParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *KillParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
-	schema.F("signal", signalNumber, func(p *KillParams) *model.Opt[uint16] { return &p.Signal }, "Name or number of the signal; default: KILL, which cancels the job"),
-	schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "Processes that receive the signal; words separated by commas"),
-)
+var killParams = schema.Object("", func() schema.Fields[KillParams] {
+	return schema.Fields[KillParams]{
+		schema.F("job_id", jobName, func(p *KillParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
+		schema.F("signal", signalNumber, func(p *KillParams) *model.Opt[uint16] { return &p.Signal }, "Name or number of the signal; default: KILL, which cancels the job"),
+		schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "Processes that receive the signal; words separated by commas"),
+	}
+})
 
 // DeleteJob cancels a job. Versions before v0.0.42 have OldDeleteJob instead.
 var DeleteJob = declare(killParams, Endpoint{

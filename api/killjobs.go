@@ -28,21 +28,23 @@ func (t oneStateType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 }
 
 // KillJobsBody declares the fields of a request to signal jobs.
-var KillJobsBody = schema.Object("kill_jobs_msg",
-	schema.F("account", schema.String, func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
-	schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "Processes that receive the signal; defaults to all processes of each job"),
-	schema.F("job_name", schema.String, func(k *model.KillJobs) *string { return &k.Name }, "Name of the jobs"),
-	schema.F("jobs", schema.Named("kill_jobs_msg_jobs_array", stringArray), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
-	schema.F("partition", schema.String, func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
-	schema.F("qos", schema.String, func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
-	schema.F("reservation", schema.String, func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
-	schema.Set("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
-	schema.Set("job_state", oneState, setState, "Base state of the jobs"),
-	schema.Set("user_id", schema.String, setKilledUser, "User of the jobs, by number or name"),
-	schema.Set("user_name", schema.String, setKilledUser, "User of the jobs, by name"),
-	schema.F("wckey", schema.String, func(k *model.KillJobs) *string { return &k.WCKey }, "Workload key of the jobs"),
-	schema.F("nodes", nodeArray, func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
-)
+var KillJobsBody = schema.Object("kill_jobs_msg", func() schema.Fields[model.KillJobs] {
+	return schema.Fields[model.KillJobs]{
+		schema.F("account", schema.String, func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
+		schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "Processes that receive the signal; defaults to all processes of each job"),
+		schema.F("job_name", schema.String, func(k *model.KillJobs) *string { return &k.Name }, "Name of the jobs"),
+		schema.F("jobs", schema.Named("kill_jobs_msg_jobs_array", stringArray), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
+		schema.F("partition", schema.String, func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
+		schema.F("qos", schema.String, func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
+		schema.F("reservation", schema.String, func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
+		schema.Set("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
+		schema.Set("job_state", oneState, setState, "Base state of the jobs"),
+		schema.Set("user_id", schema.String, setKilledUser, "User of the jobs, by number or name"),
+		schema.Set("user_name", schema.String, setKilledUser, "User of the jobs, by name"),
+		schema.F("wckey", schema.String, func(k *model.KillJobs) *string { return &k.WCKey }, "Workload key of the jobs"),
+		schema.F("nodes", nodeArray, func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
+	}
+})
 
 func setState(k *model.KillJobs, s model.JobState) error {
 	if s&^jobBase != 0 {

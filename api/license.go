@@ -8,18 +8,20 @@ import (
 )
 
 // License declares the fields of a license.
-var License = schema.Object("license",
-	schema.F("LicenseName", schema.String, func(l *model.License) *string { return &l.Name }, "Name of the license"),
-	schema.F("Total", schema.Int32, func(l *model.License) *uint32 { return &l.Total }, "Total number of licenses", schema.Count),
-	schema.F("Used", schema.Int32, func(l *model.License) *uint32 { return &l.InUse }, "Number of licenses in use by jobs", schema.Count),
-	schema.Show("Free", schema.Int32, freeLicenses, "Number of free licenses", schema.Count),
-	schema.F("Remote", schema.Boolean, func(l *model.License) *bool { return &l.Remote }, "Whether the accounting daemon manages the license"),
-	schema.F("Reserved", schema.Int32, func(l *model.License) *uint32 { return &l.Reserved }, "Number of licenses that reservations hold", schema.Count),
-	schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, according to the last report of the license server", schema.Count),
-	schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses in use by others, computed from this report", schema.Count),
-	schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "Time of the license server's last report", schema.Unit(UnixTime)),
-	schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes on which the licenses can be used, as a host list; empty for all", schema.Since(V44)),
-)
+var License = schema.Object("license", func() schema.Fields[model.License] {
+	return schema.Fields[model.License]{
+		schema.F("LicenseName", schema.String, func(l *model.License) *string { return &l.Name }, "Name of the license"),
+		schema.F("Total", schema.Int32, func(l *model.License) *uint32 { return &l.Total }, "Total number of licenses", schema.Count),
+		schema.F("Used", schema.Int32, func(l *model.License) *uint32 { return &l.InUse }, "Number of licenses in use by jobs", schema.Count),
+		schema.Show("Free", schema.Int32, freeLicenses, "Number of free licenses", schema.Count),
+		schema.F("Remote", schema.Boolean, func(l *model.License) *bool { return &l.Remote }, "Whether the accounting daemon manages the license"),
+		schema.F("Reserved", schema.Int32, func(l *model.License) *uint32 { return &l.Reserved }, "Number of licenses that reservations hold", schema.Count),
+		schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, according to the last report of the license server", schema.Count),
+		schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses in use by others, computed from this report", schema.Count),
+		schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "Time of the license server's last report", schema.Unit(UnixTime)),
+		schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes on which the licenses can be used, as a host list; empty for all", schema.Since(V44)),
+	}
+})
 
 // freeLicenses returns the number of free licenses. The total can shrink below
 // the number in use. The result is 0 in this case.

@@ -10,29 +10,31 @@ import (
 )
 
 // NodeUpdateBody declares the fields of a change to nodes.
-var NodeUpdateBody = schema.Object("update_node_msg",
-	schema.F("comment", schema.String, func(u *model.NodeUpdate) *string { return &u.Comment }, "Any text"),
-	schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
-	schema.F("extra", schema.String, func(u *model.NodeUpdate) *string { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
-	schema.F("features", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.Features }, "Available features of the node"),
-	schema.F("features_act", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.ActiveFeatures }, "Active features"),
-	schema.F("gres", schema.String, func(u *model.NodeUpdate) *string { return &u.GRES }, "Generic resources"),
-	schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one per node"),
-	schema.F("hostname", nodeArray, func(u *model.NodeUpdate) *string { return &u.Hostname }, "Names of the machines, one for each node"),
-	schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
-	schema.Set("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
-		if s != 0 {
-			u.State = model.Some(s)
-		}
-		return nil
-	}, "New state, such as DRAIN, RESUME or DOWN"),
-	schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Reason why the node is down or drained"),
-	schema.Set("reason_uid", schema.String, setReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
-	schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
-	schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
-	schema.F("topology_str", schema.String, func(u *model.NodeUpdate) *string { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
-	schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
-)
+var NodeUpdateBody = schema.Object("update_node_msg", func() schema.Fields[model.NodeUpdate] {
+	return schema.Fields[model.NodeUpdate]{
+		schema.F("comment", schema.String, func(u *model.NodeUpdate) *string { return &u.Comment }, "Any text"),
+		schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
+		schema.F("extra", schema.String, func(u *model.NodeUpdate) *string { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
+		schema.F("features", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.Features }, "Available features of the node"),
+		schema.F("features_act", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.ActiveFeatures }, "Active features"),
+		schema.F("gres", schema.String, func(u *model.NodeUpdate) *string { return &u.GRES }, "Generic resources"),
+		schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one per node"),
+		schema.F("hostname", nodeArray, func(u *model.NodeUpdate) *string { return &u.Hostname }, "Names of the machines, one for each node"),
+		schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
+		schema.Set("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
+			if s != 0 {
+				u.State = model.Some(s)
+			}
+			return nil
+		}, "New state, such as DRAIN, RESUME or DOWN"),
+		schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Reason why the node is down or drained"),
+		schema.Set("reason_uid", schema.String, setReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
+		schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
+		schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
+		schema.F("topology_str", schema.String, func(u *model.NodeUpdate) *string { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
+		schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
+	}
+})
 
 func setReasonUser(u *model.NodeUpdate, s string) error {
 	number, name, err := identity(s)
@@ -46,9 +48,10 @@ func setReasonUser(u *model.NodeUpdate, s string) error {
 // NamedNodeParams name nodes.
 type NamedNodeParams struct{ Name string }
 
-var namedNodeParams = schema.Object("",
-	schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0)),
-)
+var namedNodeParams = schema.Object("", func() schema.Fields[NamedNodeParams] {
+	return schema.Fields[NamedNodeParams]{
+		schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0))}
+})
 
 // nodeName returns the type of the path segment that names nodes: one name or a
 // host list.
@@ -92,12 +95,14 @@ var DeleteNode = declare(namedNodeParams, Endpoint{
 type NewNode struct{ Line string }
 
 // NewNodeBody declares the fields of a NewNode.
-var NewNodeBody = schema.Object("openapi_create_node_req",
-	schema.F("node_conf", schema.String, func(n *NewNode) *string { return &n.Line }, "The node, as a NodeName= line of slurm.conf", schema.Required(0)),
-	schema.Ignore[NewNode]("meta", metaType.Type, "Ignored in requests; part of answers"),
-	schema.Ignore[NewNode]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
-	schema.Ignore[NewNode]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
-)
+var NewNodeBody = schema.Object("openapi_create_node_req", func() schema.Fields[NewNode] {
+	return schema.Fields[NewNode]{
+		schema.F("node_conf", schema.String, func(n *NewNode) *string { return &n.Line }, "The node, as a NodeName= line of slurm.conf", schema.Required(0)),
+		schema.Ignore[NewNode]("meta", metaType.Type, "Ignored in requests; part of answers"),
+		schema.Ignore[NewNode]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
+		schema.Ignore[NewNode]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
+	}
+})
 
 // PostNewNode creates a dynamic node.
 var PostNewNode = declare(noParams, Endpoint{

@@ -117,11 +117,13 @@ type wrapperInput struct {
 	number        *int64
 }
 
-var wrapperInputType = schema.Object("",
-	schema.Set("set", schema.Boolean, func(g *wrapperInput, b bool) error { g.set = &b; return nil }, ""),
-	schema.Set("infinite", schema.Boolean, func(g *wrapperInput, b bool) error { g.infinite = &b; return nil }, ""),
-	schema.Set("number", schema.Int64, func(g *wrapperInput, n int64) error { g.number = &n; return nil }, ""),
-)
+var wrapperInputType = schema.Object("", func() schema.Fields[wrapperInput] {
+	return schema.Fields[wrapperInput]{
+		schema.Set("set", schema.Boolean, func(g *wrapperInput, b bool) error { g.set = &b; return nil }, ""),
+		schema.Set("infinite", schema.Boolean, func(g *wrapperInput, b bool) error { g.infinite = &b; return nil }, ""),
+		schema.Set("number", schema.Int64, func(g *wrapperInput, n int64) error { g.number = &n; return nil }, ""),
+	}
+})
 
 func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[T]) bool {
 	object := wrapperInputType.Parser(v)
@@ -221,11 +223,13 @@ type doubleInput struct {
 	number        float64
 }
 
-var doubleInputType = schema.Object("",
-	schema.F("set", schema.Boolean, func(g *doubleInput) *bool { return &g.set }, ""),
-	schema.F("infinite", schema.Boolean, func(g *doubleInput) *bool { return &g.infinite }, ""),
-	schema.F("number", schema.Float, func(g *doubleInput) *float64 { return &g.number }, ""),
-)
+var doubleInputType = schema.Object("", func() schema.Fields[doubleInput] {
+	return schema.Fields[doubleInput]{
+		schema.F("set", schema.Boolean, func(g *doubleInput) *bool { return &g.set }, ""),
+		schema.F("infinite", schema.Boolean, func(g *doubleInput) *bool { return &g.infinite }, ""),
+		schema.F("number", schema.Float, func(g *doubleInput) *float64 { return &g.number }, ""),
+	}
+})
 
 // parseDouble parses a floating-point number, plain or wrapped.
 func parseDouble(r *schema.Report, doc *schema.Value, into *float64) bool {

@@ -13,23 +13,25 @@ import (
 // Otherwise the unit is a processor.
 const byCore = 4
 
-var oldResources = schema.Object("job_res",
-	schema.F("nodes", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Nodes of the job, as a host list"),
-	schema.Show("allocated_cores", schema.Int32, func(r *model.JobResources) uint32 {
-		if r.CRType&byCore != 0 {
-			return r.NCPUs
-		}
-		return 0
-	}, "Number of cores, if cores are the unit of allocation", schema.Count),
-	schema.Show("allocated_cpus", schema.Int32, func(r *model.JobResources) uint32 {
-		if r.CRType&byCore == 0 {
-			return r.NCPUs
-		}
-		return 0
-	}, "Number of processors, if processors are the unit of allocation", schema.Count),
-	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
-	schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
-)
+var oldResources = schema.Object("job_res", func() schema.Fields[model.JobResources] {
+	return schema.Fields[model.JobResources]{
+		schema.F("nodes", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Nodes of the job, as a host list"),
+		schema.Show("allocated_cores", schema.Int32, func(r *model.JobResources) uint32 {
+			if r.CRType&byCore != 0 {
+				return r.NCPUs
+			}
+			return 0
+		}, "Number of cores, if cores are the unit of allocation", schema.Count),
+		schema.Show("allocated_cpus", schema.Int32, func(r *model.JobResources) uint32 {
+			if r.CRType&byCore == 0 {
+				return r.NCPUs
+			}
+			return 0
+		}, "Number of processors, if processors are the unit of allocation", schema.Count),
+		schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
+		schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
+	}
+})
 
 // oldShares returns the type of the nodes of an allocation in the form of
 // v0.0.40. In this form, sockets and cores are objects whose member names are

@@ -14,22 +14,26 @@ import (
 // NoParams is the type of the parameters of an endpoint that has none.
 type NoParams struct{}
 
-var noParams = schema.Object[NoParams]("")
+var noParams = schema.Object[NoParams]("", func() schema.Fields[NoParams] { return nil })
 
 // ListParams are the parameters of a list.
 type ListParams struct{ model.Query }
 
-var listParams = schema.Object("",
-	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
-	flags(func(p *ListParams) *model.Query { return &p.Query }),
-)
+var listParams = schema.Object("", func() schema.Fields[ListParams] {
+	return schema.Fields[ListParams]{
+		updateTime(func(p *ListParams) *model.Query { return &p.Query }),
+		flags(func(p *ListParams) *model.Query { return &p.Query }),
+	}
+})
 
 // visibleParams are the parameters of a list that omits hidden objects by
 // default.
-var visibleParams = schema.Object("",
-	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
-	flagsWithDefault("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
-)
+var visibleParams = schema.Object("", func() schema.Fields[ListParams] {
+	return schema.Fields[ListParams]{
+		updateTime(func(p *ListParams) *model.Query { return &p.Query }),
+		flagsWithDefault("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
+	}
+})
 
 func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("update_time", instant, func(p *P) *model.Time { return &at(p).Since },

@@ -10,88 +10,90 @@ import (
 
 // Partition declares the fields of a partition: a queue of jobs, and the nodes
 // that run them.
-var Partition = schema.Object("partition_info",
-	schema.Group("nodes", "Nodes of the partition", []schema.Field[model.Partition]{
-		schema.F("allowed_allocation", schema.String, func(p *model.Partition) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs; empty for all"),
-		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.Nodes }, "Names of the nodes, as a host list"),
-		schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalNodes }, "Number of nodes", schema.Count),
-	}),
-	schema.Group("accounts", "Access by account", []schema.Field[model.Partition]{
-		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowAccounts }, "Allowed accounts; empty for all"),
-		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyAccounts }, "Denied accounts"),
-	}),
-	schema.Group("groups", "Access by group", []schema.Field[model.Partition]{
-		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowGroups }, "Allowed groups; empty for all"),
-	}),
-	schema.Group("qos", "Qualities of service", []schema.Field[model.Partition]{
-		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowQOS }, "Allowed QOS; empty for all"),
-		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyQOS }, "Denied QOS"),
-		schema.F("assigned", schema.String, func(p *model.Partition) *string { return &p.QOS }, "QOS whose limits apply"),
-	}),
-	schema.F("alternate", schema.String, func(p *model.Partition) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
-	schema.Group("tres", "Trackable resources", []schema.Field[model.Partition]{
-		schema.F("billing_weights", schema.String, func(p *model.Partition) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
-		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.TRES }, "Amount of each resource"),
-	}),
-	schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Cluster of the partition, if it is another one of a federation"),
-	schema.F("select_type", selectTypes.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; empty for the cluster's default", schema.Since(V41), schema.Until(V45)),
-	schema.F("select_type", selectParameters.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; NONE for the cluster's default", schema.Since(V45)),
-	schema.Group("cpus", "Processors of the partition", []schema.Field[model.Partition]{
-		schema.F("task_binding", schema.Int32, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare, schema.Until(V45)),
-		schema.F("task_binding", partitionBindings.Type, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default", schema.Since(V45)),
-		schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalCPUs }, "Number of processors", schema.Count),
-	}),
-	schema.Group("defaults", "Defaults for jobs", append(
-		partitionMemory(func(p *model.Partition) uint64 { return p.DefMemPerCPU }),
-		schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
-		schema.Show("job", schema.String, func(*model.Partition) string { return "" }, "Always empty"),
-	)),
-	schema.F("flags", partitionFlags.Type, func(p *model.Partition) *uint32 { return &p.Flags }, "Flags", schema.Since(V45)),
-	schema.F("grace_time", schema.Int32, func(p *model.Partition) *uint32 { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
-	schema.Group("maximums", "Limits for jobs", append(
-		partitionMemory(func(p *model.Partition) uint64 { return p.MaxMemPerCPU }),
-		schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
-		schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
-		schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
-		schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The number of jobs, plus 32768 for force", schema.Bare, schema.Until(V45)),
-		schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
-		schema.Group("oversubscribe", "Number of jobs that may share a resource", []schema.Field[model.Partition]{
-			schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that share a resource", schema.Count, schema.Until(V45)),
-			schema.Show("jobs", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
-			schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "force: jobs share resources whatever they request", schema.Until(V45)),
-			schema.Show("flags", oversubscription.Type, noShare, "Always empty: see partition.oversubscribe", schema.Since(V45), schema.Deprecated(V45)),
+var Partition = schema.Object("partition_info", func() schema.Fields[model.Partition] {
+	return schema.Fields[model.Partition]{
+		schema.Group("nodes", "Nodes of the partition", schema.Fields[model.Partition]{
+			schema.F("allowed_allocation", schema.String, func(p *model.Partition) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs; empty for all"),
+			schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.Nodes }, "Names of the nodes, as a host list"),
+			schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalNodes }, "Number of nodes", schema.Count),
 		}),
-		schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
-		schema.F("over_time_limit", number, func(p *model.Partition) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
-	)),
-	schema.Group("minimums", "Requirements for jobs", []schema.Field[model.Partition]{
-		schema.F("nodes", schema.Int32, func(p *model.Partition) *uint32 { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
-	}),
-	schema.F("name", schema.String, func(p *model.Partition) *string { return &p.Name }, "Name of the partition"),
-	schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of which it consists"),
-	schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "Effect of preemption on its jobs; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
-	schema.Group("priority", "Tier of its jobs", []schema.Field[model.Partition]{
-		schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
-		schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher tier are considered first and may preempt others", schema.Bare),
-	}),
-	schema.Group("timeouts", "Time limits of power saving; not set for the cluster's default", []schema.Field[model.Partition]{
-		schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "Time limit for a node to become ready after it was powered up", schema.Unit("s")),
-		schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "Time limit for a node to turn off after it was powered down", schema.Unit("s")),
-	}),
-	schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that it uses", schema.Since(V43)),
-	schema.Group("partition", "Limits of the partition", []schema.Field[model.Partition]{
-		schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
-		schema.Show("exclusive", schema.String, exclusivePartition, "Exclusive allocation of its jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
-		schema.Show("oversubscribe", schema.String, oversubscribedPartition, "How many jobs share a resource, such as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
-	}),
-	schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),
-)
+		schema.Group("accounts", "Access by account", schema.Fields[model.Partition]{
+			schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowAccounts }, "Allowed accounts; empty for all"),
+			schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyAccounts }, "Denied accounts"),
+		}),
+		schema.Group("groups", "Access by group", schema.Fields[model.Partition]{
+			schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowGroups }, "Allowed groups; empty for all"),
+		}),
+		schema.Group("qos", "Qualities of service", schema.Fields[model.Partition]{
+			schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowQOS }, "Allowed QOS; empty for all"),
+			schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyQOS }, "Denied QOS"),
+			schema.F("assigned", schema.String, func(p *model.Partition) *string { return &p.QOS }, "QOS whose limits apply"),
+		}),
+		schema.F("alternate", schema.String, func(p *model.Partition) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
+		schema.Group("tres", "Trackable resources", schema.Fields[model.Partition]{
+			schema.F("billing_weights", schema.String, func(p *model.Partition) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
+			schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.TRES }, "Amount of each resource"),
+		}),
+		schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Cluster of the partition, if it is another one of a federation"),
+		schema.F("select_type", selectTypes.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; empty for the cluster's default", schema.Since(V41), schema.Until(V45)),
+		schema.F("select_type", selectParameters.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; NONE for the cluster's default", schema.Since(V45)),
+		schema.Group("cpus", "Processors of the partition", schema.Fields[model.Partition]{
+			schema.F("task_binding", schema.Int32, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare, schema.Until(V45)),
+			schema.F("task_binding", partitionBindings.Type, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default", schema.Since(V45)),
+			schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalCPUs }, "Number of processors", schema.Count),
+		}),
+		schema.Group("defaults", "Defaults for jobs", append(
+			partitionMemory(func(p *model.Partition) uint64 { return p.DefMemPerCPU }),
+			schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
+			schema.Show("job", schema.String, func(*model.Partition) string { return "" }, "Always empty"),
+		)),
+		schema.F("flags", partitionFlags.Type, func(p *model.Partition) *uint32 { return &p.Flags }, "Flags", schema.Since(V45)),
+		schema.F("grace_time", schema.Int32, func(p *model.Partition) *uint32 { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
+		schema.Group("maximums", "Limits for jobs", append(
+			partitionMemory(func(p *model.Partition) uint64 { return p.MaxMemPerCPU }),
+			schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
+			schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
+			schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
+			schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The number of jobs, plus 32768 for force", schema.Bare, schema.Until(V45)),
+			schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
+			schema.Group("oversubscribe", "Number of jobs that may share a resource", schema.Fields[model.Partition]{
+				schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that share a resource", schema.Count, schema.Until(V45)),
+				schema.Show("jobs", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
+				schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "force: jobs share resources whatever they request", schema.Until(V45)),
+				schema.Show("flags", oversubscription.Type, noShare, "Always empty: see partition.oversubscribe", schema.Since(V45), schema.Deprecated(V45)),
+			}),
+			schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
+			schema.F("over_time_limit", number, func(p *model.Partition) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
+		)),
+		schema.Group("minimums", "Requirements for jobs", schema.Fields[model.Partition]{
+			schema.F("nodes", schema.Int32, func(p *model.Partition) *uint32 { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
+		}),
+		schema.F("name", schema.String, func(p *model.Partition) *string { return &p.Name }, "Name of the partition"),
+		schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of which it consists"),
+		schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "Effect of preemption on its jobs; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
+		schema.Group("priority", "Tier of its jobs", schema.Fields[model.Partition]{
+			schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
+			schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher tier are considered first and may preempt others", schema.Bare),
+		}),
+		schema.Group("timeouts", "Time limits of power saving; not set for the cluster's default", schema.Fields[model.Partition]{
+			schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "Time limit for a node to become ready after it was powered up", schema.Unit("s")),
+			schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "Time limit for a node to turn off after it was powered down", schema.Unit("s")),
+		}),
+		schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that it uses", schema.Since(V43)),
+		schema.Group("partition", "Limits of the partition", schema.Fields[model.Partition]{
+			schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+			schema.Show("exclusive", schema.String, exclusivePartition, "Exclusive allocation of its jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
+			schema.Show("oversubscribe", schema.String, oversubscribedPartition, "How many jobs share a resource, such as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
+		}),
+		schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),
+	}
+})
 
 // partitionMemory returns the three fields for an amount of memory per CPU or
 // per node. The first field is a signed 64-bit number. Before v0.0.45 its sign
 // shows whether the amount is per CPU or per node.
-func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.Partition] {
-	return []schema.Field[model.Partition]{
+func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
+	return schema.Fields[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
 		schema.Show("memory_per_cpu", schema.Int64, func(*model.Partition) int64 { return 0 }, "Always 0: see the next two fields", schema.Unit("MiB"), schema.Since(V45), schema.Deprecated(V45)),
 		schema.Show("partition_memory_per_cpu", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerCPU(amount(p)) }, "Memory of each processor", schema.Unit("MiB")),
@@ -224,11 +226,13 @@ type PartitionParams struct {
 	model.Query
 }
 
-var partitionParams = schema.Object("",
-	schema.F("partition_name", schema.String, func(p *PartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0)),
-	updateTime(func(p *PartitionParams) *model.Query { return &p.Query }),
-	flags(func(p *PartitionParams) *model.Query { return &p.Query }),
-)
+var partitionParams = schema.Object("", func() schema.Fields[PartitionParams] {
+	return schema.Fields[PartitionParams]{
+		schema.F("partition_name", schema.String, func(p *PartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0)),
+		updateTime(func(p *PartitionParams) *model.Query { return &p.Query }),
+		flags(func(p *PartitionParams) *model.Query { return &p.Query }),
+	}
+})
 
 // GetPartition shows one partition.
 var GetPartition = declare(partitionParams, Endpoint{

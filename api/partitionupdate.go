@@ -28,77 +28,79 @@ func changedPartition() schema.Type[PartitionChange] {
 // partitionChange declares the fields of a PartitionChange. A client may send
 // all fields that answers have. Those that the controller computes have no
 // effect.
-var partitionChange = schema.Object("partition_info",
-	schema.Group("nodes", "Nodes of the partition", []partitionField{
-		schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),
-		schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Names of the nodes, as a host list; ALL for all"),
-		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
-	}),
-	schema.Group("accounts", "Access by account", []partitionField{
-		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may use the partition; ALL for all"),
-		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not use the partition"),
-	}),
-	schema.Group("groups", "Access by group", []partitionField{
-		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may use the partition; ALL for all"),
-	}),
-	schema.Group("qos", "Qualities of service", []partitionField{
-		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowQOS }, "Qualities of service whose jobs may use the partition; ALL for all"),
-		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyQOS }, "Qualities of service whose jobs may not use the partition"),
-		schema.F("assigned", schema.String, func(p *PartitionChange) *string { return &p.QOS }, "Quality of service whose limits apply to the partition"),
-	}),
-	schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
-	schema.Group("tres", "Trackable resources", []partitionField{
-		schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
-		schema.Ignore[PartitionChange]("configured", schema.String, "Ignored: the controller determines it"),
-	}),
-	schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
-	schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Ignored: the configuration sets it"),
-	schema.Group("cpus", "Processors of the partition", []partitionField{
-		schema.F("task_binding", partitionBindings.Type, func(p *PartitionChange) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default"),
-		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
-	}),
-	schema.Group("defaults", "Defaults for jobs that request nothing else", append(
-		partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
-		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
-		schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
-	)),
-	schema.Set("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
-	schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
-	schema.Group("maximums", "Maximum values for jobs", append(
-		partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
-		schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
-		schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
-		schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
-		schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
-		schema.Group("oversubscribe", "Sharing of resources between jobs", []partitionField{
-			schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
-			schema.Ignore[PartitionChange]("flags", oversubscription.Type, "Ignored: see partition.oversubscribe", schema.Deprecated(V45)),
+var partitionChange = schema.Object("partition_info", func() schema.Fields[PartitionChange] {
+	return schema.Fields[PartitionChange]{
+		schema.Group("nodes", "Nodes of the partition", []partitionField{
+			schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),
+			schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Names of the nodes, as a host list; ALL for all"),
+			schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 		}),
-		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
-		schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
-	)),
-	schema.Group("minimums", "Minimum values for jobs", []partitionField{
-		schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
-	}),
-	schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
-	schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
-	schema.Set("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when other jobs preempt a job"),
-	schema.Group("priority", "Tier of the jobs", []partitionField{
-		schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Factor in the priority of a job", schema.Bare),
-		schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a partition with a higher tier are scheduled first, and may preempt", schema.Bare),
-	}),
-	schema.Group("timeouts", "Power saving; requests can't change it", []partitionField{
-		schema.Ignore[PartitionChange]("resume", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
-		schema.Ignore[PartitionChange]("suspend", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
-	}),
-	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that it uses"),
-	schema.Group("partition", "State and sharing of the partition", []partitionField{
-		schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
-		schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
-		schema.Set("oversubscribe", schema.String, setOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
-	}),
-	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
-)
+		schema.Group("accounts", "Access by account", []partitionField{
+			schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may use the partition; ALL for all"),
+			schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not use the partition"),
+		}),
+		schema.Group("groups", "Access by group", []partitionField{
+			schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may use the partition; ALL for all"),
+		}),
+		schema.Group("qos", "Qualities of service", []partitionField{
+			schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowQOS }, "Qualities of service whose jobs may use the partition; ALL for all"),
+			schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyQOS }, "Qualities of service whose jobs may not use the partition"),
+			schema.F("assigned", schema.String, func(p *PartitionChange) *string { return &p.QOS }, "Quality of service whose limits apply to the partition"),
+		}),
+		schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
+		schema.Group("tres", "Trackable resources", []partitionField{
+			schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
+			schema.Ignore[PartitionChange]("configured", schema.String, "Ignored: the controller determines it"),
+		}),
+		schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
+		schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Ignored: the configuration sets it"),
+		schema.Group("cpus", "Processors of the partition", []partitionField{
+			schema.F("task_binding", partitionBindings.Type, func(p *PartitionChange) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default"),
+			schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
+		}),
+		schema.Group("defaults", "Defaults for jobs that request nothing else", append(
+			partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
+			schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
+			schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
+		)),
+		schema.Set("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
+		schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
+		schema.Group("maximums", "Maximum values for jobs", append(
+			partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
+			schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
+			schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
+			schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
+			schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
+			schema.Group("oversubscribe", "Sharing of resources between jobs", []partitionField{
+				schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
+				schema.Ignore[PartitionChange]("flags", oversubscription.Type, "Ignored: see partition.oversubscribe", schema.Deprecated(V45)),
+			}),
+			schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
+			schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
+		)),
+		schema.Group("minimums", "Minimum values for jobs", []partitionField{
+			schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
+		}),
+		schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
+		schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
+		schema.Set("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when other jobs preempt a job"),
+		schema.Group("priority", "Tier of the jobs", []partitionField{
+			schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Factor in the priority of a job", schema.Bare),
+			schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a partition with a higher tier are scheduled first, and may preempt", schema.Bare),
+		}),
+		schema.Group("timeouts", "Power saving; requests can't change it", []partitionField{
+			schema.Ignore[PartitionChange]("resume", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
+			schema.Ignore[PartitionChange]("suspend", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
+		}),
+		schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that it uses"),
+		schema.Group("partition", "State and sharing of the partition", []partitionField{
+			schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+			schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
+			schema.Set("oversubscribe", schema.String, setOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
+		}),
+		schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
+	}
+})
 
 // partitionMemoryInput returns the fields of partitionMemory in the form for changes.
 func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
@@ -204,12 +206,14 @@ func (p *PartitionChange) Update() *model.PartitionUpdate {
 type PartitionChanges struct{ Partitions []PartitionChange }
 
 // PartitionChangesBody declares the fields of a PartitionChanges.
-var PartitionChangesBody = schema.Object("openapi_partitions_mod_req",
-	schema.F("partitions", schema.Named("update_partition_msg_list", schema.List(changedPartition)), func(b *PartitionChanges) *[]PartitionChange { return &b.Partitions }, "The partitions", schema.Required(0)),
-	schema.Ignore[PartitionChanges]("meta", metaType.Type, "Ignored in requests; part of answers"),
-	schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
-	schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
-)
+var PartitionChangesBody = schema.Object("openapi_partitions_mod_req", func() schema.Fields[PartitionChanges] {
+	return schema.Fields[PartitionChanges]{
+		schema.F("partitions", schema.Named("update_partition_msg_list", schema.List(changedPartition)), func(b *PartitionChanges) *[]PartitionChange { return &b.Partitions }, "The partitions", schema.Required(0)),
+		schema.Ignore[PartitionChanges]("meta", metaType.Type, "Ignored in requests; part of answers"),
+		schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
+		schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
+	}
+})
 
 // PostPartitions creates or changes partitions.
 var PostPartitions = declare(noParams, Endpoint{
@@ -223,9 +227,10 @@ var PostPartitions = declare(noParams, Endpoint{
 // NamedPartitionParams select a partition.
 type NamedPartitionParams struct{ Name string }
 
-var namedPartitionParams = schema.Object("",
-	schema.F("partition_name", objectName("partition"), func(p *NamedPartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0)),
-)
+var namedPartitionParams = schema.Object("", func() schema.Fields[NamedPartitionParams] {
+	return schema.Fields[NamedPartitionParams]{
+		schema.F("partition_name", objectName("partition"), func(p *NamedPartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0))}
+})
 
 // DeletePartition deletes a partition.
 var DeletePartition = declare(namedPartitionParams, Endpoint{

@@ -56,81 +56,83 @@ var qosPreemptModes = schema.Words("qos_preempt_modes",
 )
 
 // QOS declares the fields of a quality of service.
-var QOS = schema.Object("qos",
-	schema.F("description", schema.String, func(q *QOSRow) *string { return &q.Description }, "Any text"),
-	schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
-	schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Number of the quality of service", schema.Bare),
-	schema.Group("limits", "Limits", []schema.Field[QOSRow]{
-		schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Grace time of a preempted job", schema.Unit("s")),
-		schema.Group("max", "Limits", []schema.Field[QOSRow]{
-			schema.Group("active_jobs", "Limits for all running jobs of the QOS together", []schema.Field[QOSRow]{
-				schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
-			}),
-			schema.Group("jobs", "Limits of jobs", []schema.Field[QOSRow]{
-				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of pending and running jobs, of all users together", schema.Count, schema.Since(V42)),
-				schema.Group("active_jobs", "Limits of running jobs", []schema.Field[QOSRow]{
-					schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
-						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Maximum number of jobs of an account", schema.Count),
-						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Maximum number of jobs of a user", schema.Count),
+var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
+	return schema.Fields[QOSRow]{
+		schema.F("description", schema.String, func(q *QOSRow) *string { return &q.Description }, "Any text"),
+		schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
+		schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Number of the quality of service", schema.Bare),
+		schema.Group("limits", "Limits", schema.Fields[QOSRow]{
+			schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Grace time of a preempted job", schema.Unit("s")),
+			schema.Group("max", "Limits", schema.Fields[QOSRow]{
+				schema.Group("active_jobs", "Limits for all running jobs of the QOS together", schema.Fields[QOSRow]{
+					schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+					schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
+				}),
+				schema.Group("jobs", "Limits of jobs", schema.Fields[QOSRow]{
+					schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of pending and running jobs, of all users together", schema.Count, schema.Since(V42)),
+					schema.Group("active_jobs", "Limits of running jobs", schema.Fields[QOSRow]{
+						schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
+							schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Maximum number of jobs of an account", schema.Count),
+							schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Maximum number of jobs of a user", schema.Count),
+						}),
+					}),
+					schema.Group("per", "Limits of pending and running jobs of one account or user", schema.Fields[QOSRow]{
+						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Maximum number of jobs of an account", schema.Count),
+						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Maximum number of jobs of a user", schema.Count),
 					}),
 				}),
-				schema.Group("per", "Limits of pending and running jobs of one account or user", []schema.Field[QOSRow]{
-					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Maximum number of jobs of an account", schema.Count),
-					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Maximum number of jobs of a user", schema.Count),
-				}),
-			}),
-			schema.Group("tres", "Limits of trackable resources", []schema.Field[QOSRow]{
-				qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Limit for all running jobs of the QOS together"),
-				schema.Group("minutes", "Limits in resource minutes", []schema.Field[QOSRow]{
-					qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRESMins }, "Limit for all jobs of the QOS together, accumulated", schema.Since(V42)),
-					schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
-						qosLimit("qos", func(q *model.QOS) *string { return &q.GrpTRESRunMins }, "Limit of the minutes that running jobs of the QOS may still use"),
-						qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESMinsPJ }, "Limit for one job"),
-						qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, "Limit of the minutes that running jobs of one account may still use"),
-						qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU }, "Limit of the minutes that running jobs of one user may still use"),
+				schema.Group("tres", "Limits of trackable resources", schema.Fields[QOSRow]{
+					qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Limit for all running jobs of the QOS together"),
+					schema.Group("minutes", "Limits in resource minutes", schema.Fields[QOSRow]{
+						qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRESMins }, "Limit for all jobs of the QOS together, accumulated", schema.Since(V42)),
+						schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
+							qosLimit("qos", func(q *model.QOS) *string { return &q.GrpTRESRunMins }, "Limit of the minutes that running jobs of the QOS may still use"),
+							qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESMinsPJ }, "Limit for one job"),
+							qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, "Limit of the minutes that running jobs of one account may still use"),
+							qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU }, "Limit of the minutes that running jobs of one user may still use"),
+						}),
+					}),
+					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
+						qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESPA }, "Limit for one account"),
+						qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESPJ }, "Limit for one job"),
+						qosLimit("node", func(q *model.QOS) *string { return &q.MaxTRESPN }, "Limit for one node of a job"),
+						qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESPU }, "Limit for one user"),
 					}),
 				}),
-				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
-					qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESPA }, "Limit for one account"),
-					qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESPJ }, "Limit for one job"),
-					qosLimit("node", func(q *model.QOS) *string { return &q.MaxTRESPN }, "Limit for one node of a job"),
-					qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESPU }, "Limit for one user"),
+				schema.Group("wall_clock", "Time limits", schema.Fields[QOSRow]{
+					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
+						schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Time limit of all jobs of the QOS together", schema.Unit("min")),
+						schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
+					}),
+				}),
+				schema.Group("accruing", "Limits of jobs that gain priority with age", schema.Fields[QOSRow]{
+					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
+						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Maximum number of jobs of an account", schema.Count),
+						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Maximum number of jobs of a user", schema.Count),
+					}),
 				}),
 			}),
-			schema.Group("wall_clock", "Time limits", []schema.Field[QOSRow]{
-				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
-					schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Time limit of all jobs of the QOS together", schema.Unit("min")),
-					schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
-				}),
-			}),
-			schema.Group("accruing", "Limits of jobs that gain priority with age", []schema.Field[QOSRow]{
-				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
-					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Maximum number of jobs of an account", schema.Count),
-					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Maximum number of jobs of a user", schema.Count),
+			schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "Factor for limits of associations", schema.Bare),
+			schema.Group("min", "Minimum values", schema.Fields[QOSRow]{
+				schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
+				schema.Group("tres", "Limits of trackable resources", schema.Fields[QOSRow]{
+					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
+						qosLimit("job", func(q *model.QOS) *string { return &q.MinTRESPJ }, "Minimum for one job"),
+					}),
 				}),
 			}),
 		}),
-		schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "Factor for limits of associations", schema.Bare),
-		schema.Group("min", "Minimum values", []schema.Field[QOSRow]{
-			schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
-			schema.Group("tres", "Limits of trackable resources", []schema.Field[QOSRow]{
-				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
-					qosLimit("job", func(q *model.QOS) *string { return &q.MinTRESPJ }, "Minimum for one job"),
-				}),
-			}),
+		schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
+		schema.Group("preempt", "QOS whose jobs it may preempt, and how", schema.Fields[QOSRow]{
+			schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
+			schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
+			schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 		}),
-	}),
-	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
-	schema.Group("preempt", "QOS whose jobs it may preempt, and how", []schema.Field[QOSRow]{
-		schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
-		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
-		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
-	}),
-	schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Factor in the priority of the jobs", schema.Bare),
-	schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of the jobs", schema.Bare),
-	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
-)
+		schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Factor in the priority of the jobs", schema.Bare),
+		schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of the jobs", schema.Bare),
+		schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
+	}
+})
 
 // preemptNames returns the names of the qualities of service whose jobs q may
 // preempt. It omits ids that no longer exist.
@@ -159,15 +161,17 @@ var QOSList = enveloped("openapi_slurmdbd_qos_resp", func(a *QOSAnswer) *Envelop
 // instead of ids.
 type QOSListParams struct{ model.QOSFilter }
 
-var qosListParams = schema.Object("",
-	texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
-	flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
-	flagText("Include deleted QOS", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
-	ignoredParam[QOSListParams]("format", schema.Until(V45)),
-	texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
-	texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
-	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "Action when a job of the QOS is preempted"),
-)
+var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
+	return schema.Fields[QOSListParams]{
+		texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
+		flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
+		flagText("Include deleted QOS", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
+		ignoredParam[QOSListParams]("format", schema.Until(V45)),
+		texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
+		texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
+		schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "Action when a job of the QOS is preempted"),
+	}
+})
 
 // GetQOSList lists the qualities of service.
 var GetQOSList = declare(qosListParams, Endpoint{
@@ -183,10 +187,12 @@ type QOSParams struct {
 	WithDeleted bool
 }
 
-var qosParams = schema.Object("",
-	schema.F("qos", objectName("quality of service"), func(p *QOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
-	schema.F("with_deleted", boolText, func(p *QOSParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
-)
+var qosParams = schema.Object("", func() schema.Fields[QOSParams] {
+	return schema.Fields[QOSParams]{
+		schema.F("qos", objectName("quality of service"), func(p *QOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
+		schema.F("with_deleted", boolText, func(p *QOSParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+	}
+})
 
 // GetQOS shows one quality of service.
 var GetQOS = declare(qosParams, Endpoint{

@@ -18,13 +18,15 @@ func blankQOS() QOSRow {
 // PostQOSParams are the parameters of PostQOS. They have no effect.
 type PostQOSParams struct{}
 
-var postQOSParams = schema.Object("",
-	unused[PostQOSParams]("description"), unused[PostQOSParams]("id"), unused[PostQOSParams]("name"),
-	unused[PostQOSParams]("format", schema.Until(V45)),
-	unused[PostQOSParams]("with_deleted", schema.Until(V42)),
-	unused[PostQOSParams]("Include deleted QOS", schema.Since(V42)),
-	schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Ignored: the body has the changes"),
-)
+var postQOSParams = schema.Object("", func() schema.Fields[PostQOSParams] {
+	return schema.Fields[PostQOSParams]{
+		unused[PostQOSParams]("description"), unused[PostQOSParams]("id"), unused[PostQOSParams]("name"),
+		unused[PostQOSParams]("format", schema.Until(V45)),
+		unused[PostQOSParams]("with_deleted", schema.Until(V42)),
+		unused[PostQOSParams]("Include deleted QOS", schema.Since(V42)),
+		schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Ignored: the body has the changes"),
+	}
+})
 
 // unused returns a parameter that slurmrestd accepts for changes and ignores.
 func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
@@ -43,9 +45,10 @@ var PostQOS = declare(postQOSParams, Endpoint{
 // NamedQOSParams name a quality of service.
 type NamedQOSParams struct{ Name string }
 
-var namedQOSParams = schema.Object("",
-	schema.F("qos", objectName("quality of service"), func(p *NamedQOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
-)
+var namedQOSParams = schema.Object("", func() schema.Fields[NamedQOSParams] {
+	return schema.Fields[NamedQOSParams]{
+		schema.F("qos", objectName("quality of service"), func(p *NamedQOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0))}
+})
 
 // QOSRemoved declares the answer of DeleteQOS.
 var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Names of the removed QOS")

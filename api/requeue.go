@@ -26,12 +26,14 @@ func requeueFlag(name string, bit model.Requeue, doc string) schema.Field[Requeu
 	return flagText(name, doc, func(p *RequeueParams) *model.Requeue { return &p.Flags }, bit)
 }
 
-var requeueParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *RequeueParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
-	requeueFlag("Incomplete", model.RequeueIncomplete, "Requeue only a job that runs or is suspended"),
-	requeueFlag("Hold", model.RequeueHold, "Hold the job after it was requeued"),
-	requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark the job as a special exit; requires Hold"),
-)
+var requeueParams = schema.Object("", func() schema.Fields[RequeueParams] {
+	return schema.Fields[RequeueParams]{
+		schema.F("job_id", jobName, func(p *RequeueParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
+		requeueFlag("Incomplete", model.RequeueIncomplete, "Requeue only a job that runs or is suspended"),
+		requeueFlag("Hold", model.RequeueHold, "Hold the job after it was requeued"),
+		requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark the job as a special exit; requires Hold"),
+	}
+})
 
 // RequeuedAnswer is the answer to GetJobRequeue.
 type RequeuedAnswer struct {
@@ -67,10 +69,12 @@ func (r *RequeueRequest) Check() error {
 }
 
 // RequeueBody declares the fields of a Requeues.
-var RequeueBody = schema.Object("openapi_jobs_requeue_query",
-	schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *RequeueRequest) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),
-	schema.F("flags", requeueFlags.Type, func(r *RequeueRequest) *model.Requeue { return &r.Flags }, "Options for requeueing"),
-)
+var RequeueBody = schema.Object("openapi_jobs_requeue_query", func() schema.Fields[RequeueRequest] {
+	return schema.Fields[RequeueRequest]{
+		schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *RequeueRequest) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),
+		schema.F("flags", requeueFlags.Type, func(r *RequeueRequest) *model.Requeue { return &r.Flags }, "Options for requeueing"),
+	}
+})
 
 // jobNames returns the type of a list of job names. The client sends an array,
 // or one text with commas.

@@ -9,34 +9,38 @@ import (
 
 // Reservation declares the fields of a reservation, which keeps resources for
 // users, accounts or groups.
-var Reservation = schema.Object("reservation_info",
-	schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts allowed to use it, separated by commas; an account prefixed with - is denied"),
-	schema.F("burst_buffer", schema.String, func(r *model.Reservation) *string { return &r.BurstBuffer }, "Burst buffers that it holds"),
-	schema.F("core_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.Cores }, "Number of cores that it holds", schema.Count),
-	schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which only some cores are reserved"),
-	schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "End time", schema.Unit(UnixTime)),
-	schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features of the nodes"),
-	schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "Flags"),
-	schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups allowed to use it, separated by commas"),
-	schema.F("licenses", schema.String, func(r *model.Reservation) *string { return &r.Licenses }, "Licenses that it holds"),
-	schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which other jobs may delay jobs in the reservation", schema.Unit("s")),
-	schema.F("name", schema.String, func(r *model.Reservation) *string { return &r.Name }, "Name of the reservation"),
-	schema.F("node_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.NodeCount }, "Number of nodes that it holds", schema.Count),
-	schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
-	schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition from which the nodes were taken"),
-	schema.Group("purge_completed", "Purge of unused records", []schema.Field[model.Reservation]{
-		schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
-	}),
-	schema.F("start_time", moment, func(r *model.Reservation) *model.Time { return &r.StartTime }, "Start time", schema.Unit(UnixTime)),
-	schema.Show("watts", formerNumber, func(*model.Reservation) (none struct{}) { return }, "No longer used", schema.Bare, schema.Deprecated(V41), schema.Until(V45)),
-	schema.F("tres", schema.String, func(r *model.Reservation) *string { return &r.TRES }, "Trackable resources that it holds"),
-	schema.F("users", schema.String, func(r *model.Reservation) *string { return &r.Users }, "Users allowed to use it, separated by commas; a user prefixed with - is denied"),
-)
+var Reservation = schema.Object("reservation_info", func() schema.Fields[model.Reservation] {
+	return schema.Fields[model.Reservation]{
+		schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts allowed to use it, separated by commas; an account prefixed with - is denied"),
+		schema.F("burst_buffer", schema.String, func(r *model.Reservation) *string { return &r.BurstBuffer }, "Burst buffers that it holds"),
+		schema.F("core_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.Cores }, "Number of cores that it holds", schema.Count),
+		schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which only some cores are reserved"),
+		schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "End time", schema.Unit(UnixTime)),
+		schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features of the nodes"),
+		schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "Flags"),
+		schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups allowed to use it, separated by commas"),
+		schema.F("licenses", schema.String, func(r *model.Reservation) *string { return &r.Licenses }, "Licenses that it holds"),
+		schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which other jobs may delay jobs in the reservation", schema.Unit("s")),
+		schema.F("name", schema.String, func(r *model.Reservation) *string { return &r.Name }, "Name of the reservation"),
+		schema.F("node_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.NodeCount }, "Number of nodes that it holds", schema.Count),
+		schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
+		schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition from which the nodes were taken"),
+		schema.Group("purge_completed", "Purge of unused records", schema.Fields[model.Reservation]{
+			schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
+		}),
+		schema.F("start_time", moment, func(r *model.Reservation) *model.Time { return &r.StartTime }, "Start time", schema.Unit(UnixTime)),
+		schema.Show("watts", formerNumber, func(*model.Reservation) (none struct{}) { return }, "No longer used", schema.Bare, schema.Deprecated(V41), schema.Until(V45)),
+		schema.F("tres", schema.String, func(r *model.Reservation) *string { return &r.TRES }, "Trackable resources that it holds"),
+		schema.F("users", schema.String, func(r *model.Reservation) *string { return &r.Users }, "Users allowed to use it, separated by commas; a user prefixed with - is denied"),
+	}
+})
 
-var coreSpecialization = schema.Object("reservation_core_spec",
-	schema.F("node", schema.String, func(c *model.CoreSpecialization) *string { return &c.Node }, "Name of the node"),
-	schema.F("core", schema.String, func(c *model.CoreSpecialization) *string { return &c.Cores }, "Numbers of the cores, as ranges"),
-)
+var coreSpecialization = schema.Object("reservation_core_spec", func() schema.Fields[model.CoreSpecialization] {
+	return schema.Fields[model.CoreSpecialization]{
+		schema.F("node", schema.String, func(c *model.CoreSpecialization) *string { return &c.Node }, "Name of the node"),
+		schema.F("core", schema.String, func(c *model.CoreSpecialization) *string { return &c.Cores }, "Numbers of the cores, as ranges"),
+	}
+})
 
 // formerNumber returns the type of an object that is always empty. Slurm's
 // documents still describe it as the wrapper of a number.
@@ -108,9 +112,10 @@ var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAns
 // update_time.
 type SinceParams struct{ model.Query }
 
-var sinceParams = schema.Object("",
-	updateTime(func(p *SinceParams) *model.Query { return &p.Query }),
-)
+var sinceParams = schema.Object("", func() schema.Fields[SinceParams] {
+	return schema.Fields[SinceParams]{
+		updateTime(func(p *SinceParams) *model.Query { return &p.Query })}
+})
 
 // GetReservations lists the reservations.
 var GetReservations = declare(sinceParams, Endpoint{
@@ -126,10 +131,12 @@ type ReservationParams struct {
 	model.Query
 }
 
-var reservationParams = schema.Object("",
-	schema.F("reservation_name", schema.String, func(p *ReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0)),
-	updateTime(func(p *ReservationParams) *model.Query { return &p.Query }),
-)
+var reservationParams = schema.Object("", func() schema.Fields[ReservationParams] {
+	return schema.Fields[ReservationParams]{
+		schema.F("reservation_name", schema.String, func(p *ReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0)),
+		updateTime(func(p *ReservationParams) *model.Query { return &p.Query }),
+	}
+})
 
 // GetReservation shows one reservation.
 var GetReservation = declare(reservationParams, Endpoint{

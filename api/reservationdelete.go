@@ -9,9 +9,10 @@ import (
 // NamedReservationParams name a reservation.
 type NamedReservationParams struct{ Name string }
 
-var namedReservationParams = schema.Object("",
-	schema.F("reservation_name", objectName("reservation"), func(p *NamedReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0)),
-)
+var namedReservationParams = schema.Object("", func() schema.Fields[NamedReservationParams] {
+	return schema.Fields[NamedReservationParams]{
+		schema.F("reservation_name", objectName("reservation"), func(p *NamedReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0))}
+})
 
 // DeleteReservation deletes a reservation.
 var DeleteReservation = declare(namedReservationParams, Endpoint{

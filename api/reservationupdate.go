@@ -12,29 +12,31 @@ import (
 )
 
 // ReservationUpdate declares the fields of a reservation to create or change.
-var ReservationUpdate = schema.Object("reservation_desc_msg",
-	schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
-	schema.F("burst_buffer", schema.String, func(u *model.ReservationUpdate) *string { return &u.BurstBuffer }, "Burst buffers that it holds"),
-	schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
-	schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
-	schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
-	schema.F("end_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
-	schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
-	schema.F("flags", flagsInput, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
-	schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
-	schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
-	schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
-	schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
-	schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
-	schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
-	schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
-	schema.Group("purge_completed", "Removal of an unused reservation", []schema.Field[model.ReservationUpdate]{
-		schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is removed", schema.Unit("s")),
-	}),
-	schema.F("start_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
-	schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
-	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
-)
+var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fields[model.ReservationUpdate] {
+	return schema.Fields[model.ReservationUpdate]{
+		schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
+		schema.F("burst_buffer", schema.String, func(u *model.ReservationUpdate) *string { return &u.BurstBuffer }, "Burst buffers that it holds"),
+		schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
+		schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
+		schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
+		schema.F("end_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
+		schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
+		schema.F("flags", flagsInput, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
+		schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
+		schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
+		schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
+		schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
+		schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
+		schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
+		schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
+		schema.Group("purge_completed", "Removal of an unused reservation", schema.Fields[model.ReservationUpdate]{
+			schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is removed", schema.Unit("s")),
+		}),
+		schema.F("start_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
+		schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
+		schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
+	}
+})
 
 // momentInput returns the type of a time in a request, where 0 means "not set".
 func momentInput() schema.Type[model.Time] {
@@ -117,12 +119,14 @@ func tresText() schema.Type[string] {
 
 // tresInput declares the fields of a trackable resource and its amount in a
 // request.
-var tresInput = schema.Object("tres",
-	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
-	schema.Ignore[model.TRES]("id", schema.Int32[int32], "Ignored: type and name identify the resource", schema.Bare),
-	schema.F("count", schema.Int64, func(t *model.TRES) *uint64 { return &t.Count }, "Number of units; for memory in MiB", schema.Count),
-)
+var tresInput = schema.Object("tres", func() schema.Fields[model.TRES] {
+	return schema.Fields[model.TRES]{
+		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
+		schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
+		schema.Ignore[model.TRES]("id", schema.Int32[int32], "Ignored: type and name identify the resource", schema.Bare),
+		schema.F("count", schema.Int64, func(t *model.TRES) *uint64 { return &t.Count }, "Number of units; for memory in MiB", schema.Count),
+	}
+})
 
 // textTRES parses the text that tresText produces.
 func textTRES(s string) []model.TRES {
@@ -141,9 +145,10 @@ func textTRES(s string) []model.TRES {
 type ReservationUpdates struct{ Reservations []model.ReservationUpdate }
 
 // ReservationUpdatesBody declares the fields of a ReservationUpdates.
-var ReservationUpdatesBody = schema.Object("reservation_mod_req",
-	schema.F("reservations", reservationUpdates, func(u *ReservationUpdates) *[]model.ReservationUpdate { return &u.Reservations }, "The reservations"),
-)
+var ReservationUpdatesBody = schema.Object("reservation_mod_req", func() schema.Fields[ReservationUpdates] {
+	return schema.Fields[ReservationUpdates]{
+		schema.F("reservations", reservationUpdates, func(u *ReservationUpdates) *[]model.ReservationUpdate { return &u.Reservations }, "The reservations")}
+})
 
 var reservationUpdates = schema.Named("reservation_desc_msg_list", schema.List(ReservationUpdate.Type))
 

@@ -16,28 +16,30 @@ type ShareRow struct {
 }
 
 // Share declares the fields of an association's share and its usage.
-var Share = schema.Object("assoc_shares_obj_wrap",
-	schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
-	schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Cluster of the association"),
-	schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Account or user"),
-	schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "Parent account"),
-	schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition of the association; empty for all"),
-	schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Normalized share", schema.Bare),
-	schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares; not set if inherited from the parent", schema.Count),
-	schema.Group("tres", "By trackable resource", []schema.Field[ShareRow]{
-		schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "Resource seconds that running jobs may still use"),
-		schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, times minutes"),
-		schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresFloatType.Type)), func(s *ShareRow) []tresFloat { return tresList[tresFloat](s.TRES, s.TRESUsage) }, "Usage, in resource seconds"),
-	}),
-	share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "Effective usage, including that of siblings, as a fraction of the total"),
-	schema.F("usage_normalized", double, func(s *ShareRow) *float64 { return &s.UsageNormalized }, "Usage, as a fraction of the total", schema.Bare),
-	schema.F("usage", schema.Int64, func(s *ShareRow) *uint64 { return &s.Usage }, "Usage: weighted resources times seconds", schema.Bare),
-	schema.Group("fairshare", "Fair share", []schema.Field[ShareRow]{
-		share("factor", func(s *ShareRow) *float64 { return &s.Factor }, "Contribution to the priority of jobs, 0 to 1"),
-		share("level", func(s *ShareRow) *float64 { return &s.Level }, "Ratio of share to usage: above 1 if less than the share was used; infinite if nothing was used"),
-	}),
-	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
-)
+var Share = schema.Object("assoc_shares_obj_wrap", func() schema.Fields[ShareRow] {
+	return schema.Fields[ShareRow]{
+		schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
+		schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Cluster of the association"),
+		schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Account or user"),
+		schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "Parent account"),
+		schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition of the association; empty for all"),
+		schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Normalized share", schema.Bare),
+		schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares; not set if inherited from the parent", schema.Count),
+		schema.Group("tres", "By trackable resource", schema.Fields[ShareRow]{
+			schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "Resource seconds that running jobs may still use"),
+			schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, times minutes"),
+			schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresFloatType.Type)), func(s *ShareRow) []tresFloat { return tresList[tresFloat](s.TRES, s.TRESUsage) }, "Usage, in resource seconds"),
+		}),
+		share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "Effective usage, including that of siblings, as a fraction of the total"),
+		schema.F("usage_normalized", double, func(s *ShareRow) *float64 { return &s.UsageNormalized }, "Usage, as a fraction of the total", schema.Bare),
+		schema.F("usage", schema.Int64, func(s *ShareRow) *uint64 { return &s.Usage }, "Usage: weighted resources times seconds", schema.Bare),
+		schema.Group("fairshare", "Fair share", schema.Fields[ShareRow]{
+			share("factor", func(s *ShareRow) *float64 { return &s.Factor }, "Contribution to the priority of jobs, 0 to 1"),
+			share("level", func(s *ShareRow) *float64 { return &s.Level }, "Ratio of share to usage: above 1 if less than the share was used; infinite if nothing was used"),
+		}),
+		schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
+	}
+})
 
 // share returns a field for a floating-point number.
 func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[ShareRow] {
@@ -117,16 +119,20 @@ func tresList[N ~struct {
 }
 
 var (
-	tresAmount = schema.Object("shares_uint64_tres",
-		schema.F("name", schema.String, func(n *tresNumber) *string { return &n.name }, "Name of the resource"),
-		schema.F("value", number, func(n *tresNumber) *model.Opt[uint64] { return &n.value }, "The amount", schema.Bare),
-	)
+	tresAmount = schema.Object("shares_uint64_tres", func() schema.Fields[tresNumber] {
+		return schema.Fields[tresNumber]{
+			schema.F("name", schema.String, func(n *tresNumber) *string { return &n.name }, "Name of the resource"),
+			schema.F("value", number, func(n *tresNumber) *model.Opt[uint64] { return &n.value }, "The amount", schema.Bare),
+		}
+	})
 	tresNumbers = schema.Named("shares_uint64_tres_list", schema.List(tresAmount.Type))
 
-	tresFloatType = schema.Object("shares_float128_tres",
-		schema.F("name", schema.String, func(n *tresFloat) *string { return &n.name }, "Name of the resource"),
-		schema.F("value", unsized, func(n *tresFloat) *float64 { return &n.value }, "The amount", schema.Bare),
-	)
+	tresFloatType = schema.Object("shares_float128_tres", func() schema.Fields[tresFloat] {
+		return schema.Fields[tresFloat]{
+			schema.F("name", schema.String, func(n *tresFloat) *string { return &n.name }, "Name of the resource"),
+			schema.F("value", unsized, func(n *tresFloat) *float64 { return &n.value }, "The amount", schema.Bare),
+		}
+	})
 )
 
 // unsized returns the type of a floating-point number for which the documents
@@ -144,10 +150,12 @@ type SharesAnswer struct {
 }
 
 // sharesList declares the object that is the content of a SharesAnswer.
-var sharesList = schema.Object("shares_resp_msg",
-	schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Each association"),
-	schema.F("total_shares", schema.Int64, func(a *SharesAnswer) *uint64 { return &a.Total }, "Total number of shares", schema.Count),
-)
+var sharesList = schema.Object("shares_resp_msg", func() schema.Fields[SharesAnswer] {
+	return schema.Fields[SharesAnswer]{
+		schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Each association"),
+		schema.F("total_shares", schema.Int64, func(a *SharesAnswer) *uint64 { return &a.Total }, "Total number of shares", schema.Count),
+	}
+})
 
 // Shares declares the fields of a SharesAnswer.
 var Shares = enveloped("openapi_shares_resp", func(a *SharesAnswer) *Envelope { return &a.Envelope },
@@ -159,10 +167,12 @@ type SharesParams struct {
 	Accounts, Users []string // none means all
 }
 
-var sharesParams = schema.Object("",
-	schema.F("accounts", csvList, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, separated by commas; default: all"),
-	schema.F("users", csvList, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or id, separated by commas; default: all"),
-)
+var sharesParams = schema.Object("", func() schema.Fields[SharesParams] {
+	return schema.Fields[SharesParams]{
+		schema.F("accounts", csvList, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, separated by commas; default: all"),
+		schema.F("users", csvList, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or id, separated by commas; default: all"),
+	}
+})
 
 // GetShares shows fair shares.
 var GetShares = declare(sharesParams, Endpoint{

@@ -10,12 +10,14 @@ import (
 // stepIDType declares the parts of the id of a job or of one of its steps. A
 // job description may contain such an id too, but only the number of the job
 // has an effect there.
-var stepIDType = schema.Object("slurm_step_id",
-	schema.F("sluid", showOnly(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
-	schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
-	schema.F("step_het_component", showOnly(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Component of a heterogeneous step", schema.Bare),
-	schema.F("step_id", showOnly(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
-)
+var stepIDType = schema.Object("slurm_step_id", func() schema.Fields[model.StepID] {
+	return schema.Fields[model.StepID]{
+		schema.F("sluid", showOnly(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
+		schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
+		schema.F("step_het_component", showOnly(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Component of a heterogeneous step", schema.Bare),
+		schema.F("step_id", showOnly(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
+	}
+})
 
 func setStepID(d *model.JobDesc, s model.StepID) error {
 	switch {

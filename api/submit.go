@@ -19,12 +19,14 @@ type Submission struct {
 }
 
 // SubmissionBody declares the fields of a Submission.
-var SubmissionBody = schema.Object("job_submit_req",
-	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
-	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
-	schema.F("jobs", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Components of a heterogeneous job, which start together; the first needs a script"),
-	schema.Set("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
-)
+var SubmissionBody = schema.Object("job_submit_req", func() schema.Fields[Submission] {
+	return schema.Fields[Submission]{
+		schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
+		schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
+		schema.F("jobs", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Components of a heterogeneous job, which start together; the first needs a script"),
+		schema.Set("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
+	}
+})
 
 // maxComponents is the largest number of components of a heterogeneous job.
 const maxComponents = 128
@@ -73,7 +75,7 @@ type SubmitAnswer struct {
 
 // Submit declares the fields of a SubmitAnswer.
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
-	schema.Group("result", "Result of the submission, with the same values as the other fields", []schema.Field[SubmitAnswer]{
+	schema.Group("result", "Result of the submission, with the same values as the other fields", schema.Fields[SubmitAnswer]{
 		submittedID, submittedStep,
 		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a note; 0 if there is none", schema.Bare),
 		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of the error"),

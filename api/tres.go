@@ -9,12 +9,14 @@ import (
 )
 
 // TRES declares the fields of a trackable resource, or of an amount of it.
-var TRES = schema.Object("tres",
-	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
-	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-	schema.GetSet("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, setCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
-)
+var TRES = schema.Object("tres", func() schema.Fields[model.TRES] {
+	return schema.Fields[model.TRES]{
+		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
+		schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
+		schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
+		schema.GetSet("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, setCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
+	}
+})
 
 // setCount sets the count of a limit. The count -1 removes the limit.
 func setCount(t *model.TRES, n int64) error {

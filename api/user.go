@@ -22,30 +22,34 @@ var userFlags = schema.Words("user_flags",
 
 // wckey declares the fields of a workload key, which distinguishes jobs in
 // accounting.
-var wckey = schema.Object("wckey",
-	schema.Show("accounting", usages, func(k *model.WCKey) []model.Usage { return k.Usage }, "Usage of jobs with this key, if requested"),
-	schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
-	schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Number of the workload key", schema.Bare),
-	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Name of the workload key", schema.Required(0)),
-	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
-	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
-)
+var wckey = schema.Object("wckey", func() schema.Fields[model.WCKey] {
+	return schema.Fields[model.WCKey]{
+		schema.Show("accounting", usages, func(k *model.WCKey) []model.Usage { return k.Usage }, "Usage of jobs with this key, if requested"),
+		schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
+		schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Number of the workload key", schema.Bare),
+		schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Name of the workload key", schema.Required(0)),
+		schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
+		schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
+	}
+})
 
 // User declares the fields of a user in the accounting records.
-var User = schema.Object("user",
-	schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the user in accounting"),
-	schema.Show("associations", assocShorts, func(u *model.User) []model.Association { return u.Associations }, "Associations, if requested"),
-	schema.Show("coordinators", coordinators, func(u *model.User) []model.Coordinator { return u.Coordinates }, "Accounts that the user coordinates, if requested"),
-	schema.Group("default", "Defaults for the user's jobs", []schema.Field[model.User]{
-		schema.F("qos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the quality of service; 0 for none", schema.Bare, schema.Since(V44)),
-		schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
-		schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
-	}),
-	schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About the user"),
-	schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
-	schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "Former name of the user"),
-	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),
-)
+var User = schema.Object("user", func() schema.Fields[model.User] {
+	return schema.Fields[model.User]{
+		schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the user in accounting"),
+		schema.Show("associations", assocShorts, func(u *model.User) []model.Association { return u.Associations }, "Associations, if requested"),
+		schema.Show("coordinators", coordinators, func(u *model.User) []model.Coordinator { return u.Coordinates }, "Accounts that the user coordinates, if requested"),
+		schema.Group("default", "Defaults for the user's jobs", schema.Fields[model.User]{
+			schema.F("qos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the quality of service; 0 for none", schema.Bare, schema.Since(V44)),
+			schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
+			schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
+		}),
+		schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About the user"),
+		schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
+		schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "Former name of the user"),
+		schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),
+	}
+})
 
 // UsersAnswer is an answer with users.
 type UsersAnswer struct {
@@ -66,21 +70,25 @@ type UsersParams struct {
 	model.UserFilter
 }
 
-// userDetailParams are the parameters that select which details of a user are
-// shown.
-var userDetailParams = []schema.Field[UsersParams]{
-	schema.F("with_assocs", boolText, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
-	schema.F("with_coords", boolText, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
-	schema.F("with_deleted", boolText, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
-	schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
+// userDetailParams returns the parameters that select which details of a user
+// are shown.
+func userDetailParams() schema.Fields[UsersParams] {
+	return schema.Fields[UsersParams]{
+		schema.F("with_assocs", boolText, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
+		schema.F("with_coords", boolText, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
+		schema.F("with_deleted", boolText, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
+		schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
+	}
 }
 
-var usersParams = schema.Object("", append([]schema.Field[UsersParams]{
-	schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights of these users in accounting"),
-	texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
-	texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
-	schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
-}, userDetailParams...)...)
+var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
+	return append(schema.Fields[UsersParams]{
+		schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights of these users in accounting"),
+		texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
+		texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
+		schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
+	}, userDetailParams()...)
+})
 
 // GetUsers lists the users.
 var GetUsers = declare(usersParams, Endpoint{
@@ -90,9 +98,11 @@ var GetUsers = declare(usersParams, Endpoint{
 	AnswerDoc:   "The users",
 })
 
-var userParams = schema.Object("", append([]schema.Field[UsersParams]{
-	schema.F("name", objectName("user"), func(p *UsersParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
-}, userDetailParams...)...)
+var userParams = schema.Object("", func() schema.Fields[UsersParams] {
+	return append(schema.Fields[UsersParams]{
+		schema.F("name", objectName("user"), func(p *UsersParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
+	}, userDetailParams()...)
+})
 
 // GetUser shows one user.
 var GetUser = declare(userParams, Endpoint{

@@ -22,9 +22,10 @@ var PostUsers = declare(noParams, Endpoint{
 // NamedUserParams name a user.
 type NamedUserParams struct{ Name string }
 
-var namedUserParams = schema.Object("",
-	schema.F("name", objectName("user"), func(p *NamedUserParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
-)
+var namedUserParams = schema.Object("", func() schema.Fields[NamedUserParams] {
+	return schema.Fields[NamedUserParams]{
+		schema.F("name", objectName("user"), func(p *NamedUserParams) *string { return &p.Name }, "Name of the user", schema.Required(0))}
+})
 
 // DeleteUser removes a user.
 var DeleteUser = declare(namedUserParams, Endpoint{
@@ -41,27 +42,33 @@ type UsersWithAssocs struct {
 	User model.User
 }
 
-var userShort = schema.Object("user_short",
-	schema.F("adminlevel", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the users in accounting"),
-	schema.F("defaultqos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the default quality of service", schema.Bare, schema.Since(V44)),
-	schema.F("defaultaccount", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Default account"),
-	schema.F("defaultwckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
-)
+var userShort = schema.Object("user_short", func() schema.Fields[model.User] {
+	return schema.Fields[model.User]{
+		schema.F("adminlevel", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the users in accounting"),
+		schema.F("defaultqos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the default quality of service", schema.Bare, schema.Since(V44)),
+		schema.F("defaultaccount", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Default account"),
+		schema.F("defaultwckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
+	}
+})
 
 // UsersWithAssocsBody declares the fields of a UsersWithAssocs.
-var UsersWithAssocsBody = schema.Object("openapi_users_add_cond_resp", append([]schema.Field[UsersWithAssocs]{
-	schema.F("association_condition", usersSet.Type, func(u *UsersWithAssocs) *AssocSet { return &u.Set }, "The users, and where to create their associations", schema.Required(0)),
-	schema.F("user", withInitial(userShort.Type, model.BlankUser), func(u *UsersWithAssocs) *model.User { return &u.User }, "Fields of all new users", schema.Required(0)),
-}, unusedEnvelope[UsersWithAssocs]()...)...)
+var UsersWithAssocsBody = schema.Object("openapi_users_add_cond_resp", func() schema.Fields[UsersWithAssocs] {
+	return append(schema.Fields[UsersWithAssocs]{
+		schema.F("association_condition", usersSet.Type, func(u *UsersWithAssocs) *AssocSet { return &u.Set }, "The users, and where to create their associations", schema.Required(0)),
+		schema.F("user", withInitial(userShort.Type, model.BlankUser), func(u *UsersWithAssocs) *model.User { return &u.User }, "Fields of all new users", schema.Required(0)),
+	}, unusedEnvelope[UsersWithAssocs]()...)
+})
 
-var usersSet = schema.Object("users_add_cond",
-	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; default: the default account of user"),
-	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
-	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
-	schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; default: the associations are for all partitions"),
-	schema.F("users", stringList, func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
-	schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key of user"),
-)
+var usersSet = schema.Object("users_add_cond", func() schema.Fields[AssocSet] {
+	return schema.Fields[AssocSet]{
+		schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; default: the default account of user"),
+		schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
+		schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
+		schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; default: the associations are for all partitions"),
+		schema.F("users", stringList, func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
+		schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key of user"),
+	}
+})
 
 // UsersAdded declares the answer of PostUsersAssociation.
 var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Text of the accounting daemon about the added records; empty if nothing was added")
@@ -70,10 +77,12 @@ var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Text o
 // effect.
 type UsersWithAssocsParams struct{}
 
-var usersWithAssocsParams = schema.Object("",
-	schema.Ignore[UsersWithAssocsParams]("update_time", instant, "Ignored: it only applies to lists", schema.Unit(TimeText)),
-	schema.Ignore[UsersWithAssocsParams]("flags", joined(showFlags), "Ignored: it only applies to lists"),
-)
+var usersWithAssocsParams = schema.Object("", func() schema.Fields[UsersWithAssocsParams] {
+	return schema.Fields[UsersWithAssocsParams]{
+		schema.Ignore[UsersWithAssocsParams]("update_time", instant, "Ignored: it only applies to lists", schema.Unit(TimeText)),
+		schema.Ignore[UsersWithAssocsParams]("flags", joined(showFlags), "Ignored: it only applies to lists"),
+	}
+})
 
 // PostUsersAssociation creates users with associations.
 var PostUsersAssociation = declare(usersWithAssocsParams, Endpoint{

@@ -21,18 +21,20 @@ var WCKeys = enveloped("openapi_wckey_resp", func(a *WCKeysAnswer) *Envelope { r
 // WCKeysParams are the parameters of GetWCKeys.
 type WCKeysParams struct{ model.WCKeyFilter }
 
-var wckeysParams = schema.Object("",
-	clusterTexts("cluster", "Clusters", func(p *WCKeysParams) *[]string { return &p.Clusters }),
-	ignoredParam[WCKeysParams]("format", schema.Until(V45)),
-	numberTexts("id", "Numbers of workload keys", func(p *WCKeysParams) *[]string { return &p.IDs }),
-	texts("name", "Names", func(p *WCKeysParams) *[]string { return &p.Names }),
-	schema.F("only_defaults", boolText, func(p *WCKeysParams) *bool { return &p.OnlyDefaults }, "Show only the default workload key of each user"),
-	schema.F("usage_end", instant, func(p *WCKeysParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
-	schema.F("usage_start", instant, func(p *WCKeysParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),
-	texts("user", "Users", func(p *WCKeysParams) *[]string { return &p.Users }),
-	schema.F("with_usage", boolText, func(p *WCKeysParams) *bool { return &p.WithUsage }, "Include usage"),
-	schema.F("with_deleted", boolText, func(p *WCKeysParams) *bool { return &p.WithDeleted }, "Include deleted records"),
-)
+var wckeysParams = schema.Object("", func() schema.Fields[WCKeysParams] {
+	return schema.Fields[WCKeysParams]{
+		clusterTexts("cluster", "Clusters", func(p *WCKeysParams) *[]string { return &p.Clusters }),
+		ignoredParam[WCKeysParams]("format", schema.Until(V45)),
+		numberTexts("id", "Numbers of workload keys", func(p *WCKeysParams) *[]string { return &p.IDs }),
+		texts("name", "Names", func(p *WCKeysParams) *[]string { return &p.Names }),
+		schema.F("only_defaults", boolText, func(p *WCKeysParams) *bool { return &p.OnlyDefaults }, "Show only the default workload key of each user"),
+		schema.F("usage_end", instant, func(p *WCKeysParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
+		schema.F("usage_start", instant, func(p *WCKeysParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),
+		texts("user", "Users", func(p *WCKeysParams) *[]string { return &p.Users }),
+		schema.F("with_usage", boolText, func(p *WCKeysParams) *bool { return &p.WithUsage }, "Include usage"),
+		schema.F("with_deleted", boolText, func(p *WCKeysParams) *bool { return &p.WithDeleted }, "Include deleted records"),
+	}
+})
 
 // GetWCKeys lists the workload keys.
 var GetWCKeys = declare(wckeysParams, Endpoint{
@@ -45,9 +47,10 @@ var GetWCKeys = declare(wckeysParams, Endpoint{
 // WCKeyParams name a workload key.
 type WCKeyParams struct{ Name string }
 
-var wckeyParams = schema.Object("",
-	schema.F("id", objectName("workload key"), func(p *WCKeyParams) *string { return &p.Name }, "Name of the workload key, or its number", schema.Required(0)),
-)
+var wckeyParams = schema.Object("", func() schema.Fields[WCKeyParams] {
+	return schema.Fields[WCKeyParams]{
+		schema.F("id", objectName("workload key"), func(p *WCKeyParams) *string { return &p.Name }, "Name of the workload key, or its number", schema.Required(0))}
+})
 
 // GetWCKey shows one workload key.
 var GetWCKey = declare(wckeyParams, Endpoint{
@@ -63,12 +66,14 @@ var WCKeysBody = changes("openapi_wckey_resp", "wckeys", "wckey_list", withIniti
 // PostWCKeysParams are the parameters of PostWCKeys. They have no effect.
 type PostWCKeysParams struct{}
 
-var postWCKeysParams = schema.Object("",
-	unused[PostWCKeysParams]("cluster"), unused[PostWCKeysParams]("format", schema.Until(V45)), unused[PostWCKeysParams]("id"),
-	unused[PostWCKeysParams]("name"), unused[PostWCKeysParams]("only_defaults"), unused[PostWCKeysParams]("usage_end"),
-	unused[PostWCKeysParams]("usage_start"), unused[PostWCKeysParams]("user"), unused[PostWCKeysParams]("with_usage"),
-	unused[PostWCKeysParams]("with_deleted"),
-)
+var postWCKeysParams = schema.Object("", func() schema.Fields[PostWCKeysParams] {
+	return schema.Fields[PostWCKeysParams]{
+		unused[PostWCKeysParams]("cluster"), unused[PostWCKeysParams]("format", schema.Until(V45)), unused[PostWCKeysParams]("id"),
+		unused[PostWCKeysParams]("name"), unused[PostWCKeysParams]("only_defaults"), unused[PostWCKeysParams]("usage_end"),
+		unused[PostWCKeysParams]("usage_start"), unused[PostWCKeysParams]("user"), unused[PostWCKeysParams]("with_usage"),
+		unused[PostWCKeysParams]("with_deleted"),
+	}
+})
 
 // PostWCKeys creates workload keys.
 var PostWCKeys = declare(postWCKeysParams, Endpoint{

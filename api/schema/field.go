@@ -1,18 +1,22 @@
 package schema
 
-// Field is one line of an object's table. F, Show, Take, Both, Ignore and Group
+// Field is one line of the table of an O. F, Show, Set, GetSet, Ignore and Group
 // make Fields.
-type Field[O any] struct {
-	name, doc string
-	value     value[O]
-	traits
-}
+type Field[O any] struct{ field }
 
-// value describes the value of a field of O: its type, and its place in an O.
-type value[O any] interface {
-	shape(View) *Shape
-	renderer(View) func(Encoder, *O)       // nil: the field is never shown
-	parser(View) func(*Report, *Value, *O) // nil: the field is never parsed
+// Fields is the table of an O.
+type Fields[O any] = []Field[O]
+
+// field is a Field whose functions get the address of the object as an any. So
+// the code that works on tables exists once. With the object's type as a type
+// parameter there would be tens of thousands of functions, which made package
+// api slow to compile.
+type field struct {
+	name, doc string
+	shape     func(View) *Shape
+	renderer  func(View) func(Encoder, any)         // nil: the field is never shown
+	parser    func(View) func(*Report, *Value, any) // nil: the field is never parsed
+	traits
 }
 
 // traits are the properties of a field that Options set.
@@ -83,15 +87,15 @@ func Alone(t traits) traits { t.alone = true; return t }
 // InSlurm sets the name of the field in the Slurm spelling, if it differs.
 func InSlurm(name string) Option { return func(t traits) traits { t.slurm = name; return t } }
 
-func (f *Field[O]) spelled(n Spelling) string {
+func (f *field) spelled(n Spelling) string {
 	if n == Slurm && f.slurm != "" {
 		return f.slurm
 	}
 	return f.name
 }
 
-func field[O any](name, doc string, v value[O], opts []Option) Field[O] {
-	f := Field[O]{name: name, doc: doc, value: v}
+// newField sets the traits of f.
+func newField(f field, opts []Option) field {
 	f.required, f.deprecated, f.undocumented = never, never, never
 	for _, o := range opts {
 		f.traits = o(f.traits)
@@ -102,135 +106,132 @@ func field[O any](name, doc string, v value[O], opts []Option) Field[O] {
 // F returns a field that the model stores. The argument at returns the address
 // of its value. The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
-	return field[O](name, doc, stored[O, T]{typ, at}, opts)
-}
-
-type stored[O, T any] struct {
-	typ func() Type[T]
-	at  func(*O) *T
-}
-
-func (s stored[O, T]) shape(v View) *Shape { return s.typ().Shape(v) }
-
-func (s stored[O, T]) renderer(v View) func(Encoder, *O) {
-	render, at := s.typ().Renderer(v), s.at
-	return func(e Encoder, o *O) { render(e, at(o)) }
-}
-
-func (s stored[O, T]) parser(v View) func(*Report, *Value, *O) {
-	parse, at := s.typ().Parser(v), s.at
-	return func(r *Report, doc *Value, o *O) {
-		into := at(o)
-		old := *into
-		if !parse(r, doc, into) {
-			*into = old
-		}
-	}
+	addr := func(o any) *T { return at(o.(*O)) }
+	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderAt(typ, addr), parser: parseAt(typ, addr)}, opts)}
 }
 
 // Show returns a field whose value is computed by get. It is shown, but never
 // parsed.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
-	return field[O](name, doc, computed[O, T]{typ, get}, opts)
+	value := func(o any) T { return get(o.(*O)) }
+	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderComputed(typ, value)}, opts)}
 }
-
-type computed[O, T any] struct {
-	typ func() Type[T]
-	get func(*O) T
-}
-
-func (c computed[O, T]) shape(v View) *Shape { return c.typ().Shape(v) }
-
-func (c computed[O, T]) renderer(v View) func(Encoder, *O) {
-	render, get := c.typ().Renderer(v), c.get
-	return func(e Encoder, o *O) {
-		value := get(o)
-		render(e, &value)
-	}
-}
-
-func (c computed[O, T]) parser(View) func(*Report, *Value, *O) { return nil }
 
 // Set returns a field that is parsed but never shown. set stores its value. If
 // set fails, the error refers to that value.
 func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
-	return field[O](name, doc, setter[O, T]{typ, set}, opts)
-}
-
-type setter[O, T any] struct {
-	typ func() Type[T]
-	set func(*O, T) error
-}
-
-func (g setter[O, T]) shape(v View) *Shape { return g.typ().Shape(v) }
-
-func (g setter[O, T]) renderer(View) func(Encoder, *O) { return nil }
-
-func (g setter[O, T]) parser(v View) func(*Report, *Value, *O) {
-	parse, set := g.typ().Parser(v), g.set
-	return func(r *Report, doc *Value, o *O) {
-		var value T
-		if !parse(r, doc, &value) {
-			return
-		}
-		if err := set(o, value); err != nil {
-			r.Error(doc, "%v", err)
-		}
-	}
+	store := func(o any, value T) error { return set(o.(*O), value) }
+	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseWith(typ, store)}, opts)}
 }
 
 // GetSet returns a field that is both shown and parsed. It shows the value that
-// get returns, as Show does, and stores a parsed value with set, as Take does.
+// get returns, as Show does, and stores a parsed value with set, as Set does.
 func GetSet[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
-	return field[O](name, doc, getSetter[O, T]{computed[O, T]{typ, get}, set}, opts)
-}
-
-type getSetter[O, T any] struct {
-	computed[O, T]
-	set func(*O, T) error
-}
-
-func (b getSetter[O, T]) parser(v View) func(*Report, *Value, *O) {
-	return setter[O, T]{b.typ, b.set}.parser(v)
+	f, store := Show(name, typ, get, doc, opts...), Set(name, typ, set, doc)
+	f.parser = store.parser
+	return f
 }
 
 // Ignore returns a field that has no effect. Its value is checked, and then
 // causes a warning.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
-	f := field[O](name, doc, ignored[O, T]{typ}, opts)
+	f := newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseIgnored(typ)}, opts)
 	f.ignored = true
-	return f
-}
-
-type ignored[O, T any] struct{ typ func() Type[T] }
-
-func (i ignored[O, T]) shape(v View) *Shape { return i.typ().Shape(v) }
-
-func (i ignored[O, T]) renderer(View) func(Encoder, *O) { return nil }
-
-func (i ignored[O, T]) parser(v View) func(*Report, *Value, *O) {
-	parse := i.typ().Parser(v)
-	return func(r *Report, doc *Value, _ *O) {
-		var value T
-		if parse(r, doc, &value) {
-			r.Warn(doc, "has no effect")
-		}
-	}
+	return Field[O]{f}
 }
 
 // Group returns a field that is an object of its own in JSON. In the model, the
 // fields in it belong to the same O as the group.
-func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
-	return field[O](name, doc, group[O](fields), opts)
+func Group[O any](name, doc string, fields Fields[O], opts ...Option) Field[O] {
+	g := untyped(fields)
+	return Field[O]{newField(field{name: name, doc: doc,
+		shape:    func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(g, v)} },
+		renderer: func(v View) func(Encoder, any) { return renderFields(g, v) },
+		parser: func(v View) func(*Report, *Value, any) {
+			parse := parseFields(g, v)
+			return func(r *Report, doc *Value, o any) { parse(r, doc, o) }
+		},
+	}, opts)}
 }
 
-type group[O any] []Field[O]
+// untyped returns the fields without the type of their object.
+func untyped[O any](fields Fields[O]) []field {
+	list := make([]field, len(fields))
+	for i := range fields {
+		list[i] = fields[i].field
+	}
+	return list
+}
 
-func (g group[O]) shape(v View) *Shape { return &Shape{Kind: "object", Fields: properties(g, v)} }
+// The functions below are not inlined: the compiler would copy their closures
+// into each of the hundreds of instances of F, Show and Set.
 
-func (g group[O]) renderer(v View) func(Encoder, *O) { return renderFields(g, v) }
+//go:noinline
+func shapeOf[T any](typ func() Type[T]) func(View) *Shape {
+	return func(v View) *Shape { return typ().Shape(v) }
+}
 
-func (g group[O]) parser(v View) func(*Report, *Value, *O) {
-	parse := parseFields(g, v)
-	return func(r *Report, doc *Value, o *O) { parse(r, doc, o) }
+//go:noinline
+func renderAt[T any](typ func() Type[T], at func(any) *T) func(View) func(Encoder, any) {
+	return func(v View) func(Encoder, any) {
+		render := typ().Renderer(v)
+		return func(e Encoder, o any) { render(e, at(o)) }
+	}
+}
+
+//go:noinline
+func renderComputed[T any](typ func() Type[T], get func(any) T) func(View) func(Encoder, any) {
+	return func(v View) func(Encoder, any) {
+		render := typ().Renderer(v)
+		return func(e Encoder, o any) {
+			value := get(o)
+			render(e, &value)
+		}
+	}
+}
+
+// parseAt stores a value at the address that the function at returns. If the
+// value can't be parsed, the previous one stays.
+//
+//go:noinline
+func parseAt[T any](typ func() Type[T], at func(any) *T) func(View) func(*Report, *Value, any) {
+	return func(v View) func(*Report, *Value, any) {
+		parse := typ().Parser(v)
+		return func(r *Report, doc *Value, o any) {
+			into := at(o)
+			old := *into
+			if !parse(r, doc, into) {
+				*into = old
+			}
+		}
+	}
+}
+
+//go:noinline
+func parseWith[T any](typ func() Type[T], set func(any, T) error) func(View) func(*Report, *Value, any) {
+	return func(v View) func(*Report, *Value, any) {
+		parse := typ().Parser(v)
+		return func(r *Report, doc *Value, o any) {
+			var value T
+			if !parse(r, doc, &value) {
+				return
+			}
+			if err := set(o, value); err != nil {
+				r.Error(doc, "%v", err)
+			}
+		}
+	}
+}
+
+//go:noinline
+func parseIgnored[T any](typ func() Type[T]) func(View) func(*Report, *Value, any) {
+	return func(v View) func(*Report, *Value, any) {
+		parse := typ().Parser(v)
+		return func(r *Report, doc *Value, _ any) {
+			var value T
+			if parse(r, doc, &value) {
+				r.Warn(doc, "has no effect")
+			}
+		}
+	}
 }

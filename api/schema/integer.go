@@ -52,7 +52,7 @@ func bounds[T Integer]() (lo, hi int64) {
 	return 0, int64(min(uint64(ones), math.MaxInt64))
 }
 
-// ParseInteger parses an integer between least and most. It accepts a number
+// ParseInteger parses an integer between lo and hi. It accepts a number
 // whose fraction is zero. It also accepts a text that contains an integer, with
 // a warning. All other values are errors.
 func ParseInteger(r *Report, v *Value, lo, hi int64) (int64, bool) {

@@ -5,59 +5,82 @@ import (
 	"sync"
 )
 
-// ObjectType is a table of fields. It is the Type of an O.
-type ObjectType[O any] struct {
-	name   string
-	fields []Field[O]
+// ObjectType is the Type of an O, which a table of fields defines.
+type ObjectType[O any] struct{ table }
 
-	mu        sync.Mutex
-	renderers map[View]func(Encoder, *O)
-	parsers   map[View]func(*Report, *Value, *O) bool
-}
-
-// Object declares an object. name is the name of its schema. Its fields are
-// shown in the given order.
-func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
-	return &ObjectType[O]{name: name, fields: fields}
+// Object declares an object. name is the name of its schema. The function fields
+// returns its table, in the order in which the fields are shown. It is called
+// when the table is first used: a worker that builds all tables at its start
+// starts more slowly.
+func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
+	return &ObjectType[O]{table{name: name, load: func() []field { return untyped(fields()) }}}
 }
 
 // Type returns t. A field takes it as a function: F("energy", Energy.Type, …).
 func (t *ObjectType[O]) Type() Type[O] { return t }
 
-// Renderer returns a function that writes an object in the View v. It compiles
-// the table once for each View.
+// Renderer returns a function that writes an object in the View v.
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
+	render := t.renderer(v)
+	return func(e Encoder, o *O) { render(e, o) }
+}
+
+// Parser returns a function that parses an object in the View v.
+func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
+	parse := t.parser(v)
+	return func(r *Report, doc *Value, o *O) bool { return parse(r, doc, o) }
+}
+
+// table is the part of an ObjectType that does not depend on the object's type.
+type table struct {
+	name string
+	load func() []field
+
+	once   sync.Once
+	fields []field // what load returned
+
+	mu        sync.Mutex // guards renderers and parsers
+	renderers map[View]func(Encoder, any)
+	parsers   map[View]func(*Report, *Value, any) bool
+}
+
+func (t *table) loaded() []field {
+	t.once.Do(func() { t.fields = t.load() })
+	return t.fields
+}
+
+// renderer compiles the table once for each View.
+func (t *table) renderer(v View) func(Encoder, any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renderers == nil {
-		t.renderers = make(map[View]func(Encoder, *O))
+		t.renderers = make(map[View]func(Encoder, any))
 	}
 	if t.renderers[v] == nil {
-		t.renderers[v] = renderFields(t.fields, v)
+		t.renderers[v] = renderFields(t.loaded(), v)
 	}
 	return t.renderers[v]
 }
 
-// Parser returns a function that parses an object in the View v. It compiles
-// the table once for each View.
-func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
+// parser compiles the table once for each View.
+func (t *table) parser(v View) func(*Report, *Value, any) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.parsers == nil {
-		t.parsers = make(map[View]func(*Report, *Value, *O) bool)
+		t.parsers = make(map[View]func(*Report, *Value, any) bool)
 	}
 	if t.parsers[v] == nil {
-		t.parsers[v] = parseFields(t.fields, v)
+		t.parsers[v] = parseFields(t.loaded(), v)
 	}
 	return t.parsers[v]
 }
 
 // Shape describes the table in v.
-func (t *ObjectType[O]) Shape(v View) *Shape {
-	return &Shape{Name: t.name, Kind: "object", Fields: properties(t.fields, v)}
+func (t *table) Shape(v View) *Shape {
+	return &Shape{Name: t.name, Kind: "object", Fields: properties(t.loaded(), v)}
 }
 
-func properties[O any](fields []Field[O], v View) []Property {
+func properties(fields []field, v View) []Property {
 	var list []Property
 	for i := range fields {
 		f := &fields[i]
@@ -70,7 +93,7 @@ func properties[O any](fields []Field[O], v View) []Property {
 				Deprecated:   f.deprecated.has(v.Version),
 				Undocumented: f.undocumented.has(v.Version),
 				Ignored:      f.ignored,
-				Shape:        f.value.shape(v),
+				Shape:        f.shape(v),
 			})
 		}
 	}
@@ -78,23 +101,20 @@ func properties[O any](fields []Field[O], v View) []Property {
 }
 
 // fieldRenderer is a field in one View, compiled for rendering.
-type fieldRenderer[O any] struct {
+type fieldRenderer struct {
 	key    string
-	render func(Encoder, *O)
+	render func(Encoder, any)
 }
 
-func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
-	var list []fieldRenderer[O]
+func renderFields(fields []field, v View) func(Encoder, any) {
+	var list []fieldRenderer
 	for i := range fields {
 		f := &fields[i]
-		if !f.versions.has(v.Version) {
-			continue
-		}
-		if render := f.value.renderer(v); render != nil {
-			list = append(list, fieldRenderer[O]{f.spelled(v.Spelling), render})
+		if f.versions.has(v.Version) && f.renderer != nil {
+			list = append(list, fieldRenderer{f.spelled(v.Spelling), f.renderer(v)})
 		}
 	}
-	return func(e Encoder, o *O) {
+	return func(e Encoder, o any) {
 		e.BeginObject()
 		for i := range list {
 			e.Key(list[i].key)
@@ -105,39 +125,38 @@ func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
 }
 
 // fieldParser is a field in one View, compiled for parsing.
-type fieldParser[O any] struct {
+type fieldParser struct {
 	name     string
 	required bool
-	parse    func(*Report, *Value, *O)
+	parse    func(*Report, *Value, any)
 }
 
-func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) bool {
-	var list []fieldParser[O]
+func parseFields(fields []field, v View) func(*Report, *Value, any) bool {
+	var list []fieldParser
 	var names []string
 	byName := make(map[string]int) // index in list
 	for i := range fields {
 		f := &fields[i]
 		if f.versions.has(v.Version) {
-			name, parse := f.spelled(v.Spelling), f.value.parser(v)
-			settable := parse != nil
-			if !settable {
-				parse = warnNotSettable[O]
+			name, parse, settable := f.spelled(v.Spelling), warnNotSettable, f.parser != nil
+			if settable {
+				parse = f.parser(v)
 			}
 			if _, duplicate := byName[name]; duplicate {
 				panic(fmt.Sprintf("schema: field %q twice in %v", name, v.Version))
 			}
 			byName[name] = len(list)
-			list = append(list, fieldParser[O]{name, f.required.has(v.Version) && settable, parse})
+			list = append(list, fieldParser{name, f.required.has(v.Version) && settable, parse})
 			names = append(names, name)
 		}
 	}
-	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
+	return func(r *Report, doc *Value, o any) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
 // warnNotSettable parses a field that can't be set. It only adds a warning, because
 // the client may have copied the field from an answer. For an empty value it
 // does not even add a warning.
-func warnNotSettable[O any](r *Report, doc *Value, _ *O) {
+func warnNotSettable(r *Report, doc *Value, _ any) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")
 	}
@@ -146,7 +165,7 @@ func warnNotSettable[O any](r *Report, doc *Value, _ *O) {
 // parseMembers parses the members of doc into o. A null sets nothing, but
 // satisfies Required. A known name that occurs twice is an error, because a
 // filter in front of the gateway may have checked the other occurrence.
-func parseMembers[O any](r *Report, doc *Value, o *O, list []fieldParser[O], names []string, byName map[string]int) bool {
+func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
 	}

@@ -23,35 +23,40 @@ type thing struct {
 
 type inner struct{ ID uint64 }
 
-var innerType = Object("inner", F("id", Int64, func(i *inner) *uint64 { return &i.ID }, "Its number"))
+var innerType = Object("inner", func() Fields[inner] {
+	return Fields[inner]{
+		F("id", Int64, func(i *inner) *uint64 { return &i.ID }, "Its number")}
+})
 
 // colours is a set with two words for values of the low four bits, and two
 // flags.
 var colours = Words("",
 	Part("RED", uint32(0xf), 0), Part("BLUE", uint32(0xf), 1), Bit("DARK", uint32(0x10)), Bit("NEON", uint32(0x20), Since(42)))
 
-var thingType = Object("thing",
-	F("name", String, func(o *thing) *string { return &o.Name }, "Its name", Required(0)),
-	F("port", Int32, func(o *thing) *uint16 { return &o.Port }, "Where it listens", Until(42)),
-	Show("port", String, func(o *thing) string { return "port" }, "The same as text", Since(42), Deprecated(43)),
-	F("offset", Int64, func(o *thing) *int64 { return &o.Offset }, "Signed", Unit("s")),
-	F("load", Float, func(o *thing) *float64 { return &o.Load }, "A fraction"),
-	F("big", Boolean, func(o *thing) *bool { return &o.Big }, "Whether it is big"),
-	F("parts", List(String), func(o *thing) *[]string { return &o.Parts }, "Its parts"),
-	F("state", colours.Type, func(o *thing) *uint32 { return &o.State }, "Its colours"),
-	F("inner", innerType.Type, func(o *thing) *inner { return &o.Inner }, "Another table"),
-	Group("group", "The same object again", []Field[thing]{
-		F("schedd_start_time", Int64, func(o *thing) *int { return &o.Started }, "Spelled twice", InSlurm("slurmd_start_time")),
-	}),
-	Set("even", Int32, func(o *thing, n int64) error {
-		if n%2 != 0 {
-			return errors.New("must be even")
-		}
-		o.Offset = n
-		return nil
-	}, "Sets the offset"),
-	F("numbers", StreamOf(Int32[int]), func(o *thing) *Stream[int] { return &o.Numbers }, "Streamed", Extension),
-)
+var thingType = Object("thing", func() Fields[thing] {
+	return Fields[thing]{
+		F("name", String, func(o *thing) *string { return &o.Name }, "Its name", Required(0)),
+		F("port", Int32, func(o *thing) *uint16 { return &o.Port }, "Where it listens", Until(42)),
+		Show("port", String, func(o *thing) string { return "port" }, "The same as text", Since(42), Deprecated(43)),
+		F("offset", Int64, func(o *thing) *int64 { return &o.Offset }, "Signed", Unit("s")),
+		F("load", Float, func(o *thing) *float64 { return &o.Load }, "A fraction"),
+		F("big", Boolean, func(o *thing) *bool { return &o.Big }, "Whether it is big"),
+		F("parts", List(String), func(o *thing) *[]string { return &o.Parts }, "Its parts"),
+		F("state", colours.Type, func(o *thing) *uint32 { return &o.State }, "Its colours"),
+		F("inner", innerType.Type, func(o *thing) *inner { return &o.Inner }, "Another table"),
+		Group("group", "The same object again", []Field[thing]{
+			F("schedd_start_time", Int64, func(o *thing) *int { return &o.Started }, "Spelled twice", InSlurm("slurmd_start_time")),
+		}),
+		Set("even", Int32, func(o *thing, n int64) error {
+			if n%2 != 0 {
+				return errors.New("must be even")
+			}
+			o.Offset = n
+			return nil
+		}, "Sets the offset"),
+		F("numbers", StreamOf(Int32[int]), func(o *thing) *Stream[int] { return &o.Numbers }, "Streamed", Extension),
+	}
+})
 
 func TestRender(t *testing.T) {
 	o := thing{Name: "a", Port: 7, Offset: -1, Load: .5, Big: true, Parts: []string{"x", "y"}, State: 0x31, Inner: inner{9}, Started: 3,

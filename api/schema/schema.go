@@ -4,17 +4,19 @@
 // A table lists each field once: its name, type, place in the model,
 // description, and the API versions that have it:
 //
-//	var Node = schema.Object("node",
-//		schema.F("name", schema.String, func(n *model.Node) *string { return &n.Name }, "Name of the node"),
-//		schema.F("topology", schema.String, func(n *model.Node) *string { return &n.Topology }, "Place in the network", schema.Since(V43)),
-//	)
+//	var Node = schema.Object("node", func() schema.Fields[model.Node] {
+//		return schema.Fields[model.Node]{
+//			schema.F("name", schema.String, func(n *model.Node) *string { return &n.Name }, "Name of the node"),
+//			schema.F("topology", schema.String, func(n *model.Node) *string { return &n.Topology }, "Place in the network", schema.Since(V43)),
+//		}
+//	})
 //
-// For each View (API version and spelling), a table is compiled once into a
-// list of closures; no request uses reflection. Rendering writes to an Encoder
-// piece by piece, so that no list is ever held in memory as a tree (see
-// Stream). Parsing starts from a Value, which this package reads from JSON or
-// YAML. A value that is not as expected causes a warning, and a value that
-// can't be understood causes an error. Both name the place in the document,
+// For each View (API version and spelling), a table is compiled once, when it is
+// first used, into a list of closures; no request uses reflection. Rendering
+// writes to an Encoder piece by piece, so that no list is ever held in memory as
+// a tree (see Stream). Parsing starts from a Value, which this package reads from
+// JSON or YAML. A value that is not as expected causes a warning, and a value
+// that can't be understood causes an error. Both name the place in the document,
 // such as "#/job/tasks" (see Report).
 //
 // The package does not depend on HTTP, on the scheduler, or on the existing API

@@ -29,27 +29,33 @@ type wrap struct {
 	Number        uint32
 }
 
-var innerTable = schema.Object("inner",
-	schema.F("text", schema.String, func(i *inner) *string { return &i.Text }, ""),
-	schema.F("count", schema.Int32, func(i *inner) *uint32 { return &i.Count }, ""),
-)
+var innerTable = schema.Object("inner", func() schema.Fields[inner] {
+	return schema.Fields[inner]{
+		schema.F("text", schema.String, func(i *inner) *string { return &i.Text }, ""),
+		schema.F("count", schema.Int32, func(i *inner) *uint32 { return &i.Count }, ""),
+	}
+})
 
-var wrapTable = schema.Object("wrap",
-	schema.F("set", schema.Boolean, func(w *wrap) *bool { return &w.Set }, ""),
-	schema.F("infinite", schema.Boolean, func(w *wrap) *bool { return &w.Infinite }, ""),
-	schema.F("number", schema.Int32, func(w *wrap) *uint32 { return &w.Number }, ""),
-)
+var wrapTable = schema.Object("wrap", func() schema.Fields[wrap] {
+	return schema.Fields[wrap]{
+		schema.F("set", schema.Boolean, func(w *wrap) *bool { return &w.Set }, ""),
+		schema.F("infinite", schema.Boolean, func(w *wrap) *bool { return &w.Infinite }, ""),
+		schema.F("number", schema.Int32, func(w *wrap) *uint32 { return &w.Number }, ""),
+	}
+})
 
-var outerTable = schema.Object("outer",
-	schema.F("name", schema.String, func(o *outer) *string { return &o.Name }, ""),
-	schema.F("words", schema.List(schema.String), func(o *outer) *[]string { return &o.Words }, ""),
-	schema.F("inner", innerTable.Type, func(o *outer) *inner { return &o.Inner }, ""),
-	schema.F("rows", schema.List(innerTable.Type), func(o *outer) *[]inner { return &o.Rows }, ""),
-	schema.F("set", wrapTable.Type, func(o *outer) *wrap { return &o.Set }, ""),
-	schema.F("none", wrapTable.Type, func(o *outer) *wrap { return &o.None }, ""),
-	schema.F("all", wrapTable.Type, func(o *outer) *wrap { return &o.All }, ""),
-	schema.F("last", schema.String, func(o *outer) *string { return &o.Last }, ""),
-)
+var outerTable = schema.Object("outer", func() schema.Fields[outer] {
+	return schema.Fields[outer]{
+		schema.F("name", schema.String, func(o *outer) *string { return &o.Name }, ""),
+		schema.F("words", schema.List(schema.String), func(o *outer) *[]string { return &o.Words }, ""),
+		schema.F("inner", innerTable.Type, func(o *outer) *inner { return &o.Inner }, ""),
+		schema.F("rows", schema.List(innerTable.Type), func(o *outer) *[]inner { return &o.Rows }, ""),
+		schema.F("set", wrapTable.Type, func(o *outer) *wrap { return &o.Set }, ""),
+		schema.F("none", wrapTable.Type, func(o *outer) *wrap { return &o.None }, ""),
+		schema.F("all", wrapTable.Type, func(o *outer) *wrap { return &o.All }, ""),
+		schema.F("last", schema.String, func(o *outer) *string { return &o.Last }, ""),
+	}
+})
 
 func TestRecord(t *testing.T) {
 	got, err := recordOf(outerTable)(&outer{
