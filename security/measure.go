@@ -17,21 +17,29 @@ type Inheritance struct {
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// ReadInheritance returns the attributes that a child process will inherit from a
-// thread of this process. thread is the number of that thread.
+// ReadInheritance returns the attributes that a child process will inherit from
+// a thread of this process. thread is the id of that thread.
 func ReadInheritance(thread int) (Inheritance, error) {
-	dir := fmt.Sprintf("/proc/self/task/%d/", thread)
+	return readInheritance(fmt.Sprintf("/proc/self/task/%d/", thread))
+}
+
+// readInheritance implements ReadInheritance. dir is the directory of the thread
+// in /proc.
+func readInheritance(dir string) (Inheritance, error) {
 	status, err := readStatus(dir + "status")
 	if err != nil {
 		return Inheritance{}, err
 	}
 	ns, err := Namespaces(dir + "ns/")
+	if err != nil {
+		return Inheritance{}, err
+	}
 	for _, name := range []string{"pid", "time"} { // a thread stays in its namespace of this type, but its children may begin in another
 		if id, err := os.Readlink(dir + "ns/" + name + "_for_children"); err == nil {
 			ns[name] = id
 		}
 	}
-	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, err
+	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, nil
 }
 
 // Namespaces reads the links of /proc below dir, by type. A kernel may lack

@@ -185,3 +185,23 @@ func TestCloseInherited(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestUnreadableNamespace checks that ReadInheritance returns an error if the
+// kernel does not reveal a namespace.
+func TestUnreadableNamespace(t *testing.T) {
+	dir := t.TempDir() + "/"
+	for name, content := range map[string]string{"status": "CapBnd:\t0\n", "ns/ipc": "no link"} {
+		if err := os.MkdirAll(filepath.Dir(dir+name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("pid:[1]", dir+"ns/pid_for_children"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readInheritance(dir); err == nil || !strings.Contains(err.Error(), "read the ipc namespace") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
