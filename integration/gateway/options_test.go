@@ -137,7 +137,7 @@ func TestVerbosity(t *testing.T) {
 			if got := strings.Join(levels, " "); got != tt.want {
 				t.Errorf("logged %q, want %q:\n%s", got, tt.want, log)
 			}
-			if strings.Contains(log, "daemon was asked") != (tt.want == debug) {
+			if strings.Contains(log, "daemon connection closed") != (tt.want == debug) {
 				t.Errorf("of calls:\n%s", log)
 			}
 		})

@@ -24,10 +24,9 @@ func NewAccounting(cfg Config) *Accounting {
 }
 
 // Verify asks the accounting daemon whether it accepts the credential, like
-// Client.Verify. It is not sufficient that a controller accepts the credential,
-// because the accounting daemon may have a different key. Nor is an open
-// session sufficient, because a daemon checks the credential only when a
-// session is opened. So Verify opens a new session, which later requests use.
+// Client.Verify. The accounting daemon may have a different key than a
+// controller, and it checks a credential only when a session is opened. So
+// Verify always opens a new session, which later requests use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.withSession(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -46,8 +45,8 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 }
 
 // Stats returns the statistics of the first accounting daemon in the list that
-// reports them. It also returns a ping of every daemon, as Ping does. For both,
-// it opens a single session with each daemon.
+// reports them, and a ping of every daemon, as Ping does. It opens only one
+// session with each daemon.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
@@ -97,15 +96,15 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
-			return newFailure(stageVersion, errs.New(errs.Unsupported, "the accounting daemon is not ours: it takes no jobs"))
+			return newFailure(stageVersion, errs.New(errs.Unsupported, "the accounting daemon does not accept records of jobs: it is not scheddbd"))
 		}
 		return s.call(message.AccountingRecordJobs, &message.RecordJobs{Jobs: jobs}, message.AccountingRC, nil)
 	})
 }
 
-// withSession calls get to obtain a session with the first accounting daemon that
-// answers. Then it calls ask with the session. If ask fails, account may call
-// it again with another session, unless the failure is final.
+// withSession calls fn with a session that get returns. It tries the accounting
+// daemons in turn until one answers. So it may call fn again, with another
+// session, unless fn's failure is final.
 func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get sessionFunc, fn func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -127,11 +126,11 @@ func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get
 	return a.report(failures)
 }
 
-// A getter returns a session. openSession and session are the two getters.
+// sessionFunc is the type of openSession and session.
 type sessionFunc func(context.Context, *daemon, model.Credential) (*session, *failure)
 
-// session returns an idle session of this credential, or opens a new one. The
-// daemon checks a credential only when a session is opened. So the caller must
+// session returns an idle session of this credential, or opens a new one. A
+// daemon checks a credential only when a session is opened, so the caller must
 // have called Verify recently.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	if s := a.sessions.get(ownerOf(d, cred)); s != nil {
@@ -141,7 +140,10 @@ func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credenti
 	return a.openSession(ctx, d, cred)
 }
 
-func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool, get sessionFunc, fn func(*session) *failure) *failure {
+// callDaemon calls fn with a session with d. If an idle session turns out to be
+// closed or hung, it calls fn again with a new session.
+func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool,
+	get sessionFunc, fn func(*session) *failure) *failure {
 	ctx, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
 	s, f := get(ctx, d, cred)
@@ -163,10 +165,9 @@ func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Crede
 		f = fn(s)
 	}
 	a.releaseSession(s, f)
-	// If the daemon's machine is gone, packets may be lost without an error. A
-	// request in a session that was idle for long then fails at the end of
-	// limit. limit is only a part of the call's time, so the rest is left for a
-	// new session.
+	// If the daemon's machine is down, packets are lost without an error. A
+	// request in an idle session then fails when limit ends. That is only a
+	// part of the call's time, so time remains for a new session.
 	hung := f != nil && limit != ctx && isTimeout(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !closedByDaemon(f) && !hung {
 		return f

@@ -12,9 +12,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// List requests records. Normally it reads the whole answer before it passes on
-// the first record, so that a slow client does not block the daemon. An answer
-// that is longer than the memory budget is passed on while it is read.
+// List requests records and calls l.Each with each of them. Normally it reads
+// the whole answer first, so that a slow client does not block the daemon. If
+// the answer is longer than the memory budget, List calls l.Each while it
+// reads.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := newListRequest(l)
 	if err != nil {
@@ -56,11 +57,12 @@ func (q *question) since() codec.Version {
 	return message.ListSince(q.kind)
 }
 
-// encode returns the message that asks the question, encoded for a session.
+// encode returns q as a message for s. It fails if the daemon's version does
+// not have q.
 func (q *question) encode(s *session) ([]byte, *failure) {
 	if since := q.since(); s.version < since {
-		return nil, newFailure(stageAnswered, errs.New(errs.Unsupported, "the accounting daemon speaks the protocol of Slurm %s, and what is asked came with %s",
-			s.version.Release(), since.Release()))
+		return nil, newFailure(stageAnswered, errs.New(errs.Unsupported,
+			"the accounting daemon speaks the protocol of Slurm %s, but the request needs that of %s or later", s.version.Release(), since.Release()))
 	}
 	b, err := message.EncodePersistent(s.version, q.kind, q.body)
 	if err != nil {
@@ -69,13 +71,14 @@ func (q *question) encode(s *session) ([]byte, *failure) {
 	return b, nil
 }
 
-// An listBody[T] is an answer that contains records of type T.
+// listBody is a message that contains records of type T.
 type listBody[T any] interface {
 	message.Body
 	List() *message.ListResponse[T]
 }
 
-// listRequest is a question and the variable for its answer, which contains records.
+// listRequest is a question whose answer contains records, and the variable for
+// that answer.
 type listRequest struct {
 	question
 	answer message.Body
@@ -93,10 +96,9 @@ func (a *Accounting) read(q listRequest, answer *reply) error {
 	return nil
 }
 
-// records sends q and passes on the records in the answer. Normally the session
-// is free again before the first record is passed on. If the answer is longer
-// than the memory budget, the session is in use until the last record. After
-// the first record, records never tries another daemon.
+// records sends q and passes on the records in the answer, as List does. It
+// tries another daemon only before it has passed on a record. The session is
+// free again when the answer has been read.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q listRequest) error {
 	allowance := a.allowance(cred)
 	if err := a.waitForMemory(ctx, allowance, q.kind); err != nil {

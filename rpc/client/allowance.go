@@ -13,21 +13,21 @@ import (
 type allowance struct {
 	budget  *Budget
 	owner   owner // the credential; its daemon is not set
-	held    int
-	arrived bool // whether the answer has arrived; otherwise it is expected
+	held    int   // bytes
+	arrived bool  // the answer has arrived; otherwise it is expected
 }
 
 func (c *caller) allowance(cred model.Credential) *allowance {
 	return &allowance{budget: c.cfg.Answers, owner: ownerOf(nil, cred)}
 }
 
-// tryAcquire reserves n bytes in total for an answer that has arrived. It does not
-// wait, and reports whether it succeeded.
+// tryAcquire reserves n bytes in total for an answer that has arrived, without
+// waiting. It reports whether it succeeded.
 func (r *allowance) tryAcquire(n int) bool { return r.budget.tryAcquire(r, n) }
 
-// acquire frees the memory of the allowance and waits for n bytes. It frees the
-// memory first: if requests kept memory while they waited, two of them could
-// wait for each other forever.
+// acquire frees the memory of the allowance, and then waits for n bytes. If
+// requests kept memory while they wait, two of them could wait for each other
+// forever.
 func (r *allowance) acquire(ctx context.Context, n int, arrived bool) error {
 	r.release(r.held)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -50,8 +50,8 @@ func (r *allowance) release(n int) {
 	}
 }
 
-// waitForMemory waits until as much memory is free as the last answer to a request of
-// type t needed.
+// waitForMemory reserves as much memory as the last answer to a request of type
+// t needed.
 func (c *caller) waitForMemory(ctx context.Context, allowance *allowance, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -64,18 +64,16 @@ func (c *caller) waitForMemory(ctx context.Context, allowance *allowance, t mess
 type sizes struct {
 	mu       sync.Mutex
 	last     map[message.Type]int
-	lastLong map[message.Type]time.Time // time of the last long answer
+	lastLong map[message.Type]time.Time // times of the last long answers
 }
 
-// After a long answer to a list request, expectLong expects long answers to
-// that request for the time longAnswerTTL. Short answers in the meantime don't end
-// this time: perhaps nothing has changed, or the user is allowed to see only
-// their own jobs.
+// longAnswerTTL is the time for which expectLong expects more long answers to
+// the same request. Short answers in the meantime don't end this time: perhaps
+// nothing has changed, or the user may see only their own jobs.
 const longAnswerTTL = 10 * time.Minute
 
-// expectLong reports whether the answer to r is likely to be long. The answer
-// to a list request is expected to be long if that list was never requested
-// before.
+// expectLong reports whether the answer to r is likely to be long. That
+// includes the first answer to a list request.
 func (s *sizes) expectLong(r request, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,13 +88,12 @@ func (s *sizes) get(t message.Type) int {
 	return s.last[t]
 }
 
-// recordSize records the size of an answer to a request of type t.
 func (c *caller) recordSize(t message.Type, a *reply) {
 	c.answerSizes.record(t, a.remaining, c.cfg.Answers.longest(), c.now())
 }
 
 // record records the size of an answer to a request of type t: n bytes, not
-// counting the first piece. If n exceeds most, it records 0, because such an
+// counting the first piece. If n exceeds limit, it records 0, because such an
 // answer is not held in memory.
 func (s *sizes) record(t message.Type, n, limit int, now time.Time) {
 	long := n > maxShort

@@ -31,7 +31,7 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	defer answer.release()
 	err = read(answer)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
-		return c.daemons.outcomeUnknown(newFailure(stageDecode, err)) // the outcome of the change is unknown
+		return c.daemons.outcomeUnknown(newFailure(stageDecode, err))
 	}
 	return err
 }
@@ -49,7 +49,7 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 		if answer.decode(&reroute) == nil && reroute.Cluster != nil && reroute.Cluster.Name != "" {
 			target = fmt.Sprintf("the cluster %q", reroute.Cluster.Name)
 		}
-		return errs.New(errs.Unsupported, "the %s says that %s of the federation has to be asked", g.kind, target)
+		return errs.New(errs.Unsupported, "the %s refers the request to %s of the federation", g.kind, target)
 	}
 	rc, err := decodeRC(answer)
 	switch {
@@ -95,9 +95,9 @@ func decodeRC(answer *reply) (rc message.RCMessage, err error) {
 	return rc, err
 }
 
-// badAnswer returns the error for an answer that can't be decoded, or nil if err is
-// nil. If err comes from the function that receives the records, bad returns it
-// unchanged.
+// badAnswer returns the error for an answer that can't be decoded, or nil if
+// err is nil. If err comes from the function that receives the records,
+// badAnswer returns it unchanged.
 func (g *daemons) badAnswer(err error) error {
 	if wrapped, ok := errors.AsType[*callbackError](err); ok {
 		return wrapped.err
@@ -105,15 +105,14 @@ func (g *daemons) badAnswer(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.kind)
 }
 
-// callbackError carries an error through the decoder unchanged. The error comes from
-// the function that receives the records.
+// callbackError wraps an error of the function that receives the records, so
+// that badAnswer can tell it from an error of the decoder.
 type callbackError struct{ err error }
 
 func (s *callbackError) Error() string { return s.err.Error() }
 
-// wrapCallback returns a receiver for a stream. The receiver calls the function each
-// for every element, and returns its errors in such a form that they pass
-// through the decoder unchanged.
+// wrapCallback returns a function that calls each and wraps its error in a
+// callbackError.
 func wrapCallback[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {

@@ -22,13 +22,13 @@ import (
 //
 // An eighth of the budget is reserved for short answers (see the method short).
 //
-// A credential gets at most half of the budget. Exception: the only answer of a
-// credential may use all memory for long answers. The limit is per credential,
-// not per user, because the user that a token belongs to is unknown here.
+// A credential gets at most half of the budget, unless it has only one answer.
+// The limit is per credential, not per user, because the user that a token
+// belongs to is unknown here.
 //
 // An answer for which there is memory may overtake answers that wait for more.
-// But long answers overtake a waiting answer at most maxOvertaken times, unless it
-// waits only because of the limit on its credential.
+// But long answers overtake a waiting answer at most maxOvertaken times, unless
+// it waits only because of the limit on its credential.
 //
 // An expected answer reserves the size of the last answer to the same kind of
 // request. The daemon may never answer, so an expected answer delays others for
@@ -38,7 +38,7 @@ type Budget struct {
 
 	mu       sync.Mutex
 	arrived  ledger    // memory of answers that have arrived
-	reserved ledger    // the same, and memory of expected answers
+	reserved ledger    // memory of all answers, including expected ones
 	queue    []*waiter // waiting requests, oldest first
 }
 
@@ -59,8 +59,8 @@ func (l *ledger) add(owner owner, n int) {
 type waiter struct {
 	allowance *allowance
 	n         int
-	arrived   bool // the answer has arrived, so expected answers are ignored
-	overtaken int  // number of times that others overtook it
+	arrived   bool // the answer has arrived, so expected answers don't delay it
+	overtaken int  // number of times that long answers overtook it
 	ready     chan struct{}
 }
 
@@ -99,15 +99,15 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 }
 
 // fair reports whether r can hold n bytes without exceeding the limit on its
-// credential. The argument has is the number of bytes that r holds now,
-// according to l. The n bytes replace them.
+// credential. The n bytes replace the bytes that r holds now: held, according
+// to l.
 func (b *Budget) fair(l *ledger, r *allowance, n, held int) bool {
 	otherBytes := l.byOwner[r.owner] - held
 	return otherBytes == 0 || otherBytes+n <= b.size/2
 }
 
-// ledger returns a ledger of b. If come is set, the ledger has only the answers
-// that have arrived; otherwise it also has the expected answers.
+// ledger returns the ledger that limits an answer, which has arrived or is
+// expected.
 func (b *Budget) ledger(arrived bool) *ledger {
 	if arrived {
 		return &b.arrived
@@ -149,12 +149,12 @@ func (b *Budget) resize(r *allowance, n int, arrived bool) {
 	r.held, r.arrived = n, arrived
 }
 
-// tryAcquire gives r n bytes for an answer that has arrived. It does not wait, and
-// reports whether it succeeded.
+// tryAcquire gives r n bytes for an answer that has arrived, without waiting.
+// It reports whether it succeeded.
 func (b *Budget) tryAcquire(r *allowance, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n <= r.held && (r.arrived || b.fits(&b.arrived, r, n)) { // r has waited already, or shrinks
+	if n <= r.held && (r.arrived || b.fits(&b.arrived, r, n)) { // r has enough memory already
 		b.resize(r, n, true)
 		b.admitWaiting()
 		return true
@@ -162,12 +162,11 @@ func (b *Budget) tryAcquire(r *allowance, n int) bool {
 	return b.admit(&waiter{allowance: r, n: n, arrived: true}, b.queue)
 }
 
-// acquire waits until r may have n bytes. It returns errs.Unavailable if ctx ends
-// first. The argument come reports whether the answer has arrived; otherwise it
-// is expected. An expected answer does not wait for long because of other
-// expected answers: at intervals of maxExpectedWait, take checks whether the answers
-// that have arrived leave enough memory. If they do, it returns nil without
-// reserving memory.
+// acquire waits until r may have n bytes, for an answer that has arrived or is
+// expected. It returns errs.Unavailable if ctx ends first. Other expected
+// answers delay an expected answer only briefly: at intervals of
+// maxExpectedWait, acquire checks whether the answers that have arrived leave
+// enough memory. If they do, it returns nil without reserving memory.
 func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool) error {
 	t := &waiter{allowance: r, n: n, arrived: arrived, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -191,7 +190,7 @@ func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool)
 			}
 		case <-ctx.Done():
 			if b.dequeue(t, func() bool { return true }) {
-				return errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many long answers are being sent at this moment")
+				return errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: memory limit for long answers reached")
 			}
 			return nil // t was admitted just now
 		}
@@ -200,10 +199,9 @@ func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool)
 
 // claim reports whether a request may be sent whose answer is expected to have
 // n bytes. It does not wait. It reserves n bytes for r, unless r already has
-// that many or slightly fewer. The argument content reports whether take has
-// already admitted r without reserving memory. In that case it is sufficient
-// that the answers that have arrived leave n bytes: claim then returns true,
-// even if it can't reserve them.
+// that many or slightly fewer. If unreserved is set, acquire has already
+// admitted r without reserving memory. Then claim also returns true if it can't
+// reserve the bytes, but the answers that have arrived leave them.
 func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,8 +211,8 @@ func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	return unreserved && b.fits(&b.arrived, r, n)
 }
 
-// dequeue removes t from the queue if t is still there and is() returns true. It
-// reports whether it has removed t.
+// dequeue removes t from the queue if t is still there and cond() returns true.
+// It reports whether it has removed t.
 func (b *Budget) dequeue(t *waiter, cond func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,8 +225,8 @@ func (b *Budget) dequeue(t *waiter, cond func() bool) bool {
 	return true
 }
 
-// admitWaiting admits the waiting requests for which there is memory now. The caller
-// holds the lock.
+// admitWaiting admits the waiting requests for which there is memory. The
+// caller holds the lock.
 func (b *Budget) admitWaiting() {
 	for i := 0; i < len(b.queue); {
 		t := b.queue[i]

@@ -1,9 +1,9 @@
-// Package client sends requests to the controller and the accounting daemon with
-// Slurm's RPC protocol, both to the bundled daemons and to a site's Slurm.
+// Package client sends requests to the controller and the accounting daemon
+// with Slurm's RPC protocol, both to the bundled daemons and to a site's Slurm.
 //
 // A request passes through these functions: a method (node.go, submit.go, …)
 // names the request and decodes the answer; do (failover.go) finds a controller
-// that answers; speak (version.go) finds the protocol version that the
+// that answers; findVersion (version.go) finds the protocol version that the
 // controller supports; exchange (exchange.go) opens one connection for one
 // request and one answer. Accounting (accounting.go) does the same for the
 // accounting daemon. Connections to the accounting daemon stay open

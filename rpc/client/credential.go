@@ -9,9 +9,9 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// credentialFunc returns a function that creates the credential of one message to d. A
-// credential of munged or of auth/slurm is valid only for the body of one
-// message, so each attempt gets its own credential.
+// credentialFunc returns a function that creates the credential of a message to
+// d. A credential of munged or of auth/slurm is valid only for one message, so
+// each attempt gets its own.
 func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Credential) message.CredentialFunc {
 	switch {
 	case !cred.Local():
@@ -33,9 +33,10 @@ func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Crede
 	return message.FixedCredential(&message.Credential{Plugin: message.PluginNone})
 }
 
-// usesIssuer reports whether munged or a sack.socket issues the local credentials
-// for d. If d has a UNIX socket, neither is needed: the daemon asks the kernel
-// which user runs this process.
+// usesIssuer reports whether munged or a sack.socket issues the local
+// credentials for d. If d has a UNIX socket, neither is needed, because d asks
+// the kernel which user runs this process.
 func (c *caller) usesIssuer(d *daemon) bool {
-	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
+	hasUnix := slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
+	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !hasUnix
 }

@@ -32,15 +32,15 @@ type daemon struct {
 	mode      string // "primary", "backup1", …
 	addresses []Address
 
-	probe chan struct{} // has a token while a probe runs, so that only one runs at a time
+	probe chan struct{} // a semaphore: only one probe runs at a time
 
 	mu             sync.Mutex
-	version        codec.Version // version that it speaks; 0 if unknown or uncertain
+	version        codec.Version // version that it speaks; 0 if unknown
 	lastVersion    codec.Version // version of its last answer; 0 if it never answered
 	closedProbes   []time.Time   // times of recent probes in every version that all ended with a closed connection
-	waited         bool          // whether it waited for a request when none was sent
-	failedConnects int           // number of probes that could not reach it
-	connectFailure failure       // failure of the last of those probes
+	waited         bool          // as waitsForRequest reported
+	failedConnects int           // probes that could not reach it
+	connectFailure failure       // of the last of those probes
 
 	release      string    // the release that it reported; "" for none
 	releaseUntil time.Time // time until which the release need not be requested again
@@ -56,13 +56,13 @@ type daemons struct {
 
 	mu             sync.Mutex
 	lastAnswered   *daemon          // daemon that answered last; nil for none
-	preferred      *daemon          // backup that answered; it is tried first until the time in until
-	reorderedUntil time.Time        // also the end of the time for which hung daemons are tried last
+	preferred      *daemon          // backup that answered; it is tried first until reorderedUntil
+	reorderedUntil time.Time        // until then, preferred is tried first and hung daemons last
 	hung           map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
-// retryPrimary is the time for which a backup that answered is tried before the
-// primary. For the same time, a daemon that hangs is tried last.
+// retryPrimary is the time for which a backup that answered is tried first, and
+// a daemon that hangs is tried last.
 const retryPrimary = 30 * time.Second
 
 // group combines the addresses with the same name into one daemon.
@@ -112,8 +112,8 @@ func (g *daemons) order() []*daemon {
 	return order
 }
 
-// markHung records that d did not answer in time. A single daemon is not recorded,
-// because there is no other to try first.
+// markHung records that d did not answer in time. It does nothing if d is the
+// only daemon.
 func (g *daemons) markHung(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,8 +144,8 @@ func (g *daemons) isHung(d *daemon) bool {
 }
 
 // markAnswered records that d answered. If d is a backup that is already tried
-// first, answered does not extend the time for which it is tried first. So when
-// that time is over, order tries the primary again.
+// first, markAnswered does not extend that time. So when it is over, the
+// primary is tried again.
 func (g *daemons) markAnswered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,8 +175,8 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection to the first usable address for cred. release
-// closes the connection.
+// connect opens a connection to the first address of d that accepts one and can
+// be used with cred. release closes the connection.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var dialErrs []error
 	for _, a := range d.addresses {
@@ -189,17 +189,18 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		nc, err := c.dial(dctx, a)
 		cancel()
 		if err != nil {
-			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(start), "error", err)
+			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name,
+				"network", a.Network, "address", a.Address, "took", time.Since(start), "error", err)
 			dialErrs = append(dialErrs, err)
 			continue
 		}
 		return nc, func() {
 			nc.Close()
-			c.cfg.Log.Debug("daemon was asked", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(start))
+			c.cfg.Log.Debug("daemon connection closed", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(start))
 		}, nil
 	}
 	if dialErrs == nil {
-		return nil, nil, errs.New(errs.Unsupported, "%s is not reached by a UNIX socket, and without a token nothing else counts", d.name)
+		return nil, nil, errs.New(errs.Unsupported, "connect to %s: without a token, a UNIX socket is required", d.name)
 	}
 	return nil, nil, errors.Join(dialErrs...)
 }
@@ -217,9 +218,9 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	return nc, nil
 }
 
-// checkServer returns an error if an untrusted user serves the connection. It is
-// called before anything is sent. It checks UNIX sockets and TCP ports of this
-// machine; for other machines the user is unknown.
+// checkServer returns an error if an untrusted user serves the connection. It
+// is called before anything is sent. It checks UNIX sockets and TCP ports of
+// this machine; for other machines the user is unknown.
 func (c *caller) checkServer(nc net.Conn) error {
 	uid, known, err := serverUID(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
@@ -231,20 +232,20 @@ func (c *caller) checkServer(nc net.Conn) error {
 	return err
 }
 
-// untrustedServerError returns the error for the daemon's address a, which is served by an
-// untrusted user with the given uid.
+// untrustedServerError returns the error for address a, which is served by the
+// untrusted user uid.
 func untrustedServerError(a net.Addr, uid uint32) error {
 	kind := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {
 		return errs.New(errs.Unavailable, "the kernel does not know which user serves the %s %s", kind, a).
-			WithHint("a port of this machine takes the kernel's module tcp_diag, and no redirection to another machine or container")
+			WithHint("load the kernel module tcp_diag; the port must not be redirected to another machine or container")
 	}
 	return errs.New(errs.Unavailable, "the %s %s is served by uid %d, which is neither root's nor the scheduler's user's", kind, a, uid).
 		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
 }
 
-// serverUID returns the uid of the process that serves nc. If that process is on
-// another machine, known is false.
+// serverUID returns the uid of the process that serves nc. If that process is
+// on another machine, known is false.
 func serverUID(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
@@ -293,6 +294,6 @@ func (d *daemon) setVersion(v codec.Version) {
 	}
 }
 
-// forgetVersion makes the next call probe the version again, because d may have been
-// restarted with another release.
+// forgetVersion makes the next call probe the version again, because d may have
+// been restarted with another release.
 func (d *daemon) forgetVersion() { d.setVersion(0) }

@@ -50,11 +50,11 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	return fErr
 }
 
-// unknownEdit returns the error of changes that the daemon may have committed.
+// unknownEdit returns the error for changes that the daemon may have committed.
 func (a *Accounting) unknownEdit(err error) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
-		Message: fmt.Sprintf("the %s was asked to keep the changes and did not answer: it may have kept them", a.kind),
-		Hint:    "look at the records before you send the request again"}
+		Message: fmt.Sprintf("the %s did not answer the commit: the changes may have been saved", a.kind),
+		Hint:    "check the records before you send the request again"}
 }
 
 // edit is the transaction of a session.
@@ -63,7 +63,7 @@ type edit struct {
 	cred    model.Credential
 	s       *session
 	changed bool
-	failure *failure // failure of the session; nil while it works
+	failure *failure // of the session; nil while it works
 }
 
 // List requests records within the transaction.
@@ -136,7 +136,8 @@ func (e *edit) badAnswer(err error) error {
 	return e.a.badAnswer(err)
 }
 
-// send sends a request of the transaction, and returns the answer.
+// send sends a request of the transaction and returns the answer. Unless the
+// daemon answered with an error, a failure ends the transaction.
 func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 	if e.failure != nil {
 		return nil, e.a.report([]*failure{e.failure})
@@ -155,15 +156,14 @@ func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 	return nil, e.a.report([]*failure{f})
 }
 
-// Values that end a transaction.
+// Ways to end a transaction.
 const (
 	rollback uint16 = 0
 	commit   uint16 = 1
 )
 
-// endTransaction ends the transaction of s.
-func (s *session) endTransaction(commit uint16) *failure {
-	return s.call(message.AccountingFini, &message.AccountingEnd{Commit: commit}, message.AccountingRC, nil)
+func (s *session) endTransaction(end uint16) *failure {
+	return s.call(message.AccountingFini, &message.AccountingEnd{Commit: end}, message.AccountingRC, nil)
 }
 
 // changeRequest returns the request that makes a change.
@@ -198,15 +198,20 @@ func changeRequest(change any) (question, error) {
 func modifyRequest(change any) (message.Type, message.Body, error) {
 	switch ch := change.(type) {
 	case model.Modify[model.Account]:
-		return message.AccountingModifyAccounts, &message.ModifyAccounts{Filter: message.GetAccounts{AccountFilter: ch.Filter.(model.AccountFilter)}, Record: ch.Record}, nil
+		filter := message.GetAccounts{AccountFilter: ch.Filter.(model.AccountFilter)}
+		return message.AccountingModifyAccounts, &message.ModifyAccounts{Filter: filter, Record: ch.Record}, nil
 	case model.Modify[model.Association]:
-		return message.AccountingModifyAssocs, &message.ModifyAssociations{Filter: message.GetAssociations{AssocFilter: ch.Filter.(model.AssocFilter)}, Record: ch.Record}, nil
+		filter := message.GetAssociations{AssocFilter: ch.Filter.(model.AssocFilter)}
+		return message.AccountingModifyAssocs, &message.ModifyAssociations{Filter: filter, Record: ch.Record}, nil
 	case model.Modify[model.QOS]:
-		return message.AccountingModifyQOS, &message.ModifyQOS{Filter: message.GetQOS{QOSFilter: ch.Filter.(model.QOSFilter)}, Record: ch.Record}, nil
+		filter := message.GetQOS{QOSFilter: ch.Filter.(model.QOSFilter)}
+		return message.AccountingModifyQOS, &message.ModifyQOS{Filter: filter, Record: ch.Record}, nil
 	case model.Modify[model.User]:
-		return message.AccountingModifyUsers, &message.ModifyUsers{Filter: message.GetUsers{UserFilter: ch.Filter.(model.UserFilter)}, Record: ch.Record}, nil
+		filter := message.GetUsers{UserFilter: ch.Filter.(model.UserFilter)}
+		return message.AccountingModifyUsers, &message.ModifyUsers{Filter: filter, Record: ch.Record}, nil
 	case model.Modify[model.AccountingJob]:
-		return message.AccountingModifyJobs, &message.ModifyJobs{Filter: message.GetAccountingJobs{AccountingJobFilter: ch.Filter.(model.AccountingJobFilter)}, Record: ch.Record}, nil
+		filter := message.GetAccountingJobs{AccountingJobFilter: ch.Filter.(model.AccountingJobFilter)}
+		return message.AccountingModifyJobs, &message.ModifyJobs{Filter: filter, Record: ch.Record}, nil
 	case model.Remove[model.Account]:
 		return message.AccountingRemoveAccounts, &message.GetAccounts{AccountFilter: ch.Filter.(model.AccountFilter)}, nil
 	case model.Remove[model.Association]:
@@ -223,13 +228,14 @@ func modifyRequest(change any) (message.Type, message.Body, error) {
 	return 0, nil, fmt.Errorf("change records: no request for %T", change)
 }
 
-// addRequest returns the request that adds records. Its body is a list of records,
-// as in answers.
+// addRequest returns the request that adds records. Its body is a list of
+// records, as in answers.
 func addRequest[T any](kind message.Type, list listBody[T], records []T) question {
 	list.List().Records = codec.Stream[T]{List: records}
 	return question{kind, list, message.AccountingRC}
 }
 
 func coordinators(accounts, users []string) *message.Coordinators {
-	return &message.Coordinators{Accounts: accounts, Users: message.GetUsers{UserFilter: model.UserFilter{Assoc: model.AssocFilter{Users: users}}}}
+	filter := model.UserFilter{Assoc: model.AssocFilter{Users: users}}
+	return &message.Coordinators{Accounts: accounts, Users: message.GetUsers{UserFilter: filter}}
 }

@@ -12,9 +12,10 @@ import (
 )
 
 // exchange opens a connection to d, sends one request at version v and reads
-// the answer. It only detects whether d speaks v. The caller must examine the
-// answer, including its error number.
-func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, allowance *allowance) (answer *reply, f *failure) {
+// the answer. It checks only that the answer has version v. The caller must
+// check the rest, including the error number.
+func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request,
+	allowance *allowance) (answer *reply, f *failure) {
 	report := c.observe(r.kind)
 	defer func() { report(answer, f) }()
 	b, err := message.EncodeWithCredential(v, 0, r.kind, c.credentialFunc(ctx, d, cred), r.body)
@@ -54,11 +55,12 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	return nil, f
 }
 
-// grace is the time to wait for an answer after the daemon stopped reading.
+// grace is the time to wait for an answer after the daemon has stopped reading.
 const grace = time.Second
 
-// parseHeader parses the header of the answer to a request at version v. A daemon that
-// does not speak v answers "not authenticated" in a version of its own.
+// parseHeader parses the header of the answer to a request at version v. A
+// daemon that does not support v answers "not authenticated" in a version of
+// its own.
 func (a *reply) parseHeader(v codec.Version) *failure {
 	f, err := message.ParsePieces(a.first, a.remaining)
 	if (err == nil || errors.Is(err, message.ErrVersion)) && f.Header.Version != v {

@@ -17,10 +17,10 @@ type request struct {
 	kind       message.Type
 	body       message.Body
 	repeatable bool // repeating it is harmless
-	list       bool // asks for every record of a kind, which may be many
-	prompt     bool // the answer is decoded at once: model.Query
+	list       bool // it requests all records of a kind
+	prompt     bool // as model.Query.Prompt
 
-	since codec.Version // the oldest version that has this request; older controllers do not get it
+	since codec.Version // the oldest version that has this request
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
@@ -79,8 +79,9 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 // 1/slack of its size. That much memory is reserved in addition.
 const slack = 16
 
-// sendTo sends r to one controller. If other controllers remain to be tried, a
-// repeatable request gets at most half of the remaining time.
+// sendTo sends r to one controller. If moreDaemons is set, other controllers
+// remain to be tried, and a repeatable request gets at most half of the
+// remaining time.
 func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, moreDaemons bool) (*reply, *failure) {
 	half, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
@@ -96,7 +97,7 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 		}
 		if v < r.since {
 			return nil, newFailure(stageVersion, errs.New(errs.Unsupported,
-				"the controller speaks the protocol of Slurm %s, and what is asked came with %s", v.Release(), r.since.Release()))
+				"the controller speaks the protocol of Slurm %s, but the request needs that of %s or later", v.Release(), r.since.Release()))
 		}
 		answer, f := c.exchange(reqCtx, d, v, cred, r, allowance)
 		switch {
@@ -127,9 +128,9 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 	panic("unreachable")
 }
 
-// findVersionLimited calls speak. A controller that hung gets only a quarter of the time, so
-// that a request has time left for the other controllers. When the controller
-// has answered a ping, requests to it get the whole time again.
+// findVersionLimited calls findVersion. A controller that hung before gets only
+// a quarter of the time, so that time remains for the other controllers. When
+// the controller has answered a ping, requests to it get the whole time again.
 func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.isHung(d) {
 		v, f := c.findVersion(ctx, d, cred)
@@ -149,8 +150,9 @@ func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.C
 	return v, f
 }
 
-// splitDeadline returns a context that ends with ctx. If others is set and ctx has a
-// deadline, the returned context already ends after half of the remaining time.
+// splitDeadline returns a context that ends with ctx. If moreDaemons is set and
+// ctx has a deadline, the returned context ends after half of the remaining
+// time.
 func splitDeadline(ctx context.Context, moreDaemons bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !moreDaemons || !ok {
@@ -164,8 +166,8 @@ func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// isStandby reports whether the answer comes from a backup on standby, which did
-// nothing.
+// isStandby reports whether the answer comes from a backup on standby, which
+// did nothing.
 func isStandby(answer *reply) bool {
 	if answer.kind != message.ResponseRC {
 		return false

@@ -17,7 +17,7 @@ const (
 	stageCreate   stage = iota // the message could not be created (munged failed, for example): no daemon is at fault
 	stageConnect               // no connection
 	stageSend                  // the daemon can't have received the whole request
-	stageVersion               // the daemon answered that it does not support this protocol version
+	stageVersion               // the daemon does not support this protocol version
 	stageClosed                // sent, then closed without an answer: an old release refused the version, or the daemon crashed
 	stageReceive               // sent, but the answer is missing or incomplete
 	stageDecode                // the answer can't be understood
@@ -27,7 +27,7 @@ const (
 // failure describes an exchange that returned no usable answer.
 type failure struct {
 	stage   stage
-	version codec.Version // for unspoken: version that the daemon seems to speak; 0 if unknown
+	version codec.Version // with stageVersion: version that the daemon seems to speak; 0 if unknown
 	probe   bool          // the probe failed, so the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
 	needed  int           // length of an answer for which there was no memory; stage then has no meaning
@@ -77,7 +77,7 @@ func (g *daemons) report(failures []*failure) error {
 	}
 	switch {
 	case worst.stage == stageCreate:
-		e.Kind, e.Message = errs.Internal, "the request can't be put into words"
+		e.Kind, e.Message = errs.Internal, "the request can't be encoded"
 	case worst.stage == stageVersion:
 		e.Kind, e.Message = errs.Unsupported, fmt.Sprintf("the %s speaks none of the protocols of Slurm %s to %s",
 			g.kind, codec.Oldest.Release(), codec.Newest.Release())
@@ -88,16 +88,16 @@ func (g *daemons) report(failures []*failure) error {
 	case worst.stage == stageDecode:
 		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", g.kind)
 	default:
-		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection without a whole answer", g.kind)
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection before its answer was complete", g.kind)
 	}
 	return e
 }
 
-// outcomeUnknown returns the error for a request that was sent but not answered, and
-// must not be repeated. It is never a timeout, because clients retry after a
-// timeout.
+// outcomeUnknown returns the error for a request that was sent but not
+// answered, and that must not be repeated. Its kind is never Timeout, because
+// clients retry after a timeout.
 func (g *daemons) outcomeUnknown(f *failure) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
-		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.kind),
-		Hint:    "look before you send it again: a submitted job is found by its name in the list of jobs"}
+		Message: fmt.Sprintf("the %s did not answer the request, which may have been carried out", g.kind),
+		Hint:    "check the result before you send the request again; the list of jobs shows a submitted job by its name"}
 }

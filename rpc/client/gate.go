@@ -8,23 +8,22 @@ import (
 	"schedrestd/errs"
 )
 
-// maxLongRequests is the maximum number of long answers that are requested from the
-// controllers at a time. A controller writes one answer after the other, and
-// takes a tenth of a second for each. So a hundred requests at a time would
-// block all other clients for ten seconds, and there would be no memory for
-// most of the answers.
+// maxLongRequests is the maximum number of long answers that are requested from
+// the controllers concurrently. A controller writes one answer after the other,
+// and takes a tenth of a second for each. So a hundred concurrent requests
+// would block all other clients for ten seconds, and there would be no memory
+// for most of the answers.
 const maxLongRequests = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
-// request counts from the time before it connects until its answer has been
-// read. A request that waits for the gate has no connection. When there is
-// room, the gate admits a request of the credential that has the fewest
-// admitted requests. So a client that requests a hundred lists delays others by
-// at most one list.
+// request enters the gate before it connects, and leaves the gate when its
+// answer has been read. When there is room, the gate admits a request of the
+// credential that has the fewest admitted requests. So a client that requests a
+// hundred lists delays others by at most one list.
 type gate struct {
 	mu      sync.Mutex
 	byOwner map[owner]int
-	active  int // number of admitted requests
+	active  int // admitted requests
 	queue   []*gateWaiter
 }
 
@@ -55,7 +54,7 @@ func (g *gate) enter(ctx context.Context, owner owner) error {
 		return nil // the request was admitted just now
 	}
 	g.queue = slices.Delete(g.queue, i, i+1)
-	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "the controller is being asked for as many long answers as may be at a time")
+	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
 }
 
 // leave ends a request and admits the next one.
@@ -89,11 +88,11 @@ func (g *gate) admit() {
 	}
 }
 
-// admitRequest waits until there is memory for the expected answer to r. If the answer
-// may be long, it also waits until the gate admits r. A request that waits for
-// memory does not occupy the gate. turn waits for at most half of the time that
-// is left, so that the request can still be answered. The caller must call
-// leave when it has read the answer.
+// admitRequest waits until there is memory for the expected answer to r. If the
+// answer may be long, it also waits until the gate admits r. A request that
+// waits for memory does not occupy the gate. admitRequest waits for at most
+// half of the remaining time, so that the request can still be answered. The
+// caller must call leaveGate when it has read the answer.
 func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r request) (leaveGate func(), err error) {
 	ctx, cancel := splitDeadline(ctx, true)
 	defer cancel()
@@ -123,8 +122,8 @@ func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r reque
 
 func noop() {}
 
-// readmit repeats the turn of r when there was no memory for the answer, which has
-// n bytes. It waits for that memory and for another turn of r.
+// readmit admits r again after its answer of n bytes did not fit into memory.
+// It waits for that memory, and then for the gate.
 func (c *Client) readmit(ctx context.Context, allowance *allowance, r request, n int) (leaveGate func(), err error) {
 	if err := allowance.acquire(ctx, n, false); err != nil {
 		return noop, err

@@ -17,7 +17,8 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 		markBackfillTried(j, answer.LastBackfill)
 		return each(j)
 	})
-	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}, message.ResponseJobInfo, &answer)
+	r := request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}
+	err := c.query(ctx, cred, r, message.ResponseJobInfo, &answer)
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
@@ -47,8 +48,8 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// markBackfillTried sets JobBackfillTriedLast for a pending job if the last run of
-// backfill scheduling examined the job. Controllers leave this to their
+// markBackfillTried sets JobBackfillTriedLast for a pending job if the last run
+// of backfill scheduling examined the job. A controller leaves this to its
 // clients.
 func markBackfillTried(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {

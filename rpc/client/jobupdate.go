@@ -37,13 +37,13 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 	return results, policyError(err)
 }
 
-// unchangedMailType is the mail type in a change that does not change the mail
-// types. 0 would remove them.
+// unchangedMailType is the mail type in a change that leaves the job's mail
+// types as they are. 0 would remove them.
 const unchangedMailType = 0xfffe
 
-// changeTasks sends r, which changes a job. If the tasks of an array had different
-// results, changeTasks returns the results, otherwise nil. If no task was changed,
-// it returns the first task's error.
+// changeTasks sends r, which changes a job. If the tasks of an array had
+// different results, it returns the results, otherwise nil. If no task was
+// changed, it returns the first task's error.
 func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
 	var tasks message.JobArrayErrors
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {

@@ -22,7 +22,8 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 		}
 		return each(n)
 	})}}
-	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}, message.ResponseNodeInfo, &answer)
+	r := request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}
+	err = c.query(ctx, cred, r, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }
 

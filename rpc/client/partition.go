@@ -14,14 +14,16 @@ import (
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each)}}
-	err = c.query(ctx, cred, request{kind: message.RequestPartitionInfo, body: &req, repeatable: true, list: true}, message.ResponsePartitionInfo, &answer)
+	r := request{kind: message.RequestPartitionInfo, body: &req, repeatable: true, list: true}
+	err = c.query(ctx, cred, r, message.ResponsePartitionInfo, &answer)
 	return answer.LastUpdate, err
 }
 
 // Partition returns the partition with that name, or errs.NotFound. It requests
 // all partitions, because there is no request for one.
 func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
-	p, lastUpdate, err := findByName(name, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (model.Time, error) {
+	nameOf := func(p *model.Partition) string { return p.Name }
+	p, lastUpdate, err := findByName(name, nameOf, func(each func(*model.Partition) error) (model.Time, error) {
 		return c.Partitions(ctx, cred, q, each)
 	})
 	if err == nil && p == nil {

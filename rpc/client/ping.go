@@ -37,8 +37,8 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 	})
 }
 
-// pingAll calls one(ctx, i, d) for each daemon d, where i is the daemon's index
-// in the list. The argument one returns how long the daemon took to answer.
+// pingAll calls pingOne(ctx, i, d) for each daemon d, where i is the daemon's
+// index in the list. pingOne returns how long the daemon took to answer.
 func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -47,12 +47,13 @@ func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int,
 	for i, d := range c.list {
 		run := func() {
 			latency, err := pingOne(ctx, i, d)
-			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
+			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0,
+				Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
 			if f, ok := errors.AsType[*failure](err); ok && f.stage == stageCreate || errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
 			}
 		}
-		if i == len(c.list)-1 { // nearly always there is only one: it needs no goroutine of its own
+		if i == len(c.list)-1 { // usually the only one: no goroutine is needed
 			run()
 		} else {
 			wg.Go(run)
@@ -65,7 +66,7 @@ func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int,
 		case err == nil:
 		case !isFailure:
 			return nil, err
-		case f.stage == stageClosed && anyResponding(pings): // this daemon is out of order, because another daemon has accepted the credential
+		case f.stage == stageClosed && anyResponding(pings): // this daemon is faulty: another one accepted the credential
 		default:
 			return nil, c.report([]*failure{f})
 		}
@@ -73,7 +74,6 @@ func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int,
 	return pings, nil
 }
 
-// anyResponding reports whether any of the daemons accepted the credential.
 func anyResponding(pings []model.Ping) bool {
 	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }

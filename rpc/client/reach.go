@@ -11,32 +11,30 @@ import (
 const UnreachableAfter = 10 * time.Second
 
 const (
-	reachFresh = UnreachableAfter / 2 // time for which an accepted connection is sufficient proof
+	reachFresh = UnreachableAfter / 2 // an accepted connection that is not older is sufficient proof
 	reachEvery = time.Second          // interval between attempts
 	reachLimit = 2 * time.Second      // time limit for one attempt
 )
 
-// reachability records when a controller last accepted a connection.
+// reachability records connections to the controllers.
 type reachability struct {
 	mu           sync.Mutex
 	lastAccepted time.Time
-	lastAttempt  time.Time     // start of the last attempt
+	lastAttempt  time.Time     // start of the last attempt of Reachable
 	running      chan struct{} // closed when the running attempt ends; nil if none runs
 }
 
-// recordAccepted records that a controller accepted a connection.
 func (r *reachability) recordAccepted(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastAccepted = now
 }
 
-// Reachable reports whether any connection to a controller has been accepted in
-// the last UnreachableAfter. If the last accepted connection is older than
-// reachFresh, Reachable first tries to connect, without sending anything.
-// Concurrent callers share the attempt. So controllers get at most one attempt
-// a second, however many requests cause calls of Reachable. A new Client counts
-// its creation as an accepted connection.
+// Reachable reports whether a controller has accepted a connection in the last
+// UnreachableAfter. If the last accepted connection is older than reachFresh,
+// Reachable first connects, without sending anything. Concurrent callers share
+// the attempt, and there is at most one attempt per second. The creation of a
+// Client counts as an accepted connection.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reachability
 	r.mu.Lock()

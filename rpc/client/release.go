@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	releaseWait  = 500 * time.Millisecond // time limit for waiting; a later answer is stored, too
+	releaseWait  = 500 * time.Millisecond // time limit for waiting; a later answer is also stored
 	releaseRetry = 30 * time.Second       // pause after a request without an answer
-	releaseTTL   = 10 * time.Minute       // time after which the release is requested again, because the controller may have been upgraded without a new protocol
+	releaseTTL   = 10 * time.Minute       // then the release is requested again: an upgrade need not change the protocol
 )
 
 // releases is the state of the request for a controller's release. The answer
 // itself is stored in the daemon.
 type releases struct {
-	mu          sync.Mutex    // guards all fields
+	mu          sync.Mutex
 	notBefore   time.Time     // time before which no request is made
 	requestedAt time.Time     // when the last request was sent
 	pending     chan struct{} // closed when the pending request ends; nil if there is none
@@ -47,10 +47,10 @@ func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	return ""
 }
 
-// requestRelease requests the controller's release, unless it is known. It returns
-// a channel to wait for, and the maximum time to wait; 0 means not to wait. The
-// request continues when the caller's context ends. If it were aborted, a slow
-// controller would count as hanging.
+// requestRelease requests the controller's release, unless it is known. It
+// returns a channel to wait for, and the maximum time to wait; 0 means not to
+// wait. The request continues when the caller's context ends. If it were
+// aborted, a slow controller would count as hanging.
 func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, maxWait time.Duration) {
 	r := &c.releases
 	r.mu.Lock()
@@ -76,7 +76,7 @@ func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pen
 		defer r.mu.Unlock()
 		if r.pending = nil; err != nil {
 			r.notBefore = c.now().Add(releaseRetry)
-			c.cfg.Log.Debug("controller did not tell its release", "error", err)
+			c.cfg.Log.Debug("release request failed", "error", err)
 		}
 	}()
 	return done, releaseWait
@@ -101,8 +101,9 @@ func (d *daemon) setRelease(release string, until time.Time) {
 	d.release, d.releaseUntil = release, until
 }
 
-// cachedRelease returns the release of d, if it is known, and the time until which it
-// need not be requested again.
+// cachedRelease returns the release of d, and the time until which it need not
+// be requested again. If d has not reported its release, cachedRelease returns
+// that of its protocol version. If d has never answered, it returns "".
 func (d *daemon) cachedRelease() (release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

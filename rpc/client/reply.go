@@ -14,23 +14,23 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// reply is an answer: the first piece of its body, and the source of the other
+// reply is an answer: the first piece of its body, and a source of the other
 // pieces.
 type reply struct {
 	version    codec.Version
 	kind       message.Type
 	first      []byte
-	remaining  int         // bytes behind first
-	pieces     pieceSource // nil: no more pieces
-	allowance  *allowance  // memory of the rest; nil: no rest
-	streaming  bool        // the rest is still on the connection
-	closeConn  func()      // flowing: closes the connection
+	remaining  int         // bytes after first
+	pieces     pieceSource // of the pieces after first; nil: none
+	allowance  *allowance  // memory of those pieces; nil: none
+	streaming  bool        // those pieces are still on the connection
+	closeConn  func()      // closes the connection; used if streaming
 	leaveGate  func()      // leaves the gate; nil if that has been done
-	daemonKind string      // the kind of daemon, for messages
+	daemonKind string      // kind of daemon, for messages
 }
 
-// pieceSource returns the pieces of a message one by one. A piece is valid until the
-// next call.
+// pieceSource returns the pieces of a message one by one. A piece is valid
+// until the next call.
 type pieceSource interface {
 	Next() ([]byte, error)
 	Drop() // discards the other pieces
@@ -62,8 +62,8 @@ func brokenOffError(daemonKind string, err error) error {
 	return errs.Wrap(err, kind, "the %s's answer broke off", daemonKind)
 }
 
-// closeWhenDone closes the connection of a reply when ctx ends, if the reply is still
-// being received.
+// closeWhenDone makes the end of ctx close the connection, if the answer is
+// still being received.
 func (a *reply) closeWhenDone(ctx context.Context) {
 	if !a.streaming {
 		return
@@ -73,8 +73,8 @@ func (a *reply) closeWhenDone(ctx context.Context) {
 	a.closeConn = func() { stop(); closeConn() }
 }
 
-// release frees the memory and the connection of the reply. It may be called
-// twice.
+// release frees the memory of the reply, closes its connection and leaves the
+// gate. It may be called twice.
 func (a *reply) release() {
 	if a.pieces != nil {
 		a.pieces.Drop()
@@ -93,17 +93,17 @@ func (a *reply) release() {
 
 // receive reads the answer to r from nc. It reads the whole answer, except if r
 // is prompt or the answer is longer than any allowance can be. A long answer
-// gets its memory from allowance. If there is not enough memory, receive
-// normally returns a failure with the needed amount. If r can't be repeated,
-// receive waits for memory instead. With a nil allowance a long answer is an
-// error. If reading fails, receive frees the memory.
+// gets its memory from allowance; if allowance is nil, a long answer is an
+// error. If there is not enough memory and r can be repeated, receive returns a
+// failure with the needed amount. If r can't be repeated, it waits for the
+// memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
 		return nil, readFailure(nil, err)
 	}
 	if allowance == nil && n > wire.PieceSize {
-		return nil, newFailure(stageDecode, fmt.Errorf("an answer of %d bytes to a short question", n))
+		return nil, newFailure(stageDecode, fmt.Errorf("answer of %d bytes where a short one was expected", n))
 	}
 	first, err := wire.Fill(nc, nil, min(n, wire.PieceSize))
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 		return a, nil
 	case allowance.tryAcquire(a.remaining):
 	case r.repeatable:
-		return nil, &failure{needed: a.remaining, err: errors.New("no room for the answer")}
+		return nil, &failure{needed: a.remaining, err: errors.New("no memory for the answer")}
 	default:
 		if err := allowance.acquire(ctx, a.remaining, true); err != nil {
 			return nil, newFailure(stageReceive, err)
@@ -141,8 +141,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// readFailure returns the failure for err. The argument first is the part of the
-// answer that was read before the error.
+// readFailure returns the failure for an error of reading. first is the part of
+// the answer that was read before it.
 func readFailure(first []byte, err error) *failure {
 	f := newFailure(stageReceive, fmt.Errorf("read answer: %w", err))
 	switch {
@@ -156,9 +156,8 @@ func readFailure(first []byte, err error) *failure {
 	return f
 }
 
-// streamReader is the rest of an answer that is longer than any allowance, or whose
-// request is prompt. It is read only as fast as its records are used, and
-// meanwhile the daemon waits.
+// streamReader reads the rest of an answer that is not held in memory. It reads
+// only as fast as the records are used, and meanwhile the daemon waits.
 type streamReader struct {
 	nc        net.Conn
 	remaining int

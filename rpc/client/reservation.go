@@ -15,14 +15,16 @@ import (
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: wrapCallback(each)}}
-	err = c.query(ctx, cred, request{kind: message.RequestReservationInfo, body: &req, repeatable: true, list: true}, message.ResponseReservationInfo, &answer)
+	r := request{kind: message.RequestReservationInfo, body: &req, repeatable: true, list: true}
+	err = c.query(ctx, cred, r, message.ResponseReservationInfo, &answer)
 	return answer.LastUpdate, err
 }
 
 // Reservation returns the reservation with that name, or errs.NotFound. It
 // requests all reservations, because there is no request for one.
 func (c *Client) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
-	r, lastUpdate, err := findByName(name, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (model.Time, error) {
+	nameOf := func(r *model.Reservation) string { return r.Name }
+	r, lastUpdate, err := findByName(name, nameOf, func(each func(*model.Reservation) error) (model.Time, error) {
 		return c.Reservations(ctx, cred, q, each)
 	})
 	if err == nil && r == nil {

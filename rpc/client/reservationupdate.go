@@ -33,6 +33,6 @@ func reservationError(err error) error {
 		return err
 	}
 	refused := *e
-	refused.Kind, refused.Message = errs.Invalid, "the controller refuses it without a reason"
+	refused.Kind, refused.Message = errs.Invalid, "the controller refuses the reservation and gives no reason"
 	return refused.WithHint("check that its users, groups, accounts and nodes exist")
 }

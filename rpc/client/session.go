@@ -20,21 +20,21 @@ type session struct {
 	caller  *caller
 	nc      net.Conn
 	version codec.Version
-	latency time.Duration // time that the opening took
+	latency time.Duration // time from the first message to its answer
 
 	owner     owner
-	expires   time.Time       // expiry of the token; zero if unknown
+	expires   time.Time       // of the token; zero if unknown
 	ctx       context.Context // context of the current request
-	streaming bool            // an answer is still being read from the session, which is closed afterwards
+	streaming bool            // the answer is still being read; the session is closed afterwards
 	reused    bool            // it was idle before this request
-	tainted   bool            // it may have changes that are neither committed nor rolled back, so it is closed after the request
+	tainted   bool            // it may have changes that are neither committed nor rolled back; it is closed after the request
 	idleSince time.Time       // if reused: when it became idle
 	idleTimer *time.Timer     // closes it while it is idle
 	stop      func() bool     // ends the time limit of the request
 	close     func()          // closes the connection
 }
 
-// discard closes s, which had a single request.
+// discard closes s instead of keeping it for the next request.
 func (s *session) discard() {
 	s.stop()
 	s.close()
@@ -89,13 +89,13 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	return s, nil
 }
 
-// unspecifiedRC is the error number that 22.05 sends with every refusal.
+// unspecifiedRC is the error number that Slurm 22.05 sends with every refusal.
 const unspecifiedRC uint32 = 1<<32 - 1
 
 // classifyRefusal distinguishes the refusal of version v from the refusal of a
-// credential. A daemon of 22.05 sends the same answer in both cases. But it
-// speaks the oldest version. So if v is the oldest version, the daemon has
-// refused the credential.
+// credential. A daemon of 22.05 sends the same answer in both cases. It
+// supports only the oldest version, so if v is the oldest, it has refused the
+// credential.
 func classifyRefusal(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
 	case number == fault.ProtocolVersion, number == unspecifiedRC && v > codec.Oldest:
@@ -149,8 +149,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want. The argument in is the
-// allowance for a long answer. If in is nil, a long answer is an error.
+// receive returns an answer, which must be of type want. If allowance is nil, a
+// long answer is an error.
 func (s *session) receive(want message.Type, allowance *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, allowance, request{})
 	if f != nil {
@@ -164,7 +164,8 @@ func (s *session) receive(want message.Type, allowance *allowance) (*reply, *fai
 	return answer, nil
 }
 
-// parseType parses the type of an answer, which must be want.
+// parseType parses the type of an answer, which must be want. A short answer
+// with an error number becomes a failure.
 func (s *session) parseType(answer *reply, want message.Type) *failure {
 	b := answer.first
 	if len(b) < 2 {

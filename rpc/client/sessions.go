@@ -25,7 +25,7 @@ const (
 	maxIdle         = 16               // for the process
 	maxIdlePerOwner = 4                // for one daemon and one credential
 	idleTimeout     = 60 * time.Second // then an idle session is closed
-	staleAfter      = 5 * time.Second  // from then on, an idle session gets only part of a call's time
+	staleAfter      = 5 * time.Second  // then an idle session gets only part of a call's time
 )
 
 // owner identifies the credential that a session belongs to. A daemon checks a
@@ -54,8 +54,8 @@ type sessions struct {
 	staleAfter  time.Duration // 0 for staleAfter
 }
 
-// get removes from the idle sessions the one that o used last, and returns it.
-// If o has no idle session, take returns nil.
+// get removes the session that o used last from the idle sessions, and returns
+// it. If o has no idle session, get returns nil.
 func (p *sessions) get(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,9 +74,9 @@ func (p *sessions) get(o owner) *session {
 	return nil
 }
 
-// put adds s to the idle sessions. It closes s when s has been idle for too
-// long or its token expires. If there are too many idle sessions, it closes the
-// one that was idle longest.
+// put adds s to the idle sessions. s is closed when it has been idle for too
+// long or its token expires. If there are too many idle sessions, put closes
+// the one that was idle longest.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,12 +146,12 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
-// sendRollback ends the transaction of s before s becomes idle. In an open transaction,
-// slurmdbd's database hides changes that others have committed since the first
-// query of the transaction. An open transaction also prevents the removal of a
-// cluster, because tables that were read in the transaction can't be dropped.
-// rest does not read the daemon's answer, so that no request waits for it:
-// settle reads it later.
+// sendRollback ends the transaction of s before s becomes idle. In an open
+// transaction, slurmdbd's database hides changes that others have committed
+// since the transaction's first query. An open transaction also prevents the
+// removal of a cluster, because tables that it has read can't be dropped. No
+// request should wait for the daemon's answer, so receiveRollback reads it
+// later.
 func (s *session) sendRollback() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: rollback})
 	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {
@@ -163,8 +163,8 @@ func (s *session) sendRollback() bool {
 	return s.nc.SetDeadline(time.Time{}) == nil
 }
 
-// receiveRollback reads the answer to rest. All its failures have the stage unsent,
-// because the next request was not sent yet.
+// receiveRollback reads the answer to sendRollback. All its failures have
+// stageSend, because the next request was not sent yet.
 func (s *session) receiveRollback() *failure {
 	answer, f := s.receive(message.AccountingRC, nil)
 	switch {
@@ -172,7 +172,7 @@ func (s *session) receiveRollback() *failure {
 		f.stage = stageSend
 		return f
 	case !hasNoInput(s.nc):
-		f = newFailure(stageSend, errs.New(errs.BadAnswer, "more than one answer to a request"))
+		f = newFailure(stageSend, errs.New(errs.BadAnswer, "the %s sent more than one answer to a request", s.caller.kind))
 	}
 	answer.release()
 	return f
@@ -181,7 +181,7 @@ func (s *session) receiveRollback() *failure {
 // setContext makes s fail when ctx ends.
 func (s *session) setContext(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
-// releaseSession stores s for its next request if the last request was answered
+// releaseSession keeps s for the next request if the last request was answered
 // completely. Otherwise it closes s, so that the rest of an answer is not taken
 // for the next answer. f is the failure of the last request, or nil.
 func (a *Accounting) releaseSession(s *session, f *failure) {
@@ -197,19 +197,19 @@ func (a *Accounting) releaseSession(s *session, f *failure) {
 	a.sessions.put(s)
 }
 
-// closedByDaemon reports whether f is the failure of a session that the daemon has
-// closed, perhaps long ago.
+// closedByDaemon reports whether f means that the daemon has closed the
+// session, perhaps long ago.
 func closedByDaemon(f *failure) bool {
 	return (f.stage == stageSend || f.stage == stageClosed || f.stage == stageReceive) &&
 		!isTimeout(f.err) && !errors.Is(f.err, context.Canceled)
 }
 
-// hasNoInput reports whether nc is open and has nothing to read. If a daemon has
-// sent something without a request, its next answer would be misunderstood.
+// hasNoInput reports whether nc is open and has nothing to read. Data that a
+// daemon sent without a request would be taken for the next answer.
 func hasNoInput(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return true // unknown; the next request on nc fails if nc is not quiet
+		return true // unknown; if there is input, the next request on nc fails
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {

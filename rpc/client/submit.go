@@ -23,8 +23,8 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	return &answer.Submitted, nil
 }
 
-// Bits of a job's flags. Each means that the submission did not set a value, so
-// the controller chose it. Members of a federation read these bits.
+// Bits of a job's flags. Each means that the controller chose the value because
+// the submission set none. Members of a federation read these bits.
 const (
 	defaultAccount   uint64 = 1 << 25
 	defaultPartition uint64 = 1 << 26
@@ -33,11 +33,14 @@ const (
 )
 
 // withDefaults sets the flags for the fields that a submission does not set, as
-// Slurm's own clients do. If MemUpdateDelay and MemUpdateMargin are not set, it
-// sets them to 0, so that slurmctld does not change the job's memory. slurmctld
-// would take the number that usually means "not set" as a time in minutes.
+// Slurm's own clients do. It sets MemUpdateDelay and MemUpdateMargin to 0 if
+// they are not set, so that slurmctld does not change the job's memory.
+// slurmctld would take the number that usually means "not set" as a time in
+// minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
-	for flag, value := range map[uint64]string{defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey} {
+	for flag, value := range map[uint64]string{
+		defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey,
+	} {
 		if value == "" {
 			desc.Flags |= flag
 		}
@@ -58,10 +61,9 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// policyError replaces an error that gives no reason with an error that mentions
-// the job. Controllers send errors without a reason when a site's submit policy
-// refuses a job. If the policy has added a text, the text is for the user who
-// submits the job.
+// policyError replaces an error that gives no reason with an error that
+// mentions the job. Controllers send such errors when a site's submit policy
+// refuses a job. The policy may add a text for the user who submits the job.
 func policyError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

@@ -12,15 +12,15 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// findVersion finds the protocol version that d speaks and stores it. It sends pings,
-// from the newest version downwards. Daemons can't negotiate a version, and
-// releases refuse an unsupported version in different ways: up to 24.05 they
-// close the connection, 24.11 answers "not authenticated" in its own version,
-// and 26.05 answers with HTTP text.
+// findVersion returns the protocol version that d speaks. If that is unknown,
+// it sends pings, from the newest version downwards. Daemons can't negotiate a
+// version, and releases refuse an unsupported version in different ways: up to
+// 24.05 they close the connection, 24.11 answers "not authenticated" in its own
+// version, and 26.05 answers with HTTP text.
 //
 // From 24.11 on, daemons refuse a wrong credential in the version of the ping,
-// so the refusal shows the version. Older releases also close the connection on
-// a wrong credential: see find.
+// so the refusal shows the version. Older releases close the connection also on
+// a wrong credential: see probeVersion.
 func (c *Client) findVersion(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.knownVersion(); v != 0 {
 		return v, nil
@@ -28,9 +28,9 @@ func (c *Client) findVersion(ctx context.Context, d *daemon, cred model.Credenti
 	return c.probeVersion(ctx, d, cred, 0)
 }
 
-// recheckVersion finds out why d, which last spoke v, closed the connection of a request
-// at version v. It returns nil if d still answers, perhaps with another
-// release.
+// recheckVersion finds out why d, which last spoke v, closed the connection of
+// a request at version v. It returns nil if d still answers, perhaps with
+// another version.
 func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.probeVersion(ctx, d, cred, v)
 	if f != nil {
@@ -39,18 +39,18 @@ func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Crede
 	return f
 }
 
-// closingVersions are the protocols to try with releases that close the connection on a
-// wrong credential. 22.05 to 23.11 speak the first, 24.05 the second.
+// closingVersions are the versions to try with releases that close the
+// connection on a wrong credential. 22.05 to 23.11 speak the first, 24.05 the
+// second.
 var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 
-// probeVersion returns the version of a daemon. v is the version that the daemon last
-// spoke, or 0 if that is unknown. A daemon that closes the connection on each
-// version does not accept the credential, or is not one of Slurm's daemons (see
-// closed). Then its stored version is kept.
+// probeVersion sends pings to d, returns the version that d speaks, and stores
+// it. v is the version that d last spoke, or 0 if that is unknown. If d closes
+// the connection on each version, its stored version is kept (see closedError).
 //
 // A client that sends wrong credentials must not cause a connection to the
 // daemon for each version and credential. So after a few failures, a credential
-// is first tried in the versions of closers.
+// is first tried in closingVersions.
 //
 // If a probe does not reach d, the requests that wait for the probe share its
 // failure. Otherwise they would wait for an absent machine one after the other,
@@ -98,35 +98,35 @@ func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credent
 	return found, f
 }
 
-// isUnreachable reports whether f means that d can't be reached at all. It returns false
-// if munged or a sack.socket failed, if ctx has ended, or if the credential can
-// be used only on some of d's addresses.
+// isUnreachable reports whether f means that d can't be reached at all. It
+// returns false if munged or a sack.socket failed, if ctx has ended, or if the
+// credential can be used only on some of d's addresses.
 func (c *Client) isUnreachable(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, classified := errors.AsType[*errs.Error](f.err)
 	return f.stage == stageConnect && !classified && ctx.Err() == nil && (!cred.Local() || c.usesIssuer(d))
 }
 
-// closedError returns the error for a daemon that closes the connection on every
-// version. Usually the error says that the credential is wrong. There are two
-// exceptions. One is a daemon whose release answers a wrong credential with an
-// error. The other is a daemon that never answered and does not wait for a
-// request, such as a load balancer whose daemon is down.
+// closedError returns the error for a daemon that closes the connection on
+// every version. Usually the error says that the credential is wrong. It does
+// not for a release that would answer a wrong credential with an error. Nor
+// does it for a daemon that never answered and does not wait for a request,
+// such as a load balancer whose daemon is down.
 func (g *daemons) closedError(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lastVersion > codec.V2405 || d.lastVersion == 0 && !d.waited {
 		return err
 	}
-	return errs.Wrap(err, errs.Unauthenticated, "the %s closes on every version: it does not accept the credential, or it speaks none of the protocols of Slurm %s to %s",
+	return errs.Wrap(err, errs.Unauthenticated, "the %s closes the connection: it does not accept the credential, or speaks none of the protocols of Slurm %s to %s",
 		g.kind, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// A daemon that receives nothing, and keeps the connection open for the time
-// patience, counts as waiting for a request. Slurm's daemons wait for seconds.
+// patience is the time for which a daemon must keep a silent connection open to
+// count as waiting for a request. Slurm's daemons wait for several seconds.
 const patience = time.Second
 
-// waitsForRequest connects to d, sends nothing, and reports whether d waits for a
-// request. If d has ever answered, waits returns true without connecting.
+// waitsForRequest connects to d, sends nothing, and reports whether d waits for
+// a request. If d has ever answered, it returns true without connecting.
 func (c *Client) waitsForRequest(ctx context.Context, d *daemon, cred model.Credential) bool {
 	if d.hasAnswered() {
 		return true
@@ -143,8 +143,8 @@ func (c *Client) waitsForRequest(ctx context.Context, d *daemon, cred model.Cred
 	return isTimeout(err)
 }
 
-// lastConnectFailure returns the number of probes that did not reach d, and the last
-// failure.
+// lastConnectFailure returns the number of probes that did not reach d, and the
+// failure of the last one.
 func (d *daemon) lastConnectFailure() (int, *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,15 +152,15 @@ func (d *daemon) lastConnectFailure() (int, *failure) {
 	return d.failedConnects, &f
 }
 
-// recordConnectFailure records a probe that did not reach d at any of its addresses.
+// recordConnectFailure records a probe that reached d at none of its addresses.
 func (d *daemon) recordConnectFailure(f *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failedConnects, d.connectFailure = d.failedConnects+1, *f
 }
 
-// tooManyProbes reports whether so many probes of d failed recently that for a while it
-// should be probed only in the versions of closers (see few).
+// tooManyProbes reports whether maxClosedProbes probes of d have failed within
+// closedProbeWindow. Then d is first probed in closingVersions.
 func (d *daemon) tooManyProbes(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -168,25 +168,24 @@ func (d *daemon) tooManyProbes(now time.Time) bool {
 	return len(d.closedProbes) >= maxClosedProbes
 }
 
-// recordClosedProbe records a failed probe, and whether d waits for requests.
+// recordClosedProbe records that d closed the connection on every version, and
+// whether it waits for requests.
 func (d *daemon) recordClosedProbe(now time.Time, waited bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closedProbes, d.waited = append(d.closedProbes, now), waited
 }
 
-// After maxClosedProbes failed probes within closedProbeWindow, a daemon is first probed in the
-// versions of closers (see tired).
+// Limits for tooManyProbes.
 const (
 	maxClosedProbes   = 6
 	closedProbeWindow = time.Minute
 )
 
-// The method few calls try(v) for each version v in closers. If d closes the
-// connection every time, the method gives up. So a credential that d does not
-// accept costs only the connections for these versions. If d supports one of
-// these versions, or answers that it does not, the method calls descend, which
-// finds the newest version.
+// descendLimited calls try(v) for each version v in closingVersions. If d
+// closes the connection every time, it gives up, so that a wrong credential
+// costs only these connections. If d supports one of these versions, or answers
+// that it does not, descendLimited calls descend.
 func (d *daemon) descendLimited(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closingVersions {
@@ -201,7 +200,7 @@ func (d *daemon) descendLimited(try func(codec.Version) *failure) (codec.Version
 }
 
 // descend calls try with each version, the newest first, until a call succeeds.
-// Then it stores that version.
+// It stores and returns that version.
 func (d *daemon) descend(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var refused []error
 	last := newFailure(stageClosed, nil)
