@@ -44,7 +44,8 @@ func Main() int {
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	s := setup.Sandbox
-	return sandbox.Close(sandbox.Options{Kind: sandbox.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+	o := sandbox.Options{Kind: sandbox.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}
+	return sandbox.Close(o, s&ipc.SandboxRequire != 0)
 }
 
 // auditor is the running process.

@@ -46,7 +46,8 @@ const _ = uint(claims.MaxAnswer - query.MaxClaimAnswer)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 	return &claimer{Client: c, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16,
-		quota: rate.New(claimBurst, claimRate, time.Now()), excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]uint64{}}
+		quota:  rate.New(claimBurst, claimRate, time.Now()),
+		excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]uint64{}}
 }
 
 // handle handles messages about claims. It never waits for the file. handled is

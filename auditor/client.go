@@ -53,7 +53,8 @@ const (
 
 func newClient(a *journal, c *service.Client, facts func(uint64) (*ipc.Connection, error)) *client {
 	return &client{Client: c, audit: a, maxOpen: 2*int(c.Requests) + 16, facts: facts, done: make(chan struct{}),
-		quota: rate.New(changeBurst, changeRate, time.Now()), excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]*openChange{}}
+		quota:  rate.New(changeBurst, changeRate, time.Now()),
+		excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]*openChange{}}
 }
 
 // handle handles messages about changes. It never waits for the log. handled is

@@ -250,7 +250,8 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 	c := d.config
 	identity := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
 	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: identity, Nobody: identity,
-		Identities: int(c.Identities), IdleLimit: d.limits.Rest, WaitLimit: d.limits.HandLimit, OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
+		Identities: int(c.Identities), IdleLimit: d.limits.Rest, WaitLimit: d.limits.HandLimit,
+		OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
 
 // ownerOf returns the user who owns a subordinate uid. Any other uid owns

@@ -42,7 +42,8 @@ type announced struct {
 // newGeneration returns a generation without services.
 func (d *dispatcher) newGeneration(a announced) *generation {
 	g := &generation{announced: a}
-	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID, Provision: g.provision, Audit: g.audit})
+	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID,
+		Provision: g.provision, Audit: g.audit})
 	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
 	return g
 }
@@ -50,8 +51,8 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 // poolConfig returns the configuration of workers with the given setup.
 func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
-	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), RotateAfter: l.Wear,
-		StartLimit: c.StartLimit, WaitLimit: l.HandLimit, Silence: c.PingTimeout, RetireLimit: l.Farewell,
+	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads),
+		RotateAfter: l.Wear, StartLimit: c.StartLimit, WaitLimit: l.HandLimit, Silence: c.PingTimeout, RetireLimit: l.Farewell,
 		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
 }
 
@@ -74,7 +75,8 @@ func (d *dispatcher) build(a announced) (g *generation, err error) {
 // startServices starts the resolver and the auditor of g.
 func (d *dispatcher) startServices(g *generation) (err error) {
 	if g.Build.Resolver {
-		if g.resolver, err = d.resolver.Start(d.starter, g.Build.ID, service.Hooks{Report: d.reportViolation, Handle: d.names.Handle}); err != nil {
+		hooks := service.Hooks{Report: d.reportViolation, Handle: d.names.Handle}
+		if g.resolver, err = d.resolver.Start(d.starter, g.Build.ID, hooks); err != nil {
 			return err
 		}
 	}
@@ -148,7 +150,8 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 		}
 	}
 	var err error
-	if g.keeper, err = d.keeper.Start(d.starter, g.Build.ID, service.Hooks{Report: d.reportViolation, Handle: handle}); err != nil {
+	hooks := service.Hooks{Report: d.reportViolation, Handle: handle}
+	if g.keeper, err = d.keeper.Start(d.starter, g.Build.ID, hooks); err != nil {
 		return nil, err
 	}
 	select {

@@ -202,7 +202,8 @@ func (t *deathTest) wait(p *prover) (failure string, err error) {
 	}
 	status, stderr := t.cmd.ProcessState.Sys().(syscall.WaitStatus), t.stderr.String()
 	enforced, closed := readSandbox(strings.Join(linesWithPrefix(stderr, sandboxPrefix), ""))
-	killed := status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(linesWithPrefix(stderr, casePrefix), []string{t.name})
+	killed := status.Signaled() && status.Signal() == syscall.SIGSYS &&
+		slices.Equal(linesWithPrefix(stderr, casePrefix), []string{t.name})
 	switch {
 	case closed && (killed || t.name == "" && status == 0):
 		p.enforced = enforced

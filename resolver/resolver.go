@@ -48,7 +48,8 @@ func (*resolver) Close() {}
 
 // Counters returns the resolver's counters since its start.
 func (r *resolver) Counters() []any {
-	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.questions.Load()), slog.Uint64("looked_up", r.names.lookups.Load()))}
+	return []any{"names", slog.GroupValue(
+		slog.Uint64("asked", r.questions.Load()), slog.Uint64("looked_up", r.names.lookups.Load()))}
 }
 
 // Handle answers questions of the dispatcher, each as soon as its answer is

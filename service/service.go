@@ -143,10 +143,11 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 // newLog returns a logger whose lines have the form that the dispatcher
 // expects: level first, without the time, which the dispatcher adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	withoutTime := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
-	}}))
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTime}))
 }

@@ -67,7 +67,9 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 	case crc32.Checksum(b, castagnoli) != sum:
 		return nil, false
 	}
-	c = &claim{number: order.Uint64(b[8:]), placedAt: time.Unix(0, int64(order.Uint64(b[16:]))), claimedAt: time.Unix(0, int64(order.Uint64(b[24:])))}
+	c = &claim{number: order.Uint64(b[8:]),
+		placedAt:  time.Unix(0, int64(order.Uint64(b[16:]))),
+		claimedAt: time.Unix(0, int64(order.Uint64(b[24:])))}
 	copy(c.process[:], b[32:])
 	copy(c.key[:], b[40:])
 	copy(c.share[:], b[72:])

@@ -26,7 +26,8 @@ type account struct {
 }
 
 func newShares(size, limit, maxWaiting int) shares {
-	return shares{size: size, limit: limit, maxWaiting: maxWaiting, free: size, sources: map[Source]*account{}, waiting: map[Source]*account{}}
+	return shares{size: size, limit: limit, maxWaiting: maxWaiting, free: size,
+		sources: map[Source]*account{}, waiting: map[Source]*account{}}
 }
 
 // account returns the account of a source. If the source has no account, it

@@ -22,7 +22,7 @@ import (
 type conn struct {
 	fd     int
 	owner  uint32 // owner of the UNIX socket's directory; ipc.NoID with TCP
-	server uint32 // uid of the daemon at the other end of a TCP socket on this machine, or owner of the UNIX socket; otherwise ipc.NoID
+	server uint32 // uid of the process at the other end if it is on this machine, or owner of the UNIX socket; otherwise ipc.NoID
 }
 
 func (c conn) close() { unix.Close(c.fd) }
@@ -85,7 +85,9 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 		}
 		err = nil
 	}
-	if err != nil && (err != unix.EINPROGRESS || deferred) { // if a deferred connection is in progress, the kernel has not deferred it
+	// EINPROGRESS on a deferred connection means that the kernel has not
+	// deferred it.
+	if err != nil && (err != unix.EINPROGRESS || deferred) {
 		unix.Close(fd)
 		return conn{}, err
 	}

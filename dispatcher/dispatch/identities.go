@@ -292,7 +292,7 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 		}
 		idle := p.IsIdle()
 		if idle && now.Sub(retired.at) > process.ExitGrace {
-			p.EndIdle(process.ExitGrace) // the pool occupies its place until its worker has exited, which the worker may refuse to do
+			p.EndIdle(process.ExitGrace) // a worker that does not exit would keep the place
 			continue
 		}
 		if idle || h.yieldPool(p, false, now) {

@@ -27,7 +27,8 @@ const (
 )
 
 func newOwners(o Options) *owners {
-	return &owners{ownerOf: o.OwnerOf, names: o.Names, named: map[uint32]struct{}{}, assumed: rate.New(assumedBurst, assumedRate, time.Now())}
+	return &owners{ownerOf: o.OwnerOf, names: o.Names, named: map[uint32]struct{}{},
+		assumed: rate.New(assumedBurst, assumedRate, time.Now())}
 }
 
 // sourceOf returns the source of a connection. addr is its address, which is

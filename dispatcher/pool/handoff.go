@@ -57,7 +57,8 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	if p.gen.Replacing && !p.SingleUse {
 		return false
 	}
-	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
+	unusable := func(w *worker) bool { return !w.ready || w.EndReason != "" }
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), unusable)
 	// A worker that sends Done but continues to use the connection always seems
 	// to have the fewest connections. As long as other workers have capacity,
 	// it gets at most twice as many connections as each of them.

@@ -95,7 +95,7 @@ type Starter struct {
 	parent *Parent
 	output *relay.Log // gets the lines that processes log
 
-	mu         sync.Mutex          // guards the fields below, and is held while a request is sent, so that numbers are sent in order
+	mu         sync.Mutex          // guards the fields below; held until a request is sent, so that numbers are in order
 	lastNumber uint32              // number of the last requested process
 	pending    map[uint32]*request // unanswered requests, by number
 	running    map[uint32]*Process // by number

@@ -68,7 +68,8 @@ func Open(to string, errOut io.Writer) *Log {
 // logs this once, until the socket has worked again.
 func (l *Log) logFallback(err error) {
 	if !l.down.Swap(true) {
-		_, _ = l.errOut.Write(asText(time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)))
+		line := fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)
+		_, _ = l.errOut.Write(asText(time.Now(), "", line))
 	}
 }
 
@@ -239,5 +240,6 @@ func asJournal(_ time.Time, label, line string) []byte {
 func asSyslog(now time.Time, label, line string) []byte {
 	const daemon = 3 << 3
 	_, untrusted := split(label, line)
-	return fmt.Appendf(nil, "<%d>1 %s - %s %d - - %s", daemon+severity(untrusted), now.Format(logTime), identifier, os.Getpid(), label+line)
+	return fmt.Appendf(nil, "<%d>1 %s - %s %d - - %s",
+		daemon+severity(untrusted), now.Format(logTime), identifier, os.Getpid(), label+line)
 }
