@@ -21,9 +21,13 @@ const MaxReason = 1024
 // the text, so the parent shortens and escapes it before it reaches a log.
 type Refused struct{ Reason string }
 
-// NewRefused returns a Refused with reason, shortened to what fits.
-func NewRefused(reason string) *Refused {
-	return &Refused{Reason: strings.ToValidUTF8(reason[:min(len(reason), MaxReason)], "")}
+// NewRefused returns a Refused with reason, truncated to MaxReason.
+func NewRefused(reason string) *Refused { return &Refused{Reason: TruncateReason(reason)} }
+
+// TruncateReason returns at most MaxReason bytes of reason, without invalid
+// UTF-8.
+func TruncateReason(reason string) string {
+	return strings.ToValidUTF8(reason[:min(len(reason), MaxReason)], "")
 }
 
 func (r *Refused) Walk(w *Walker) { w.Text(MaxReason, &r.Reason) }

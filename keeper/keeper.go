@@ -69,13 +69,13 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 			err = checkAuthorities(files[2])
 		}
 		if err != nil {
-			return &ipc.Kept{Reason: ipc.NewRefused(err.Error()).Reason}
+			return &ipc.Kept{Reason: ipc.TruncateReason(err.Error())}
 		}
 		p.tls12 = m.TLS12
 	}
 	if m.Token {
 		if token, err = readTokenKey(files[3], m.Current); err != nil {
-			return &ipc.Kept{Token: true, Reason: ipc.NewRefused(err.Error()).Reason}
+			return &ipc.Kept{Token: true, Reason: ipc.TruncateReason(err.Error())}
 		}
 	}
 	if p != nil {

@@ -91,7 +91,7 @@ func (c *Client) Answer(m ipc.Message) {
 // reportViolation asks the dispatcher to have the worker killed.
 func (c *Client) reportViolation(violation error) {
 	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "error", violation)
-	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.NewRefused(violation.Error()).Reason}); err != nil {
+	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.TruncateReason(violation.Error())}); err != nil {
 		slog.Warn("report not sent to the dispatcher", "client", c.Number, "error", err)
 	}
 }

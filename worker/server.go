@@ -218,7 +218,7 @@ func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 	}
 	s.tlsServer.load(m, files[0], files[1])
 	if err := s.tokens.load(files[2], m.Current); err != nil {
-		return &ipc.Kept{Token: true, Reason: ipc.NewRefused(err.Error()).Reason}
+		return &ipc.Kept{Token: true, Reason: ipc.TruncateReason(err.Error())}
 	}
 	return &ipc.Kept{OK: true}
 }

@@ -121,7 +121,7 @@ func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
 
 // WorkerExited reports to the auditor how a worker ended.
 func (f *Feed) WorkerExited(worker uint32, status string) {
-	f.Send(&work.Exited{Worker: worker, Status: ipc.NewRefused(status).Reason})
+	f.Send(&work.Exited{Worker: worker, Status: ipc.TruncateReason(status)})
 }
 
 // Stop makes the auditor write all remaining lines, and returns when the

@@ -243,7 +243,7 @@ func (v *session) collectResult(channelErr error) error {
 		timeout = 0
 	}
 	status := v.worker.Reap(timeout)
-	v.Audit(&work.Exited{Worker: v.worker.Number, Status: ipc.NewRefused(status).Reason})
+	v.Audit(&work.Exited{Worker: v.worker.Number, Status: ipc.TruncateReason(status)})
 	v.closeRelay()
 	if v.copyResult != nil {
 		if err := <-v.copyResult; err != nil {

@@ -96,7 +96,7 @@ func (l *Log) Follow(auditors []*ipc.Channel, force bool) *ipc.Followed {
 		err = errors.Join(err, l.sendLog(auditors[i]))
 	}
 	if err != nil {
-		return &ipc.Followed{Reason: ipc.NewRefused(err.Error()).Reason}
+		return &ipc.Followed{Reason: ipc.TruncateReason(err.Error())}
 	}
 	return new(ipc.Followed)
 }
