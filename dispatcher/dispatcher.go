@@ -132,7 +132,7 @@ type dispatcher struct {
 	resolver, keeper, exporter *service.Spec
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
-	incoming                   announced         // configuration that is being received, for the next generation
+	incoming                   announced         // configuration of the next generation, as far as it was received
 	replies                    chan ipc.Received // the parent's answers for the goroutine that builds a generation
 	finishing                  chan struct{}     // closed when the gateway shuts down
 	closing                    sync.WaitGroup    // generations that are being closed

@@ -170,7 +170,7 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 
 // TestAskToYield checks that the connections of a worker are asked once, if all
 // of them rest or if busy is true. Connections that stay for a while must not
-// count as coming, and a connection that stays at rest must count as stubborn.
+// count as closing, and a connection that stays at rest must count as stubborn.
 func TestAskToYield(t *testing.T) {
 	f := newFive(2)
 	f.setResting(f.list[0])
@@ -188,7 +188,7 @@ func TestAskToYield(t *testing.T) {
 		{"one is still at rest", 7 * time.Second, true, false, true, nil},
 	} {
 		if closing, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); closing != tt.closing || stubborn != tt.stubborn {
-			t.Errorf("%s: coming %t, stubborn %t", tt.name, closing, stubborn)
+			t.Errorf("%s: closing %t, stubborn %t", tt.name, closing, stubborn)
 		}
 		f.wantAsked(t, tt.asked...)
 	}

@@ -125,8 +125,8 @@ func TestProxyHasNoLimit(t *testing.T) {
 }
 
 // TestWaitingHasAnEnd checks that a connection that waits for other connections
-// of its source is refused after Patience, and that a connection that waits for
-// other sources keeps waiting. Close must refuse all waiting connections.
+// of its source is refused after WaitLimit, and that a connection that waits
+// for other sources keeps waiting. Close must refuse all waiting connections.
 func TestWaitingHasAnEnd(t *testing.T) {
 	s := withSlots(3, 2, 8)
 	conns := map[string]*Conn{}
