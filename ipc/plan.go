@@ -232,8 +232,9 @@ func (s *PlanSubuids) Walk(w *Walker) {
 // PlanSetup has the Setup of the workers and ends a Plan.
 type PlanSetup struct{ Setup }
 
-// WholePlan is a Plan with all its parts.
-type WholePlan struct {
+// PackedPlan is a Plan with all its parts, as the parent receives it: the settings
+// of the workers stay encoded.
+type PackedPlan struct {
 	Plan
 	Listen  []Listen
 	Metrics []Listen // listeners for scrapes
@@ -242,7 +243,7 @@ type WholePlan struct {
 }
 
 // Add adds a part that was received. PlanSetup is the last one.
-func (p *WholePlan) Add(m Message) error {
+func (p *PackedPlan) Add(m Message) error {
 	switch m := m.(type) {
 	case *PlanListen:
 		list := &p.Listen

@@ -20,11 +20,11 @@ import (
 
 // Config configures Run. It is a Plan, with fields that only the parent has.
 type Config struct {
-	ipc.WholePlan
+	ipc.PackedPlan
 	Log       *slog.Logger
-	Level     *slog.LevelVar                 // of Log
-	Activated []*os.File                     // listening sockets that the service manager passed; they come before Listen
-	Reread    func() (*ipc.WholePlan, error) // makes a Plan of the configuration as it is now, for SIGHUP
+	Level     *slog.LevelVar                  // of Log
+	Activated []*os.File                      // listening sockets that the service manager passed; they come before Listen
+	Reread    func() (*ipc.PackedPlan, error) // makes a Plan of the configuration as it is now, for SIGHUP
 
 	hasPeerCreds bool // the kernel reports the peer's identity on at least one listener
 }
@@ -132,7 +132,7 @@ func (c *Config) reread(service identity.Service) error {
 	c.Setup, c.Secrets, c.LogLevel = next.Setup, next.Secrets, next.LogLevel
 	c.Setup = c.workerSetup()
 	if c.Switches.BecomeUser {
-		return identity.CheckBecomeUser(&c.WholePlan, service.Root)
+		return identity.CheckBecomeUser(&c.PackedPlan, service.Root)
 	}
 	return nil
 }

@@ -35,14 +35,14 @@ type testConfig struct {
 func (c testConfig) config() Config {
 	run := ipc.Run{Switches: c.Switches, LogLevel: c.Setup.LogLevel, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns,
 		Numbers: ipc.Numbers{Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(c.Threads)}}
-	p := ipc.WholePlan{Listen: c.Listen, Metrics: c.Metrics, Setup: c.Setup, Plan: ipc.Plan{Mode: c.Mode, Run: run, Service: c.Service, SocketMode: uint16(c.SocketMode), Secrets: c.Secrets}}
+	p := ipc.PackedPlan{Listen: c.Listen, Metrics: c.Metrics, Setup: c.Setup, Plan: ipc.Plan{Mode: c.Mode, Run: run, Service: c.Service, SocketMode: uint16(c.SocketMode), Secrets: c.Secrets}}
 	if c.SocketGroup != nil {
 		p.HasSocketGroup, p.SocketGID = true, *c.SocketGroup
 	}
 	if err := plan.Complete(&p.Plan, &p.Setup, &p.Listen); err != nil {
 		panic(err)
 	}
-	return Config{WholePlan: p, Level: new(slog.LevelVar)}
+	return Config{PackedPlan: p, Level: new(slog.LevelVar)}
 }
 
 // shorten sets the time limits of c in this process, for every parent that runs

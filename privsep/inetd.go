@@ -30,7 +30,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := c.checkNumbers(); err != nil {
 		return err
 	}
-	service, refusal, err := client.ServeAs(&c.WholePlan)
+	service, refusal, err := client.ServeAs(&c.PackedPlan)
 	if err != nil {
 		return err
 	}

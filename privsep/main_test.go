@@ -216,7 +216,7 @@ func playParent(text string) int {
 	}()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
-	c.Reread = func() (*ipc.WholePlan, error) { return rereadFile(os.Getenv(reloadEnv), c.Setup) }
+	c.Reread = func() (*ipc.PackedPlan, error) { return rereadFile(os.Getenv(reloadEnv), c.Setup) }
 	run := Run
 	if c.Setup.Inetd {
 		run = func(signals <-chan os.Signal, c Config) error { return Inetd(signals, c, os.Stdin, os.Stdout) }
@@ -239,13 +239,13 @@ func reloadFile(t *testing.T) string {
 	return filepath.Join(filepath.Dir(binary), test+".reload")
 }
 
-func rereadFile(path string, now ipc.Setup) (*ipc.WholePlan, error) {
+func rereadFile(path string, now ipc.Setup) (*ipc.PackedPlan, error) {
 	var next reread
 	raw, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(raw, &next)
 	}
-	p := &ipc.WholePlan{Setup: next.Setup, Plan: ipc.Plan{Secrets: next.Secrets, Run: ipc.Run{LogLevel: next.Setup.LogLevel}}}
+	p := &ipc.PackedPlan{Setup: next.Setup, Plan: ipc.Plan{Secrets: next.Secrets, Run: ipc.Run{LogLevel: next.Setup.LogLevel}}}
 	p.Setup.Files, p.Setup.Sandbox, p.Setup.Audit, p.Setup.Claims = now.Files, now.Sandbox, now.Audit, now.Claims
 	return p, err
 }

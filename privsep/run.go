@@ -100,7 +100,7 @@ func (c Config) service() (identity.Service, error) {
 	if err := c.checkNumbers(); err != nil {
 		return identity.Service{}, err
 	}
-	return identity.Determine(&c.WholePlan)
+	return identity.Determine(&c.PackedPlan)
 }
 
 // newMonitor returns a monitor that has opened nothing yet.

@@ -7,7 +7,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// WholePlan is a Plan with all its parts, as schedrestd-config makes it.
+// WholePlan is a Plan with all its parts, as schedrestd-config makes it. The
+// parent receives it as an ipc.PackedPlan.
 type WholePlan struct {
 	ipc.Plan
 	Listen  []ipc.Listen

@@ -27,7 +27,7 @@ type Service struct {
 
 // Determine returns the service identity, or an error if that identity is
 // forbidden.
-func Determine(p *ipc.WholePlan) (Service, error) {
+func Determine(p *ipc.PackedPlan) (Service, error) {
 	s := Service{Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
 	if p.Switches.BecomeUser {
 		return s.becomeUserService(p)
@@ -56,7 +56,7 @@ func Determine(p *ipc.WholePlan) (Service, error) {
 // becomeUserService returns the service of become_user. Each worker has the identity of
 // its client. So the kernel must identify every client, and the configuration
 // may admit clients in no other way.
-func (s Service) becomeUserService(p *ipc.WholePlan) (Service, error) {
+func (s Service) becomeUserService(p *ipc.PackedPlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := CheckBecomeUser(p, s.Root); err != nil {
 		return s, err
@@ -70,7 +70,7 @@ func (s Service) becomeUserService(p *ipc.WholePlan) (Service, error) {
 // CheckBecomeUser rejects settings that are incompatible with become_user. An
 // intact schedrestd-config has already rejected them, with a more detailed
 // error.
-func CheckBecomeUser(p *ipc.WholePlan, root bool) error {
+func CheckBecomeUser(p *ipc.PackedPlan, root bool) error {
 	nonUnix := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
 	if !root || p.Service.Options != "" || p.Setup.JWT || !p.Setup.Local || nonUnix {
 		return errs.New(errs.Invalid, "become_user needs root, rest_auth/local alone, UNIX sockets, and neither -u nor -g")

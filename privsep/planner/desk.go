@@ -21,7 +21,7 @@ const maxFileRequests = 10_000
 
 // receivePlan sends schedrestd-config the facts that it needs, and answers its
 // questions until the Plan is complete.
-func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.WholePlan, error) {
+func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.PackedPlan, error) {
 	if err := channel.Send(&p.setup); err != nil {
 		return nil, io.EOF // the exit status says more
 	}
@@ -35,7 +35,7 @@ func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		}
 	}
 	d := fileOpener{root: p.setup.Root}
-	var plan *ipc.WholePlan
+	var plan *ipc.PackedPlan
 	for {
 		m, err := channel.Receive()
 		if err != nil {
@@ -52,7 +52,7 @@ func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.WholePlan, error) {
 			if d.root && len(d.files) > d.checkedFiles {
 				return nil, errs.New(errs.Internal, "%s sent a plan before its files were checked", configName)
 			}
-			plan = &ipc.WholePlan{Plan: *m}
+			plan = &ipc.PackedPlan{Plan: *m}
 		case *ipc.PlanListen, *ipc.PlanSubuids:
 			err = plan.Add(m)
 		case *ipc.PlanSetup:

@@ -78,7 +78,7 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 // Plan returns the program's Plan. If there is neither a Plan nor an error, the
 // program has done everything that its command line asked for, such as printing
 // help. status is the program's exit status.
-func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
+func (p *Planner) Plan() (plan *ipc.PackedPlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
 		Identity: p.identity, Out: p.out, Log: p.errOut, Quiet: true})
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 }
 
 // Replan returns a new Plan for a reload, while the gateway serves.
-func (p *Planner) Replan() (*ipc.WholePlan, error) {
+func (p *Planner) Replan() (*ipc.PackedPlan, error) {
 	p.setup.Reload = true
 	plan, _, err := p.Plan()
 	return plan, err

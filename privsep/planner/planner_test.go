@@ -143,7 +143,7 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 }
 
 // runPlanner returns the Plan of a program that playConfig plays.
-func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.WholePlan, int, error) {
+func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.PackedPlan, int, error) {
 	t.Helper()
 	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, os.Stderr, ipc.ConfigSetup{})
 	if err != nil {
