@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/ctld/process"
 	"schedrestd/integration/harness"
 )
 
@@ -267,9 +266,15 @@ func TestAuditAtLimit(t *testing.T) {
 	pid := l.Daemons["schedrestd"].PID()
 	limit := func(l unix.Rlimit) { // the next auditor inherits the parent's limit
 		harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &l, nil))
-		victim := descendant(t, pid, "schedrestd-audi")
+		victim := harness.DescendantNamed(t, pid, "schedrestd-audi")
+		if victim == 0 {
+			t.Fatal("there is no auditor")
+		}
 		harness.Must(t, syscall.Kill(victim, syscall.SIGKILL))
-		harness.Eventually(t, "the next auditor", func() bool { next := findDescendant(t, pid, "schedrestd-audi"); return next != 0 && next != victim })
+		harness.Eventually(t, "the next auditor", func() bool {
+			next := harness.DescendantNamed(t, pid, "schedrestd-audi")
+			return next != 0 && next != victim
+		})
 	}
 	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &oldLimit))
 	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: oldLimit.Max})
@@ -295,29 +300,6 @@ func TestAuditAtLimit(t *testing.T) {
 			t.Errorf("line %d is %q", i+1, line)
 		}
 	}
-}
-
-// descendant returns the pid of the child process with that name.
-func descendant(t *testing.T, parent int, name string) int {
-	t.Helper()
-	pid := findDescendant(t, parent, name)
-	if pid == 0 {
-		t.Fatalf("there is no process %s", name)
-	}
-	return pid
-}
-
-// findDescendant returns the pid of the descendant with that name, or 0.
-func findDescendant(t *testing.T, parent int, name string) int {
-	t.Helper()
-	list, err := process.Descendants(parent)
-	harness.Must(t, err)
-	for _, st := range list {
-		if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID)); strings.TrimSpace(string(text)) == name {
-			return st.PID
-		}
-	}
-	return 0
 }
 
 // TestAuditBecomesUser checks that with become_user the log belongs to root.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -125,22 +124,7 @@ func (k *keyedGateway) refusesLocally(token string) bool {
 // keeperPID returns the pid of the gateway's keeper, or 0 if there is none.
 func (k *keyedGateway) keeperPID() int {
 	k.T.Helper()
-	list, err := filepath.Glob("/proc/[0-9]*/stat")
-	harness.Must(k.T, err)
-	for _, path := range list {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // the process has exited
-		}
-		pid, rest, _ := strings.Cut(string(text), " (")
-		name, rest, _ := strings.Cut(rest, ") ")
-		if fields := strings.Fields(rest); name == "schedrestd-keep" && fields[0] != "Z" && fields[1] == strconv.Itoa(k.PID()) {
-			n, err := strconv.Atoi(pid)
-			harness.Must(k.T, err)
-			return n
-		}
-	}
-	return 0
+	return harness.DescendantNamed(k.T, k.PID(), "schedrestd-keep")
 }
 
 var strangersSecret = []byte("12345678901234567890123456789012")

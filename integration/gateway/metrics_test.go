@@ -52,23 +52,6 @@ func scrapeMetrics(t *testing.T, network, address string) (map[string]float64, s
 	return values, string(raw)
 }
 
-// exporterPID returns the process id of a gateway's exporter, or 0 if there is
-// none.
-func exporterPID(t *testing.T, parent int) int {
-	t.Helper()
-	found, err := filepath.Glob("/proc/[0-9]*/comm")
-	harness.Must(t, err)
-	for _, path := range found {
-		name, _ := os.ReadFile(path)
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err == nil && strings.TrimSpace(string(name)) == "schedrestd-expo" && strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", parent)) {
-			return pid
-		}
-	}
-	return 0
-}
-
 // TestMetrics checks that counters are the sums over all workers. None may
 // decrease when a worker is killed, all workers are replaced, or the exporter
 // is killed. Metrics must contain no secrets.
@@ -119,7 +102,7 @@ func TestMetrics(t *testing.T) {
 	if n := last["schedrestd_generations_total"]; n != 2 {
 		t.Errorf("%v generations", n)
 	}
-	pid := exporterPID(t, g.PID())
+	pid := harness.DescendantNamed(t, g.PID(), "schedrestd-expo")
 	status := harness.StatusOf(t, pid)
 	if os.Geteuid() == 0 {
 		worker := harness.StatusOf(t, g.Workers()[0])

@@ -22,32 +22,42 @@ func (l *Lab) Workers() []int {
 // WorkersOf returns the workers of the gateway whose parent is pid.
 func WorkersOf(t *testing.T, pid int) []int {
 	t.Helper()
-	return descendantsNamed(t, pid, "schedrestd-work") // the kernel keeps 15 characters of the name
+	return DescendantsNamed(t, pid, "schedrestd-work") // the kernel keeps 15 characters of the name
 }
 
 // Dispatcher returns the process id of the lab's gateway's dispatcher.
 func (l *Lab) Dispatcher() int {
 	l.T.Helper()
-	list := descendantsNamed(l.T, l.Daemons["schedrestd"].PID(), "schedrestd-disp")
+	list := DescendantsNamed(l.T, l.Daemons["schedrestd"].PID(), "schedrestd-disp")
 	if len(list) != 1 {
 		l.T.Fatalf("the gateway has %d dispatchers", len(list))
 	}
 	return list[0]
 }
 
-// descendantsNamed returns the descendants of process pid whose names begin
-// with name.
-func descendantsNamed(t *testing.T, pid int, name string) (pids []int) {
+// DescendantsNamed returns the running descendants of process pid whose names
+// begin with name.
+func DescendantsNamed(t *testing.T, pid int, name string) (pids []int) {
 	t.Helper()
 	list, err := process.Descendants(pid)
 	Must(t, err)
 	for _, st := range list {
 		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
-		if err == nil && strings.HasPrefix(string(comm), name) {
+		if err == nil && st.State != 'Z' && strings.HasPrefix(string(comm), name) {
 			pids = append(pids, st.PID)
 		}
 	}
 	return pids
+}
+
+// DescendantNamed returns the first of these descendants, or 0 if there is
+// none.
+func DescendantNamed(t *testing.T, pid int, name string) int {
+	t.Helper()
+	if pids := DescendantsNamed(t, pid, name); len(pids) > 0 {
+		return pids[0]
+	}
+	return 0
 }
 
 // StatusOf returns the fields of /proc/PID/status.
