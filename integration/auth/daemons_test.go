@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
 	"schedrestd/demo/thread"
 	"schedrestd/integration/harness"
 	"schedrestd/model"
@@ -41,23 +40,11 @@ type daemons struct {
 // configuration of both daemons. The daemons are not started yet.
 func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "daemons-") // not t.TempDir, because a socket's path must be short
-	harness.Must(t, err)
-	d := &daemons{Lab: &harness.Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}}
-	t.Cleanup(func() {
-		d.Down()
-		harness.Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
-	})
-	harness.Must(t, os.Chmod(dir, 0o711))
-	d.Site, err = site.New(dir)
-	harness.Must(t, err)
-	harness.Must(t, os.Chmod(filepath.Join(dir, "run"), 0o711))
-	harness.Must(t, os.Mkdir(d.Work, 0o700))
-	harness.Must(t, os.Chmod(d.Work, 0o777|os.ModeSticky))
-	public := filepath.Join(dir, "public")
+	d := &daemons{Lab: harness.PrepareLab(t)}
+	harness.Must(t, os.Chmod(filepath.Join(d.Dir, "run"), 0o711))
+	public := filepath.Join(d.Dir, "public")
 	harness.Must(t, os.Mkdir(public, 0o700))
 	harness.Must(t, os.Chmod(public, 0o711))
-	d.DBD, d.Ctld = d.Scheddbd(harness.Bin), d.Schedctld(harness.Bin)
 	d.Ctld.Check = func(ctx context.Context) error { return d.controller("unix").Verify(ctx, model.Credential{}) }
 	harness.Must(t, d.Configure())
 	d.setParameters(parameters)

@@ -118,7 +118,7 @@ func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	sections = Substitute(t, sections, `^\tuser alice password .*$`, "\tuser "+f.User.Name+` insecure-password "`+Password+`"`,
 		` :443 ssl crt /etc/haproxy/site\.pem`, " "+address, `/etc/haproxy/sched-token\.map`, tokens, `/run/schedrestd/socket`, socket)
 	f.runTokenScript(t, CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
-	Must(t, os.WriteFile(config, []byte(global+"defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"+sections), 0o600))
+	Must(t, os.WriteFile(config, []byte(global+HAProxyDefaults+sections), 0o600))
 	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
 
@@ -136,14 +136,23 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
 	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
 	f.runTokenScript(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
-	// nginx runs as a single process, so that no process remains, no matter how
-	// the test ends.
-	main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
-	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		main += kind + "_temp_path " + dir + "/" + kind + ";\n"
-	}
-	Must(t, os.WriteFile(config, []byte(main+parts+"}\n"), 0o600))
+	Must(t, os.WriteFile(config, []byte(NginxConfig(dir, parts)), 0o600))
 	f.startProxy(t, name, address, FindProgram(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
+}
+
+// HAProxyDefaults is the section of HAProxy's configuration that the pages leave
+// to the distribution.
+const HAProxyDefaults = "defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"
+
+// NginxConfig returns a configuration with these parts of the http section.
+// nginx keeps its files in dir. It runs as a single process, so that no process
+// remains, no matter how the test ends.
+func NginxConfig(dir, parts string) string {
+	text := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		text += kind + "_temp_path " + dir + "/" + kind + ";\n"
+	}
+	return text + parts + "}\n"
 }
 
 // runTokenScript runs a script from a page, which writes a token to the file
@@ -171,17 +180,23 @@ func (l *Lab) runScript(t *testing.T, script string, variables ...string) error 
 	return nil
 }
 
-// startProxy starts a program that listens on address.
+// startProxy starts a proxy that listens on address.
 func (f *ProxyLab) startProxy(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
-	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, Address: address, Check: Accepts(address)}
+	f.StartProgram(t, name, address, path, args...)
+	f.Frontends = append(f.Frontends, Frontend{name, address, f.basicAuth(), true})
+}
+
+// StartProgram starts a foreign program and returns when it listens on address.
+func (l *Lab) StartProgram(t *testing.T, name, address, path string, args ...string) {
+	t.Helper()
+	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: l.Log(name)}, Address: address, Check: Accepts(address)}
 	d, err := site.Start(p)
 	Must(t, err)
 	t.Cleanup(func() { d.Stop() })
 	if err := d.WaitReady(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
-	f.Frontends = append(f.Frontends, Frontend{name, address, f.basicAuth(), true})
 }
 
 // Accepts returns a check that succeeds once connections to address are

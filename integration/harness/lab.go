@@ -70,24 +70,10 @@ type Lab struct {
 // end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
-	Must(t, err)
-	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
-	t.Cleanup(func() {
-		l.Down()
-		// If a job is still running, its step writes into the directory, so
-		// removing the directory may need several attempts.
-		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
-	})
-	Must(t, os.Chmod(dir, 0o711))
-	l.Site, err = site.New(dir)
-	Must(t, err)
-	Must(t, os.Mkdir(l.Work, 0o700))
-	Must(t, os.Chmod(l.Work, 0o777|os.ModeSticky))
+	l := PrepareLab(t)
 	port, err := site.FreePorts(1)
 	Must(t, err)
-	listen := fmt.Sprintf("127.0.0.1:%d", port[0])
-	l.DBD, l.Ctld, l.Restd = l.Scheddbd(Bin), l.Schedctld(Bin), l.Schedrestd(Bin, listen)
+	l.Restd = l.Schedrestd(Bin, fmt.Sprintf("127.0.0.1:%d", port[0]))
 	// All clients of a test have the same address, and many tests send requests
 	// that would be penalized. Only the tests of admission enable penalties.
 	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")
@@ -102,6 +88,28 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	if l.OwnToken == "" {
 		l.OwnToken = l.UserToken("")
 	}
+	return l
+}
+
+// PrepareLab creates a site without a configuration, and starts nothing. At the
+// end of the test it stops the daemons that the test has started.
+func PrepareLab(t *testing.T) *Lab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
+	Must(t, err)
+	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
+	t.Cleanup(func() {
+		l.Down()
+		// If a job is still running, its step writes into the directory, so
+		// removing the directory may need several attempts.
+		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	Must(t, os.Chmod(dir, 0o711))
+	l.Site, err = site.New(dir)
+	Must(t, err)
+	Must(t, os.Mkdir(l.Work, 0o700))
+	Must(t, os.Chmod(l.Work, 0o777|os.ModeSticky))
+	l.DBD, l.Ctld = l.Scheddbd(Bin), l.Schedctld(Bin)
 	return l
 }
 

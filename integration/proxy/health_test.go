@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"testing"
 
-	"schedrestd/demo/site"
 	"schedrestd/integration/harness"
 )
 
@@ -20,14 +19,10 @@ var balancers = []struct {
 	start               func(dir, sections string) (config string, args []string)
 }{
 	{"haproxy", "haproxy", "/etc/haproxy/haproxy.cfg, two gateways", func(dir, sections string) (string, []string) {
-		return "defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n" + sections, []string{"-db", "-f"}
+		return harness.HAProxyDefaults + sections, []string{"-db", "-f"}
 	}},
 	{"nginx", "nginx-light", "/etc/nginx/conf.d/gateways.conf", func(dir, sections string) (string, []string) {
-		main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
-		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			main += kind + "_temp_path " + dir + "/" + kind + ";\n"
-		}
-		return main + sections + "}\n", []string{"-e", "stderr", "-g", "daemon off;", "-c"}
+		return harness.NginxConfig(dir, sections), []string{"-e", "stderr", "-g", "daemon off;", "-c"}
 	}},
 }
 
@@ -52,10 +47,7 @@ func TestDrainingGateway(t *testing.T) {
 			config := filepath.Join(dir, "config")
 			text, args := b.start(dir, sections)
 			harness.Must(t, os.WriteFile(config, []byte(text), 0o600))
-			d, err := site.Start(site.Part{Program: site.Program{Name: b.name, Path: program, Args: append(args, config), Log: l.Log(b.name)}, Address: frontend, Check: harness.Accepts(frontend)})
-			harness.Must(t, err)
-			t.Cleanup(func() { d.Stop() })
-			harness.Must(t, d.WaitReady(t.Context()))
+			l.StartProgram(t, b.name, frontend, program, append(args, config)...)
 			send := func() string {
 				req, err := http.NewRequest("GET", "http://"+frontend+"/sched/"+harness.Version+"/ping", nil)
 				harness.Must(t, err)
