@@ -23,6 +23,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"schedrestd/integration/harness"
 )
 
 // machine is the machine with the cluster.
@@ -51,7 +53,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	err := cluster.open(os.Getenv("SLURM_RELEASE"))
 	defer cluster.close()
-	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("SLURM_REQUIRED") == "" {
+	if absent, ok := errors.AsType[harness.Missing](err); ok && os.Getenv("SLURM_REQUIRED") == "" {
 		skipReason, err = absent.Error(), nil
 	}
 	if err != nil {
@@ -61,10 +63,10 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// missing is the error for something that this machine lacks.
-type missing struct{ reason string }
-
-func (e missing) Error() string { return e.reason }
+var (
+	must       = harness.Must
+	eventually = harness.Eventually
+)
 
 // useCluster returns the cluster, or skips a test if there is none. Other tests
 // may have submitted jobs. If an earlier test has changed more than jobs,
@@ -98,18 +100,18 @@ func (m *machine) ready(t *testing.T, restart bool) *machine {
 
 func (m *machine) open(release string) error {
 	if release == "" {
-		return missing{"SLURM_RELEASE names no release of Slurm to test with"}
+		return harness.Missing("SLURM_RELEASE names no release of Slurm to test with")
 	}
 	if os.Geteuid() != 0 {
-		return missing{"needs root, to make a machine for Slurm and to be several users"}
+		return harness.Missing("needs root, to make a machine for Slurm and to be several users")
 	}
 	for _, program := range []string{"debootstrap", "unshare", "nsenter", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return missing{program + " is not installed"}
+			return harness.Missing(program + " is not installed")
 		}
 	}
 	if out, err := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--fork", "true").CombinedOutput(); err != nil {
-		return missing{fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out))}
+		return harness.Missing(fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out)))
 	}
 	if out, err := exec.Command("make", "-s", "-C", "../..", "build").CombinedOutput(); err != nil {
 		return fmt.Errorf("make build: %w\n%s", err, out)
@@ -118,7 +120,7 @@ func (m *machine) open(release string) error {
 	if err := m.up(); err != nil {
 		return err
 	}
-	return m.install("schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher")
+	return m.install("schedrestd*")
 }
 
 // up starts the machine again, without jobs and records.
@@ -150,33 +152,36 @@ func (m *machine) close() {
 	}
 }
 
-// script runs "cluster". The processes that it starts inherit none of the
-// test's files.
+// script runs "cluster".
 func (m *machine) script(args ...string) (string, error) {
-	var out, stderr bytes.Buffer
-	cmd := exec.Command("./cluster", append([]string{m.release}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&stderr, os.Stderr)
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("cluster %s %v: %w\n%s", m.release, args, err, &stderr)
-	}
-	return out.String(), nil
+	return harness.RunScript("./cluster", append([]string{m.release}, args...)...)
 }
 
-// install copies the binaries into the machine.
-func (m *machine) install(programs ...string) error {
+// install copies the programs with these names, or patterns for names, into the
+// machine.
+func (m *machine) install(patterns ...string) error {
 	dir := filepath.Join(m.root, "opt/gateway")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, name := range programs {
-		text, err := os.ReadFile(filepath.Join("../../bin", name))
+	for _, pattern := range patterns {
+		programs, err := filepath.Glob("../../bin/" + pattern)
+		if err == nil && len(programs) == 0 {
+			err = fmt.Errorf("no program bin/%s", pattern)
+		}
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(dir, name)
-		os.Remove(file)
-		if err := os.WriteFile(file, text, 0o755); err != nil {
-			return err
+		for _, path := range programs {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			file := filepath.Join(dir, filepath.Base(path))
+			os.Remove(file)
+			if err := os.WriteFile(file, text, 0o755); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -341,22 +346,4 @@ func sendRequest(c *http.Client, method, path, body string, headers ...string) (
 	defer w.Body.Close()
 	text, err := io.ReadAll(w.Body)
 	return answer{w.StatusCode, w.Header, text}, err
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits for an event that must happen. The test does not depend on
-// how long that takes.
-func eventually(t *testing.T, event string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("did not happen: %s", event)
-		}
-	}
 }

@@ -27,14 +27,14 @@ END
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, squatterScript+startCommand+"\nsystemctl restart scheddbd schedctld")
+	m.Run(t, squatterScript+startCommand+"\nsystemctl restart scheddbd schedctld")
 	for unit, tt := range map[string]struct{ port, request string }{
 		"schedctld": {"6817", pingCommand},
 		"scheddbd":  {"6819", curlWithToken + `'http://127.0.0.1:6820/scheddb/v0.0.43/jobs?users=alice'`},
 	} {
 		t.Run(unit, func(t *testing.T) {
-			m.run(t, tt.request)
-			cmd := exec.Command("./machine", m.suite, "run", "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "perl", "/tmp/squatter.pl", tt.port)
+			m.Run(t, tt.request)
+			cmd := exec.Command("./machine", m.Suite, "run", "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "perl", "/tmp/squatter.pl", tt.port)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -48,11 +48,11 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 				t.Fatalf("the squatter printed %q at once", ready[:n])
 			}
 			for range 5 {
-				m.run(t, "systemctl kill --signal=KILL --kill-whom=main "+unit)
-				m.run(t, tt.request)
+				m.Run(t, "systemctl kill --signal=KILL --kill-whom=main "+unit)
+				m.Run(t, tt.request)
 			}
-			m.run(t, "systemctl restart "+unit+"; "+tt.request)
-			m.run(t, "pkill -u alice -f squatter.pl || true")
+			m.Run(t, "systemctl restart "+unit+"; "+tt.request)
+			m.Run(t, "pkill -u alice -f squatter.pl || true")
 			n, _ = out.Read(ready)
 			if n > 0 {
 				t.Errorf("another user got the port: %s", ready[:n])
@@ -68,12 +68,12 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 func TestForeignSocket(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, "cp /etc/sched/sched.conf /tmp; echo SchedctldPort=7817 >>/etc/sched/sched.conf")
-	defer m.run(t, "cp /tmp/sched.conf /etc/sched/; systemctl restart schedctld")
-	m.run(t, "systemctl restart schedctld")
+	m.Run(t, "cp /etc/sched/sched.conf /tmp; echo SchedctldPort=7817 >>/etc/sched/sched.conf")
+	defer m.Run(t, "cp /tmp/sched.conf /etc/sched/; systemctl restart schedctld")
+	m.Run(t, "systemctl restart schedctld")
 	const want = "socket mismatch: the service manager passed 127.0.0.1:6817, the configuration has 127.0.0.1:7817"
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		log := m.run(t, "journalctl --sync; journalctl -o cat --no-pager -n 100 -u schedctld")
+		log := m.Run(t, "journalctl --sync; journalctl -o cat --no-pager -n 100 -u schedctld")
 		if strings.Contains(log, want) {
 			return
 		}
@@ -88,26 +88,26 @@ func TestForeignSocket(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, startCommand)
+	m.Run(t, startCommand)
 	for _, unit := range []string{"schedctld", "scheddbd", "schedrestd"} {
 		t.Run(unit, func(t *testing.T) {
 			dir := "/etc/systemd/system/" + unit + ".service.d"
-			defer m.run(t, "rm -r "+dir+"; systemctl daemon-reload; systemctl restart "+unit)
-			m.run(t, "mkdir -p "+dir+`; printf '[Service]\nWatchdogSec=2\n' >`+dir+"/watchdog.conf; systemctl daemon-reload; systemctl restart "+unit)
-			m.run(t, pingCommand)
-			before := m.run(t, "systemctl show -P MainPID "+unit)
-			m.run(t, "kill -STOP "+before)
+			defer m.Run(t, "rm -r "+dir+"; systemctl daemon-reload; systemctl restart "+unit)
+			m.Run(t, "mkdir -p "+dir+`; printf '[Service]\nWatchdogSec=2\n' >`+dir+"/watchdog.conf; systemctl daemon-reload; systemctl restart "+unit)
+			m.Run(t, pingCommand)
+			before := m.Run(t, "systemctl show -P MainPID "+unit)
+			m.Run(t, "kill -STOP "+before)
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-				now := m.run(t, "systemctl show -P MainPID "+unit)
+				now := m.Run(t, "systemctl show -P MainPID "+unit)
 				if now != "0" && now != before {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("process %s is still there:\n%s", before, m.run(t, "systemctl status --no-pager "+unit+" || true"))
+					t.Fatalf("process %s is still there:\n%s", before, m.Run(t, "systemctl status --no-pager "+unit+" || true"))
 				}
 			}
-			m.run(t, pingCommand)
-			if log := m.run(t, "journalctl --sync; journalctl -o cat --no-pager -n 200 _PID=1 UNIT="+unit+".service"); !strings.Contains(log, "Watchdog timeout") {
+			m.Run(t, pingCommand)
+			if log := m.Run(t, "journalctl --sync; journalctl -o cat --no-pager -n 200 _PID=1 UNIT="+unit+".service"); !strings.Contains(log, "Watchdog timeout") {
 				t.Errorf("the journal:\n%s", log)
 			}
 		})

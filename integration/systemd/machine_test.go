@@ -13,21 +13,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"schedrestd/integration/harness"
 	"schedrestd/integration/page"
 )
 
 // machine is the machine with systemd.
-type machine struct {
-	suite string // such as trixie
-	root  string // path of its root directory on this machine
-}
+type machine struct{ harness.Machine }
 
 var (
 	cluster    machine
@@ -41,8 +38,8 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	err := cluster.open(os.Getenv("SYSTEMD_SUITE"))
-	defer cluster.close()
-	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("SYSTEMD_REQUIRED") == "" {
+	defer cluster.Close()
+	if absent, ok := errors.AsType[harness.Missing](err); ok && os.Getenv("SYSTEMD_REQUIRED") == "" {
 		skipReason, err = absent.Error(), nil
 	}
 	if err != nil {
@@ -51,11 +48,6 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
-
-// missing is the error for something that this machine lacks.
-type missing struct{ reason string }
-
-func (e missing) Error() string { return e.reason }
 
 // bootedMachine returns the machine, or skips a test if there is none.
 func bootedMachine(t *testing.T) *machine {
@@ -68,25 +60,23 @@ func bootedMachine(t *testing.T) *machine {
 
 func (m *machine) open(suite string) error {
 	if suite == "" {
-		return missing{"SYSTEMD_SUITE names no Debian to boot"}
+		return harness.Missing("SYSTEMD_SUITE names no Debian to boot")
 	}
 	if os.Geteuid() != 0 {
-		return missing{"needs root, to make a machine for systemd"}
+		return harness.Missing("needs root, to make a machine for systemd")
 	}
 	for _, program := range []string{"debootstrap", "unshare", "nsenter", "setpriv", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return missing{program + " is not installed"}
+			return harness.Missing(program + " is not installed")
 		}
 	}
 	if out, err := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "true").CombinedOutput(); err != nil {
-		return missing{fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out))}
+		return harness.Missing(fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out)))
 	}
-	m.suite = suite
-	first, err := m.script("up")
-	if err != nil {
+	m.Suite = suite
+	if err := m.Boot(); err != nil {
 		return err
 	}
-	m.root = "/proc/" + strings.TrimSpace(first) + "/root"
 	return m.install()
 }
 
@@ -99,25 +89,6 @@ func (m *machine) install() error {
 		}
 	}
 	return nil
-}
-
-// close stops the machine, unless it is to be kept for inspection.
-func (m *machine) close() {
-	if m.suite != "" && os.Getenv("SYSTEMD_KEEP") == "" {
-		m.script("down")
-	}
-}
-
-// script runs "machine". The processes that it starts inherit none of the
-// test's files.
-func (m *machine) script(args ...string) (string, error) {
-	var out, stderr bytes.Buffer
-	cmd := exec.Command("./machine", append([]string{m.suite}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&stderr, os.Stderr)
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("machine %s %v: %w\n%s", m.suite, args, err, &stderr)
-	}
-	return out.String(), nil
 }
 
 // blocks returns the command blocks below a heading of docs/INSTALL.md. ""
@@ -159,7 +130,7 @@ func (m *machine) runBlock(b page.Block) (string, error) {
 		if strings.HasPrefix(b.Text, "# as a user\n") {
 			script = "setpriv --reuid=alice --regid=alice --clear-groups bash -e <<'END OF BLOCK'\n" + script + "END OF BLOCK\n"
 		}
-		out, err := m.try("cd /root\n" + script)
+		out, err := m.Try("cd /root\n" + script)
 		all.WriteString(out + "\n")
 		return err
 	}
@@ -171,12 +142,12 @@ func (m *machine) runBlock(b page.Block) (string, error) {
 		if err := flush(); err != nil {
 			return all.String(), err
 		}
-		version, err := m.try("systemctl --version | awk 'NR == 1 { print $2 + 0 }'")
+		version, err := m.Try("systemctl --version | awk 'NR == 1 { print $2 + 0 }'")
 		if err != nil {
 			return version, err
 		}
 		make := exec.Command("bash", "-c", line)
-		make.Dir, make.Env = "../..", append(os.Environ(), "DESTDIR="+m.root, "SYSTEMD_VERSION="+version)
+		make.Dir, make.Env = "../..", append(os.Environ(), "DESTDIR="+m.Root, "SYSTEMD_VERSION="+version)
 		out, err := make.CombinedOutput()
 		if all.Write(out); err != nil {
 			return all.String(), err
@@ -186,35 +157,11 @@ func (m *machine) runBlock(b page.Block) (string, error) {
 	return all.String(), err
 }
 
-// try runs a script in the machine, as root, and returns its output.
-func (m *machine) try(script string) (string, error) {
-	out, err := exec.Command("./machine", m.suite, "run", "bash", "-ec", "set -o pipefail\n"+script).CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-}
-
-// run runs a script in the machine. The test fails if the script fails.
-func (m *machine) run(t *testing.T, script string) string {
-	t.Helper()
-	out, err := m.try(script)
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, script, out)
-	}
-	return out
-}
-
-// write writes a file in the machine.
-func (m *machine) write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(m.root+path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // reset stops all units of the gateway, and removes the settings of earlier
 // tests.
 func (m *machine) reset(t *testing.T) {
 	t.Helper()
-	m.run(t, `units='schedrestd.socket schedrestd-https.socket schedrestd-users.socket schedrestd-inetd.socket schedrestd.service schedrestd-users.service'
+	m.Run(t, `units='schedrestd.socket schedrestd-https.socket schedrestd-users.socket schedrestd-inetd.socket schedrestd.service schedrestd-users.service'
 		systemctl disable --now --quiet $units
 		rm -rf /etc/sched/*.env /etc/systemd/system/schedrestd*.d /var/log/schedrestd* /var/log/private/schedrestd*
 		systemctl daemon-reload
@@ -224,5 +171,5 @@ func (m *machine) reset(t *testing.T) {
 // journalSinceStart returns a unit's lines in the journal since its last start.
 func (m *machine) journalSinceStart(t *testing.T, unit string) string {
 	t.Helper()
-	return m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u "`+unit+`" _SYSTEMD_INVOCATION_ID="$(systemctl show -P InvocationID "`+unit+`")"`)
+	return m.Run(t, `journalctl --sync; journalctl -o cat --no-pager -u "`+unit+`" _SYSTEMD_INVOCATION_ID="$(systemctl show -P InvocationID "`+unit+`")"`)
 }

@@ -24,7 +24,7 @@ func TestPage(t *testing.T) {
 	for _, b := range all {
 		if b.Heading != heading {
 			heading = b.Heading
-			m.run(t, before[heading])
+			m.Run(t, before[heading])
 		}
 		out, err := m.runBlock(b)
 		if err != nil {
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("docs/INSTALL.md:%d: printed\n%s", b.Line, out)
 		}
 	}
-	leftovers := m.run(t, `find /usr/local /etc/systemd/system -name '*sched*' ! -name '*.service.d'
+	leftovers := m.Run(t, `find /usr/local /etc/systemd/system -name '*sched*' ! -name '*.service.d'
 		systemctl list-units --no-legend --plain --all 'sched*'
 		pgrep sched || true`)
 	if leftovers != "" {

@@ -57,8 +57,8 @@ func TestUnitsStart(t *testing.T) {
 	for name, tt := range unitStarts {
 		t.Run(name, func(t *testing.T) {
 			m.reset(t)
-			m.run(t, tt.before+"\n"+tt.start)
-			m.run(t, tt.ask)
+			m.Run(t, tt.before+"\n"+tt.start)
+			m.Run(t, tt.ask)
 			log := m.journalSinceStart(t, tt.unit)
 			line := regexp.MustCompile(`msg="confinement of the workers" on="([^"]*)"(?: unavailable="([^"]*)")?\n`).FindStringSubmatch(log)
 			if line == nil {
@@ -76,8 +76,8 @@ func TestUnitsStart(t *testing.T) {
 			if strings.Contains(log, "evaluates to an empty string") || strings.Contains(log, "level=ERROR") {
 				t.Errorf("the journal:\n%s", log)
 			}
-			m.write(t, "/etc/sched/"+tt.env, "SCHEDRESTD_SECURITY=require_confinement"+map[bool]string{true: ",become_user"}[name == "users"]+"\n")
-			if out, err := m.try("systemctl restart " + tt.unit); (err == nil) != tt.whole {
+			m.Write(t, "/etc/sched/"+tt.env, "SCHEDRESTD_SECURITY=require_confinement"+map[bool]string{true: ",become_user"}[name == "users"]+"\n")
+			if out, err := m.Try("systemctl restart " + tt.unit); (err == nil) != tt.whole {
 				t.Errorf("with require_confinement: %v\n%s\n%s", err, out, m.journalSinceStart(t, tt.unit))
 			}
 		})
@@ -89,17 +89,17 @@ func TestUnitsStart(t *testing.T) {
 func TestInetdUnit(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, "systemctl start schedrestd-inetd.socket")
-	m.run(t, pingCommand)
-	m.run(t, pingCommand)
-	m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_SECURITY=require_confinement\n")
-	if out, err := m.try(pingCommand); err == nil {
+	m.Run(t, "systemctl start schedrestd-inetd.socket")
+	m.Run(t, pingCommand)
+	m.Run(t, pingCommand)
+	m.Write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_SECURITY=require_confinement\n")
+	if out, err := m.Try(pingCommand); err == nil {
 		t.Errorf("answered without the whole sandbox: %s", out)
 	}
-	if log := m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "require_confinement") {
+	if log := m.Run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "require_confinement") {
 		t.Errorf("the journal:\n%s", log)
 	}
-	if leftovers := m.run(t, `systemctl list-units --all --no-legend --plain 'schedrestd-inetd@*' --state=active`); leftovers != "" {
+	if leftovers := m.Run(t, `systemctl list-units --all --no-legend --plain 'schedrestd-inetd@*' --state=active`); leftovers != "" {
 		t.Errorf("left:\n%s", leftovers)
 	}
 }
@@ -121,16 +121,16 @@ func TestTLS(t *testing.T) {
 		rm /etc/sched/sched.conf`} {
 		t.Run(name, func(t *testing.T) {
 			m.reset(t)
-			m.run(t, "cp /etc/sched/sched.conf /tmp")
-			defer m.run(t, "cp /tmp/sched.conf /etc/sched/; rm -rf /etc/slurm")
-			m.run(t, before)
-			m.run(t, makeCertificate)
+			m.Run(t, "cp /etc/sched/sched.conf /tmp")
+			defer m.Run(t, "cp /tmp/sched.conf /etc/sched/; rm -rf /etc/slurm")
+			m.Run(t, before)
+			m.Run(t, makeCertificate)
 			if out, err := m.follow("4. TLS"); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, m.journalSinceStart(t, "schedrestd"))
 			}
-			m.run(t, curlWithToken+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
-			m.run(t, "systemctl reload schedrestd; sleep 1; "+curlWithToken+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
-			if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
+			m.Run(t, curlWithToken+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
+			m.Run(t, "systemctl reload schedrestd; sleep 1; "+curlWithToken+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
+			if out, err := m.Try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
 				t.Errorf("the workers' user can read the key: %s", out)
 			}
 		})
@@ -153,7 +153,7 @@ func TestCheckInsideTheUnit(t *testing.T) {
 	for name, tt := range unitStarts {
 		t.Run(name, func(t *testing.T) {
 			m.reset(t)
-			out := m.run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
+			out := m.Run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
 				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\n")
 			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still end with the check before this one
 			died := regexp.MustCompile(`(\d+) death tests were run, each in its own process: (\d+) were killed`).FindStringSubmatch(out)
@@ -172,10 +172,10 @@ func TestCheckInsideTheUnit(t *testing.T) {
 func TestRestartUnderLoad(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, startCommand)
-	token := strings.TrimPrefix(m.run(t, `eval "$(schedctl token lifespan=3600 2>/dev/null || schedctl token)"; echo $SCHED_JWT`), "SCHED_JWT=")
+	m.Run(t, startCommand)
+	token := strings.TrimPrefix(m.Run(t, `eval "$(schedctl token lifespan=3600 2>/dev/null || schedctl token)"; echo $SCHED_JWT`), "SCHED_JWT=")
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", m.root+"/run/schedrestd/socket")
+		return new(net.Dialer).DialContext(ctx, "unix", m.Root+"/run/schedrestd/socket")
 	}}}
 	var answered atomic.Int64
 	done := make(chan struct{})
@@ -207,7 +207,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	}
 	for range 3 {
 		before := answered.Load()
-		m.run(t, "systemctl restart schedrestd; systemctl reload schedrestd; sleep 0.5; systemctl kill --signal=HUP --kill-whom=main schedrestd")
+		m.Run(t, "systemctl restart schedrestd; systemctl reload schedrestd; sleep 0.5; systemctl kill --signal=HUP --kill-whom=main schedrestd")
 		if answered.Load() == before {
 			t.Error("no client was answered during the restarts")
 		}
@@ -221,10 +221,10 @@ func TestRestartUnderLoad(t *testing.T) {
 func TestSocketActivation(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, "systemctl start schedrestd.socket schedrestd-users.socket; ! systemctl is-active schedrestd.service")
-	m.run(t, pingCommand)
-	m.run(t, usersPing)
-	m.run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
+	m.Run(t, "systemctl start schedrestd.socket schedrestd-users.socket; ! systemctl is-active schedrestd.service")
+	m.Run(t, pingCommand)
+	m.Run(t, usersPing)
+	m.Run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
 }
 
 // TestStartedAgain checks that the parent is started again however often it is
@@ -232,11 +232,11 @@ func TestSocketActivation(t *testing.T) {
 func TestStartedAgain(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, startCommand)
+	m.Run(t, startCommand)
 	for range 8 { // within a few seconds; systemd's default limit is 5 starts in 10 seconds
-		m.run(t, "systemctl kill --signal=KILL --kill-whom=main schedrestd; sleep 0.2\n"+pingCommand)
+		m.Run(t, "systemctl kill --signal=KILL --kill-whom=main schedrestd; sleep 0.2\n"+pingCommand)
 	}
-	m.run(t, "systemctl is-active schedrestd.service schedrestd.socket")
+	m.Run(t, "systemctl is-active schedrestd.service schedrestd.socket")
 }
 
 // TestStop checks that nothing is left after the service is stopped: no
@@ -245,11 +245,11 @@ func TestStop(t *testing.T) {
 	m := bootedMachine(t)
 	for _, before := range []string{"", withRoot} {
 		m.reset(t)
-		m.run(t, before+"\n"+startCommand+"\nsystemctl start schedrestd-users.socket schedrestd-users.service")
-		m.run(t, pingCommand)
-		m.run(t, usersPing)
-		m.run(t, `systemctl stop schedrestd.socket schedrestd.service schedrestd-users.socket schedrestd-users.service`)
-		leftovers := m.run(t, `ps -eo pid,comm | grep 'schedrestd' || true
+		m.Run(t, before+"\n"+startCommand+"\nsystemctl start schedrestd-users.socket schedrestd-users.service")
+		m.Run(t, pingCommand)
+		m.Run(t, usersPing)
+		m.Run(t, `systemctl stop schedrestd.socket schedrestd.service schedrestd-users.socket schedrestd-users.service`)
+		leftovers := m.Run(t, `ps -eo pid,comm | grep 'schedrestd' || true
 			ls -d /run/schedrestd*/socket /sys/fs/cgroup/system.slice/schedrestd* 2>/dev/null || true
 			systemctl list-units --no-legend --plain --state=failed,active 'schedrestd*'`)
 		if leftovers != "" {
@@ -265,14 +265,14 @@ func TestAuditLog(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
 	for i, before := range []string{"", withRoot, "rm /etc/systemd/system/schedrestd.service.d/root.conf; systemctl daemon-reload"} {
-		m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log\n")
-		m.run(t, before+"\nsystemctl start schedrestd.socket; systemctl restart schedrestd.service")
-		m.run(t, "seconds=0\n"+submitCommand)
-		lines := strings.Split(m.run(t, "cat /var/log/schedrestd/audit.log"), "\n")
+		m.Write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log\n")
+		m.Run(t, before+"\nsystemctl start schedrestd.socket; systemctl restart schedrestd.service")
+		m.Run(t, "seconds=0\n"+submitCommand)
+		lines := strings.Split(m.Run(t, "cat /var/log/schedrestd/audit.log"), "\n")
 		if len(lines) != 2*(i+1) || !json.Valid([]byte(lines[len(lines)-1])) {
 			t.Errorf("%q", lines)
 		}
-		if mode := m.run(t, "stat -c %a /var/log/schedrestd /var/log/schedrestd/audit.log"); mode != "700\n600" {
+		if mode := m.Run(t, "stat -c %a /var/log/schedrestd /var/log/schedrestd/audit.log"); mode != "700\n600" {
 			t.Errorf("modes %q", mode)
 		}
 	}
@@ -283,22 +283,22 @@ func TestAuditLog(t *testing.T) {
 func TestJobsOutliveTheController(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
-	m.run(t, startCommand)
+	m.Run(t, startCommand)
 	var submitted struct {
 		Job int `json:"job_id"`
 	}
-	if err := json.Unmarshal([]byte(m.run(t, "seconds=60\n"+submitCommand)), &submitted); err != nil {
+	if err := json.Unmarshal([]byte(m.Run(t, "seconds=60\n"+submitCommand)), &submitted); err != nil {
 		t.Fatal(err)
 	}
 	state := func() string {
-		return m.run(t, curlWithToken+fmt.Sprintf("http://127.0.0.1:6820/sched/v0.0.43/job/%d", submitted.Job)+` | grep -o '"job_state":\["[A-Z]*"'`)
+		return m.Run(t, curlWithToken+fmt.Sprintf("http://127.0.0.1:6820/sched/v0.0.43/job/%d", submitted.Job)+` | grep -o '"job_state":\["[A-Z]*"'`)
 	}
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(state(), "RUNNING"); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(state())
 		}
 	}
-	m.run(t, "systemctl restart schedctld")
+	m.Run(t, "systemctl restart schedctld")
 	if got := state(); !strings.Contains(got, "RUNNING") {
 		t.Error(got)
 	}
@@ -309,7 +309,7 @@ func TestUnitsVerify(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
 	for _, before := range []string{"", withRoot} {
-		out := m.run(t, before+`
+		out := m.Run(t, before+`
 			cd /usr/local/lib/systemd/system; systemd-analyze verify --man=no $(ls | sed 's/@\./@1./') 2>&1`)
 		if out != "" {
 			t.Error(out)
