@@ -55,10 +55,8 @@ func withoutSandbox(b *testing.B) string {
 	b.Helper()
 	dir := filepath.Join(theLab.Dir, "nosandbox")
 	must(b, os.MkdirAll(dir, 0o755))
-	var programs []string
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher"} {
-		programs = append(programs, "schedrestd/cmd/"+name)
-	}
+	programs, err := filepath.Glob("../cmd/schedrestd*")
+	must(b, err)
 	build := exec.Command("go", append([]string{"build", "-tags", "nosandbox", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, programs...)...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // with cgo a process can't drop its capabilities on all threads
 	if text, err := build.CombinedOutput(); err != nil {

@@ -210,11 +210,14 @@ func copyPrograms(t *testing.T, home string, owner *syscall.Credential) (schedct
 	t.Helper()
 	dir := filepath.Join(home, "bin")
 	harness.Must(t, os.Mkdir(dir, 0o700))
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedctl", "schedctld", "scheddbd"} {
-		data, err := os.ReadFile(filepath.Join(harness.Bin, name))
+	programs, err := filepath.Glob(filepath.Join(harness.Bin, "sched*"))
+	harness.Must(t, err)
+	for _, path := range programs {
+		data, err := os.ReadFile(path)
 		harness.Must(t, err)
-		harness.Must(t, os.WriteFile(filepath.Join(dir, name), data, 0o700))
-		harness.Must(t, os.Chown(filepath.Join(dir, name), int(owner.Uid), int(owner.Gid)))
+		program := filepath.Join(dir, filepath.Base(path))
+		harness.Must(t, os.WriteFile(program, data, 0o700))
+		harness.Must(t, os.Chown(program, int(owner.Uid), int(owner.Gid)))
 	}
 	harness.Must(t, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
 	harness.Must(t, os.Chown(home, int(owner.Uid), int(owner.Gid)))

@@ -153,14 +153,14 @@ func (m *machine) writeFiles(shell, dir string) error {
 		}
 		return nil
 	}
-	if err := build("build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/",
-		"./cmd/schedrestd", "./cmd/schedrestd-config", "./cmd/schedrestd-worker", "./cmd/schedrestd-keeper", "./cmd/schedrestd-resolver", "./cmd/schedrestd-auditor", "./cmd/schedrestd-exporter", "./cmd/schedrestd-dispatcher", "./integration/kernels/guest"); err != nil {
+	if err := build("build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./cmd/schedrestd...", "./integration/kernels/guest"); err != nil {
 		return err
 	}
 	add(dir+"/guest", "init", 0o755)
 	add(dir+"/schedrestd", "usr/local/sbin/schedrestd", 0o755)
-	for _, name := range []string{"schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher"} {
-		add(dir+"/"+name, "usr/local/sbin/"+name, 0o711)
+	programs, _ := filepath.Glob(dir + "/schedrestd-*")
+	for _, path := range programs {
+		add(path, "usr/local/sbin/"+filepath.Base(path), 0o711)
 	}
 	for _, p := range testPackages {
 		name := p.name
