@@ -60,6 +60,7 @@ func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
 		t.Run("daemons with "+keys, func(t *testing.T) {
+			t.Parallel()
 			s := newAttackLab(t, keys)
 			before := s.allWorkers()
 			for _, alg := range strings.Fields(s.algs) {

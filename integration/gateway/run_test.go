@@ -30,6 +30,7 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 // first line of the log on. In inetd mode the gateway must ignore it too,
 // because the reader of its output may exit at any time.
 func TestSIGPIPE(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	g := l.StartGateway(t, nil, "127.0.0.1:0")
 	pids := append(g.Workers(), g.PID())
@@ -118,6 +119,7 @@ func (h pendingSubmission) finish() (harness.Answer, error) {
 // answered, no new connections are accepted, and the exit status is 0. After a
 // second signal the gateway must exit without waiting for the current requests.
 func TestGraceful(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -185,6 +187,7 @@ func countPending(t *testing.T, address string) int {
 // --max-connections permits, 124 by default, and that the next one waits until
 // one of them has ended.
 func TestConnectionsHandled(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for name, tt := range map[string]struct {
 		env, args []string
@@ -244,6 +247,7 @@ func countParked(g *harness.Gateway) int {
 // handles at most 8 at a time. Connections must wait while earlier connections
 // are answered.
 func TestNoneIsLost(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.StartGateway(t, nil, "--max-connections", "8", address)
@@ -276,6 +280,7 @@ func TestNoneIsLost(t *testing.T) {
 // TestThreads checks that all workers together use at most as many processors
 // as -t permits.
 func TestThreads(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t) // only root can read a worker's environment
 	l := harness.NewLab(t)
 	for want, args := range map[int][]string{1: {"-t", "1"}, 2: {"-t2"}, 5: {"--threads=5"}, max(4, runtime.NumCPU()): nil} {

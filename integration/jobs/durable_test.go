@@ -32,6 +32,7 @@ const (
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {
+		t.Parallel()
 		l := harness.NewLab(t)
 		submitAll(l, t, durableJobs, func(wait func(time.Duration, <-chan struct{})) {
 			wait(200*time.Millisecond, nil)
@@ -45,6 +46,7 @@ func TestControllerKilled(t *testing.T) {
 	program := buildFailing(t)
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run("at "+point, func(t *testing.T) {
+			t.Parallel()
 			l := harness.NewLab(t, func(l *harness.Lab) { l.Ctld.Path = program })
 			pass := 0
 			submitAll(l, t, jobsPerFailpoint, func(wait func(time.Duration, <-chan struct{})) {
@@ -153,7 +155,7 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 			t.Errorf("status %d: %s", a.Status, a.Text)
 			return 0, false
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 	t.Error("no answer in five minutes")
 	return 0, false

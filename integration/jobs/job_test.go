@@ -14,6 +14,7 @@ import (
 
 // TestJob checks a job's user, directory, environment and exit status.
 func TestJob(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	u := harness.OrdinaryUser(t)
 	userHeader := "X-SCHED-USER-NAME: " + u.Name

@@ -11,6 +11,7 @@ import (
 // TestQuota checks that a user who submits and cancels large jobs is delayed
 // before the disk is full, and that other users are not.
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	userHeader := "X-SCHED-USER-TOKEN: " + l.UserToken(harness.OrdinaryUser(t).Name)
