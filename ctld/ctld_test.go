@@ -216,30 +216,41 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"binary script", ownUser, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "script: contains a NUL"},
 		{"huge script", ownUser, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "script: longer than"},
 		{"no environment", ownUser, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment: missing"},
-		{"bad environment", ownUser, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment, `environment: "=x" is not NAME=value`},
+		{"bad environment", ownUser, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment,
+			`environment: "=x" is not NAME=value`},
 		{"no directory", ownUser, func(d *model.JobDesc) { d.WorkDir = "" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
-		{"relative directory", ownUser, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
+		{"relative directory", ownUser, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir,
+			"current_working_directory: must be an absolute path"},
 		{"NUL in a path", ownUser, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "standard_output: contains a NUL"},
 		{"no tasks", ownUser, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks: 0 is out of range, 1 to "},
-		{"no cpus", ownUser, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount, "cpus_per_task: must be at least 1"},
+		{"no cpus", ownUser, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount,
+			"cpus_per_task: must be at least 1"},
 		{"many tasks", ownUser, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: needs 60000 CPUs"},
 		{"many cpus", ownUser, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: needs 60000 CPUs"},
-		{"long comment", ownUser, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) }, fault.PathTooLong, "comment: longer than 4096 bytes"},
-		{"long account", ownUser, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) }, fault.PathTooLong, "account: longer than 1024 bytes"},
-		{"long argument", ownUser, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} }, fault.PathTooLong, "argv: longer than 4096 bytes"},
+		{"long comment", ownUser, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) },
+			fault.PathTooLong, "comment: longer than 4096 bytes"},
+		{"long account", ownUser, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) },
+			fault.PathTooLong, "account: longer than 1024 bytes"},
+		{"long argument", ownUser, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} },
+			fault.PathTooLong, "argv: longer than 4096 bytes"},
 		{"too many cpus", ownUser, func(d *model.JobDesc) {
 			d.NumTasks, d.CPUsPerTask = model.Some[uint32](60000), model.Some[uint16](60000)
 		}, fault.NodeConfig, "cpus_per_task: needs 3600000000 CPUs"},
-		{"too much memory", ownUser, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "memory_per_node: needs 549755813888 MiB of memory"},
-		{"absurd memory", ownUser, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "memory_per_cpu: "},
-		{"over the partition's limit", ownUser, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) }, fault.InvalidTimeLimit, "10 minutes"},
-		{"no limit where there is one", ownUser, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() }, fault.InvalidTimeLimit, "10 minutes"},
+		{"too much memory", ownUser, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) },
+			fault.NodeConfig, "memory_per_node: needs 549755813888 MiB of memory"},
+		{"absurd memory", ownUser, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) },
+			fault.InvalidTaskMemory, "memory_per_cpu: "},
+		{"over the partition's limit", ownUser, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) },
+			fault.InvalidTimeLimit, "10 minutes"},
+		{"no limit where there is one", ownUser, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() },
+			fault.InvalidTimeLimit, "10 minutes"},
 		{"unknown partition", ownUser, func(d *model.JobDesc) { d.Partition = "none" }, fault.InvalidPartition, `"none"`},
 		{"partition is down", ownUser, func(d *model.JobDesc) { d.Partition = "down" }, 2070, "down"},
 		{"array", ownUser, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
 		{"dependency", ownUser, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
 		{"two nodes", ownUser, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
-		{"another user's job", otherUser, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
+		{"another user's job", otherUser, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID,
+			"user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {
@@ -385,7 +396,9 @@ func TestOtherUsersJobs(t *testing.T) {
 	if err != nil || read(t, out) != "65534\n" || fmt.Sprint(st.Sys()) == "" {
 		t.Errorf("%q, %v", read(t, out), err)
 	}
-	if c.mu.Lock(); c.canSee(server.Identity{UID: 1}, c.jobs[id].record) || !c.canSee(otherUser, c.jobs[id].record) || !c.canSee(server.Identity{}, c.jobs[id].record) {
+	c.mu.Lock()
+	r := c.jobs[id].record
+	if c.canSee(server.Identity{UID: 1}, r) || !c.canSee(otherUser, r) || !c.canSee(server.Identity{}, r) {
 		t.Error("a user who may see the job")
 	}
 	c.mu.Unlock()

@@ -31,7 +31,8 @@ func TestInquiries(t *testing.T) {
 		if _, err := rpc.Licenses(ctx, cred, model.Query{Since: last + 1}, nil); errs.KindOf(err) != errs.Unchanged {
 			t.Errorf("licenses since: %v", err)
 		}
-		if totals, err := rpc.Shares(ctx, cred, nil, []string{"a"}, func([]string, *model.Share) error { t.Error("a share"); return nil }); err != nil || totals.Shares != 0 {
+		unexpected := func([]string, *model.Share) error { t.Error("a share"); return nil }
+		if totals, err := rpc.Shares(ctx, cred, nil, []string{"a"}, unexpected); err != nil || totals.Shares != 0 {
 			t.Errorf("shares: %v %v", totals, err)
 		}
 
@@ -50,7 +51,8 @@ func TestInquiries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stats.JobsSubmitted != 2 || stats.JobsStarted != 1 || stats.JobsRunning != 1 || stats.JobsPending != 1 || stats.JobsCompleted != 0 || stats.StatsStart == 0 {
+		if stats.JobsSubmitted != 2 || stats.JobsStarted != 1 || stats.JobsRunning != 1 || stats.JobsPending != 1 ||
+			stats.JobsCompleted != 0 || stats.StatsStart == 0 {
 			t.Errorf("stats: %+v", stats)
 		}
 		if v < codec.V2311 {

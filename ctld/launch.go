@@ -116,8 +116,11 @@ var errOtherUser = errors.New("not the user that submitted the job")
 // controller started that step.
 func (c *Controller) adoptStep(j *job) {
 	claim, ok, err := step.ReadClaim(j.home)
-	if err != nil || !ok {
-		c.handleLost(j, step.Claim{}, fmt.Sprintf("read claim: %v", err))
+	if err == nil && !ok {
+		err = errors.New("the step left no claim")
+	}
+	if err != nil {
+		c.handleLost(j, step.Claim{}, err.Error())
 		return
 	}
 	s, err := step.Adopt(claim)

@@ -66,7 +66,7 @@ func (c *Controller) requeueJob(client server.Identity, jobText string, flags mo
 		case j.phase != running: // the job ended and was requeued meanwhile
 			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
 		case j.Job.Requeue == 0:
-			return nil, refuse(errs.Conflict, fault.Disabled, "job %d was submitted as one that must not be requeued", id)
+			return nil, refuse(errs.Conflict, fault.Disabled, "job %d was submitted with the option that forbids requeueing", id)
 		}
 		return func(r *record) { r.Requeue = mode }, nil
 	})

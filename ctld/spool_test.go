@@ -142,7 +142,8 @@ func TestDamagedRecord(t *testing.T) {
 }
 
 func TestBatchIsBoundedInBytes(t *testing.T) {
-	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // Run is not called, so nothing else sends records
+	// Run is not called, so nothing else sends records.
+	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,31 +32,31 @@ func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	total := int64(0)
 	for _, n := range numbers {
 		uid, size := s.c.journal.Stat(key(list.prefix, n))
-		h := users[uid]
-		if h == nil {
-			h = new(userRecords)
-			users[uid] = h
+		u := users[uid]
+		if u == nil {
+			u = new(userRecords)
+			users[uid] = u
 		}
-		h.numbers, h.sizes, h.bytes = append(h.numbers, n), append(h.sizes, size), h.bytes+size
+		u.numbers, u.sizes, u.bytes = append(u.numbers, n), append(u.sizes, size), u.bytes+size
 		total += size
 	}
 	excess := map[uint32][]uint64{}
 	for total > list.maxBytes {
 		uid := largestUser(users)
-		h := users[uid]
-		excess[uid] = append(excess[uid], h.numbers[0])
-		total -= h.sizes[0]
-		h.bytes -= h.sizes[0]
-		h.numbers, h.sizes = h.numbers[1:], h.sizes[1:]
+		u := users[uid]
+		excess[uid] = append(excess[uid], u.numbers[0])
+		total -= u.sizes[0]
+		u.bytes -= u.sizes[0]
+		u.numbers, u.sizes = u.numbers[1:], u.sizes[1:]
 	}
 	return excess
 }
 
 func largestUser(users map[uint32]*userRecords) (uid uint32) {
 	maxBytes := int64(-1)
-	for u, h := range users {
-		if h.bytes > maxBytes {
-			uid, maxBytes = u, h.bytes
+	for id, u := range users {
+		if u.bytes > maxBytes {
+			uid, maxBytes = id, u.bytes
 		}
 	}
 	return uid

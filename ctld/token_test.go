@@ -97,7 +97,9 @@ func TestTokens(t *testing.T) {
 		{name: "for another user", uid: 1000, user: "bea", number: denied},
 		{name: "for root", uid: 1000, user: "root", number: denied},
 		{name: "own, in capitals", uid: 1000, user: "ANN", number: denied},
-		{name: "for an unknown user", uid: 1000, user: "zoe", number: denied}, // same refusal as for an existing user, so that clients can't find out which users exist
+		// The refusal is the same as for an existing user, so that clients can't
+		// find out which users exist.
+		{name: "for an unknown user", uid: 1000, user: "zoe", number: denied},
 		{name: "root for another", uid: 0, user: "bea", want: "bea", seconds: 1800},
 		{name: "root for itself", uid: 0, want: "root", seconds: 1800},
 		{name: "root, for an unknown user", uid: 0, user: "zoe", number: unknown},
@@ -121,7 +123,8 @@ func TestTokens(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &Controller{log: quiet, cfg: Config{Users: odd{}, SchedUser: 1002,
 				Tokens: &Tokens{Key: key, AdminOnly: tt.private, MaxLifespan: 2 * time.Hour}}}
-			token, _, _, err := c.token(server.Identity{UID: tt.uid, FromKernel: true}, &message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
+			token, _, _, err := c.token(server.Identity{UID: tt.uid, FromKernel: true},
+				&message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
 			if tt.want == "" {
 				if number, _ := fault.Number(err); err == nil || int(number) != tt.number || token != "" {
 					t.Errorf("%q, %v; want number %d", token, err, tt.number)
@@ -227,7 +230,10 @@ func TestTokenRequests(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 	text := log.String()
-	for _, want := range []string{`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`, `msg="token refused" error="the longest lifespan of a token is 3600 seconds" uid=`} {
+	for _, want := range []string{
+		`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`,
+		`msg="token refused" error="the longest lifespan of a token is 3600 seconds" uid=`,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log has no %s:\n%s", want, text)
 		}
@@ -242,7 +248,8 @@ func TestTokenRequests(t *testing.T) {
 		}
 	}
 	c, _ = controller(t, Config{})
-	if _, err := newClient(t, c, codec.Newest).Token(ctx, model.Credential{}, "", 0); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+	_, err = newClient(t, c, codec.Newest).Token(ctx, model.Credential{}, "", 0)
+	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
 		t.Errorf("without a key: %v, %s", err, errs.HintOf(err))
 	}
 }

@@ -3,6 +3,7 @@ package ctld
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -123,7 +124,7 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	case remaining.UserID.Set && remaining.UserID.Number != uid && !super:
 		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
 	case !reflect.DeepEqual(remaining, model.JobDesc{}):
-		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s",
+		return refuse(errs.Unsupported, fault.NotSupported, "this controller can change only %s of a job, not %s",
 			changeableFields, strings.Join(setFields(remaining), ", "))
 	case d.AdminComment != "" && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
@@ -290,7 +291,7 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 		return current, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "must be at least 1 minute")
 	case j.phase != waiting && longer && !super:
 		return current, refuseField(errs.Denied, fault.AccessDenied, "time_limit",
-			"only root and the scheduler's user may extend that of a job that has started")
+			"only root and the scheduler's user may extend it after the job has started")
 	case j.phase == running && !j.step.Claim.Adjustable():
 		return current, refuseField(errs.Unsupported, fault.NotSupported, "time_limit",
 			"job %d was started by an older release, so its time limit can't be changed", j.number)
@@ -334,11 +335,11 @@ func (c *Controller) reapplyTimeLimit(j *job) {
 	c.mu.Lock()
 	adjustable := j.step != nil && j.step.Claim.Adjustable()
 	c.mu.Unlock()
-	var err error
+	err := errors.New("the job has ended, or an older release started it")
 	if adjustable {
 		err = c.applyTimeLimit(j)
 	}
-	if err != nil || !adjustable {
+	if err != nil {
 		c.log.Error("changing time limit failed", "job", j.number, "error", err)
 	}
 }

@@ -104,7 +104,8 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 			}
 			stored, all := c.journal.Usage(ann)
 			size, texts := fileSize(t, c), c.usage.users[ann].recordBytes
-			if stored > testLimits.userBytes || texts > testLimits.userRecordBytes || stored < testLimits.userBytes*3/4 && texts < testLimits.userRecordBytes*3/4 || size > 2*all+1<<20 {
+			if stored > testLimits.userBytes || texts > testLimits.userRecordBytes ||
+				stored < testLimits.userBytes*3/4 && texts < testLimits.userRecordBytes*3/4 || size > 2*all+1<<20 {
 				t.Errorf("%d bytes are counted, %d of texts, and the file has %d", stored, texts, size)
 			}
 			if _, err := enqueueJob(c, bea, tt.texts, tt.script, now); err != nil {

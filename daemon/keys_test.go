@@ -347,7 +347,8 @@ func TestAuthMethods(t *testing.T) {
 			if (err == nil) != (tt.text == "") || keys.Key != nil || keys.Verify != nil {
 				t.Fatalf("%+v, %v", keys, err)
 			}
-			if err != nil && (!strings.HasPrefix(err.Error(), "/etc/c: ") || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint)) {
+			if err != nil && (!strings.HasPrefix(err.Error(), "/etc/c: ") ||
+				!strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint)) {
 				t.Errorf("%v, hint %s", err, errs.HintOf(err))
 			}
 			if (log.count("level=WARN") > 0) != (tt.logs != "") || tt.logs != "" && log.count(tt.logs) == 0 {

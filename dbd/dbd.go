@@ -91,7 +91,7 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 func withoutTicket(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		if r.Identity.Ticket {
-			return 0, nil, errs.New(errs.Denied, "the controller's ticket permits only to record jobs")
+			return 0, nil, errs.New(errs.Denied, "the controller's ticket permits only recording jobs")
 		}
 		return h(ctx, r)
 	}

@@ -106,7 +106,8 @@ func TestRecordsSurvive(t *testing.T) {
 		b.AddUsers([]model.User{{Name: "ann", AdminLevel: 2}}),
 		b.AddCoordinators([]string{"lab"}, []string{"ann"}),
 		b.AddQOS([]model.QOS{{Name: "q", GraceTime: 5, UsageFactor: 0.5, PreemptNames: []string{"1"}, MaxTRESPJ: "1=2"}}),
-		b.AddAssociations([]model.Association{{Account: "lab", Cluster: "c2", MaxJobs: model.Some[uint32](3), QOSIDs: []string{"1", "2"}, GrpTRES: "1=4", Comment: "c"}}),
+		b.AddAssociations([]model.Association{{Account: "lab", Cluster: "c2", MaxJobs: model.Some[uint32](3),
+			QOSIDs: []string{"1", "2"}, GrpTRES: "1=4", Comment: "c"}}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -154,12 +155,14 @@ const none = catalog.Operator - 1
 func TestRights(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
-	users := []model.User{{Name: "1000"}, {Name: "1001", AdminLevel: catalog.Operator}, {Name: "1002", AdminLevel: catalog.Administrator}, {Name: "ann"}}
+	users := []model.User{{Name: "1000"}, {Name: "1001", AdminLevel: catalog.Operator},
+		{Name: "1002", AdminLevel: catalog.Administrator}, {Name: "ann"}}
 	for _, err := range []error{
 		b.AddClusters([]model.Cluster{{Name: "c1"}}),
 		b.AddUsers(users),
 		b.AddAccounts([]model.Account{{Name: "a1"}, {Name: "a2"}}),
-		b.AddAssociations([]model.Association{{Account: "a1", Cluster: "c1"}, {Account: "a2", Cluster: "c1"}, {Account: "a1", Cluster: "c1", User: "1000"}, {Account: "a2", Cluster: "c1", User: "1000"},
+		b.AddAssociations([]model.Association{{Account: "a1", Cluster: "c1"}, {Account: "a2", Cluster: "c1"},
+			{Account: "a1", Cluster: "c1", User: "1000"}, {Account: "a2", Cluster: "c1", User: "1000"},
 			{Account: "a1", Cluster: "c1", User: "ann"}, {Account: "a2", Cluster: "c1", User: "ann"},
 			{Account: "a1", Cluster: "c1", User: "1002"}, {Account: "a2", Cluster: "c1", User: "1002"}}),
 		s.Replace(ctx, b),
@@ -262,8 +265,10 @@ func TestWhatUsersSee(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
 	for _, err := range []error{
-		b.AddClusters([]model.Cluster{{Name: "c1"}}), b.AddUsers([]model.User{{Name: "1000"}, {Name: "ann"}}), b.AddAccounts([]model.Account{{Name: "a1"}, {Name: "a2"}}),
-		b.AddAssociations([]model.Association{{Account: "a1", Cluster: "c1"}, {Account: "a2", Cluster: "c1"}, {Account: "a1", Cluster: "c1", User: "1000"}, {Account: "a1", Cluster: "c1", User: "ann"}}),
+		b.AddClusters([]model.Cluster{{Name: "c1"}}), b.AddUsers([]model.User{{Name: "1000"}, {Name: "ann"}}),
+		b.AddAccounts([]model.Account{{Name: "a1"}, {Name: "a2"}}),
+		b.AddAssociations([]model.Association{{Account: "a1", Cluster: "c1"}, {Account: "a2", Cluster: "c1"},
+			{Account: "a1", Cluster: "c1", User: "1000"}, {Account: "a1", Cluster: "c1", User: "ann"}}),
 		b.AddCoordinators([]string{"a1"}, []string{"ann"}), s.Replace(ctx, b),
 	} {
 		if err != nil {
@@ -285,13 +290,15 @@ func TestWhatUsersSee(t *testing.T) {
 		err := errors.Join(
 			client.Records(ctx, c, cred, model.UserFilter{}, func(*model.User) error { users++; return nil }),
 			client.Records(ctx, c, cred, model.AssocFilter{}, func(*model.Association) error { assocs++; return nil }),
-			client.Records(ctx, c, cred, model.AccountFilter{Flags: model.AccountWithAssocs | model.AccountWithCoordinators}, func(a *model.Account) error {
-				within += len(a.Associations)
-				if tt.users == 1 && len(a.Coordinators) > 0 {
-					t.Errorf("%s: coordinators %+v", tt.name, a.Coordinators)
-				}
-				return nil
-			}))
+			client.Records(ctx, c, cred,
+				model.AccountFilter{Flags: model.AccountWithAssocs | model.AccountWithCoordinators},
+				func(a *model.Account) error {
+					within += len(a.Associations)
+					if tt.users == 1 && len(a.Coordinators) > 0 {
+						t.Errorf("%s: coordinators %+v", tt.name, a.Coordinators)
+					}
+					return nil
+				}))
 		got := len(accounts(t, func(l model.Listing) error { return c.List(ctx, cred, l) }))
 		if err != nil || users != tt.users || got != tt.accounts || assocs != tt.assocs || within != tt.assocs {
 			t.Errorf("%s: %d users, %d accounts, %d associations, %d in accounts, %v", tt.name, users, got, assocs, within, err)
@@ -393,7 +400,8 @@ func TestLostConnection(t *testing.T) {
 	if err == nil {
 		t.Error("a commit over a closed connection")
 	}
-	next := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: ln.Addr().String()}}})
+	next := client.NewAccounting(client.Config{Cluster: "c1",
+		Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: ln.Addr().String()}}})
 	if err := change(next, model.Credential{}, add("next")); err != nil {
 		t.Error(err)
 	}
@@ -413,7 +421,8 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		go s.Serve(ln)
-		c := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: ln.Addr().String()}}})
+		c := client.NewAccounting(client.Config{Cluster: "c1",
+			Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: ln.Addr().String()}}})
 		user, qos, assoc, assocOf := model.BlankUser(), model.BlankQOS(), model.BlankAssociation(), model.BlankAssociation()
 		user.Name, qos.Name = "ann", "high"
 		assoc.Account, assoc.Cluster, assoc.MaxJobs = "lab", "c1", model.Some[uint32](4)
@@ -426,14 +435,17 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 			add("lab"), model.Add[model.User]{Records: []model.User{user}}, model.Add[model.QOS]{Records: []model.QOS{qos}},
 			model.Add[model.Association]{Records: []model.Association{assoc, assocOf}},
 			model.AddCoordinators{Accounts: []string{"lab"}, Users: []string{"ann"}},
-			model.Modify[model.Account]{Filter: model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}}, Record: model.Account{Description: "new"}},
+			model.Modify[model.Account]{Filter: model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}},
+				Record: model.Account{Description: "new"}},
 			model.Modify[model.Association]{Filter: filter, Record: newAssoc},
 			model.Modify[model.QOS]{Filter: model.QOSFilter{Names: []string{"high"}}, Record: newQOS},
 			model.Modify[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}, Record: newUser},
 		}
 		if v >= codec.V2311 {
-			changes = append(changes, model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}},
-				model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"bob"}, Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}, User: model.BlankUser()})
+			changes = append(changes,
+				model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}},
+				model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"bob"}, Accounts: []string{"bio"},
+					Assoc: model.BlankAssociation()}, User: model.BlankUser()})
 		}
 		if err := change(c, model.Credential{}, changes...); err != nil {
 			t.Fatalf("%v: %v", v, err)
@@ -445,7 +457,8 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 			t.Errorf("%v: %+v %+v", v, got, b)
 		}
 		if err := change(c, model.Credential{}, model.RemoveCoordinators{Accounts: []string{"lab"}, Users: []string{"ann"}},
-			model.Remove[model.Association]{Filter: filter}, model.Remove[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}},
+			model.Remove[model.Association]{Filter: filter},
+			model.Remove[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}},
 			model.Remove[model.Account]{Filter: model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}}},
 			model.Remove[model.QOS]{Filter: model.QOSFilter{Names: []string{"high"}}},
 			model.Remove[model.Cluster]{Filter: model.ClusterFilter{Names: []string{"c1"}, Flags: model.Opt[uint32]{}}}); err != nil {
@@ -458,8 +471,13 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != fault.NotSupported {
 			t.Errorf("%v: workload keys: %v", v, err)
 		}
-		for _, removal := range []any{model.Remove[model.Association]{Filter: model.AssocFilter{}}, model.Remove[model.Account]{Filter: model.AccountFilter{}},
-			model.Remove[model.User]{Filter: model.UserFilter{}}, model.Remove[model.QOS]{Filter: model.QOSFilter{}}, model.Remove[model.Cluster]{Filter: model.ClusterFilter{}}} {
+		for _, removal := range []any{
+			model.Remove[model.Association]{Filter: model.AssocFilter{}},
+			model.Remove[model.Account]{Filter: model.AccountFilter{}},
+			model.Remove[model.User]{Filter: model.UserFilter{}},
+			model.Remove[model.QOS]{Filter: model.QOSFilter{}},
+			model.Remove[model.Cluster]{Filter: model.ClusterFilter{}},
+		} {
 			if err := change(c, model.Credential{}, removal); errs.KindOf(err) != errs.Invalid {
 				t.Errorf("%v: %T without a condition: %v", v, removal, err)
 			}

@@ -240,13 +240,17 @@ func TestPlans(t *testing.T) {
 		owner  model.Opt[uint32]
 		want   []string
 	}{
-		{"job", model.AccountingJobFilter{Steps: []model.SelectedStep{step, step}}, none, []string{"job_by_job_id (job_id=?)", "job_by_array (array_job_id=?)", "job_by_het (het_job_id=?)"}},
+		{"job", model.AccountingJobFilter{Steps: []model.SelectedStep{step, step}}, none,
+			[]string{"job_by_job_id (job_id=?)", "job_by_array (array_job_id=?)", "job_by_het (het_job_id=?)"}},
 		{"job of a user", model.AccountingJobFilter{Steps: []model.SelectedStep{step}}, model.Some[uint32](1), []string{"job_by_job_id (job_id=?)"}},
-		{"task", model.AccountingJobFilter{Steps: []model.SelectedStep{task, task}}, none, []string{"job_by_array (array_job_id=? AND array_task_id=?)"}},
-		{"component", model.AccountingJobFilter{Steps: []model.SelectedStep{component, component}}, none, []string{"job_by_het (het_job_id=? AND het_offset=?)"}},
+		{"task", model.AccountingJobFilter{Steps: []model.SelectedStep{task, task}}, none,
+			[]string{"job_by_array (array_job_id=? AND array_task_id=?)"}},
+		{"component", model.AccountingJobFilter{Steps: []model.SelectedStep{component, component}}, none,
+			[]string{"job_by_het (het_job_id=? AND het_offset=?)"}},
 		{"owner", model.AccountingJobFilter{}, model.Some[uint32](1), []string{"job_by_user_id (user_id=?)"}},
 		{"user", model.AccountingJobFilter{UserIDs: []string{"1", "2"}}, none, []string{"job_by_user_id (user_id=?)"}},
-		{"user and time", model.AccountingJobFilter{UserIDs: []string{"1"}, UsageEnd: 5}, none, []string{"job_by_user_id (user_id=? AND submit_time<?)"}},
+		{"user and time", model.AccountingJobFilter{UserIDs: []string{"1"}, UsageEnd: 5}, none,
+			[]string{"job_by_user_id (user_id=? AND submit_time<?)"}},
 		{"group", model.AccountingJobFilter{GroupIDs: []string{"1"}}, none, []string{"job_by_group_id (group_id=?)"}},
 		{"account", model.AccountingJobFilter{Accounts: []string{"1"}}, none, []string{"job_by_account (account=?)"}},
 		{"name", model.AccountingJobFilter{Names: []string{"1"}}, none, []string{"job_by_name (name=?)"}},
@@ -255,7 +259,8 @@ func TestPlans(t *testing.T) {
 		{"state", model.AccountingJobFilter{States: []string{"1"}}, none, []string{"job_by_state (<expr>=?)"}},
 		{"exit code", model.AccountingJobFilter{ExitCode: 1}, none, []string{"job_by_exit_code (exit_code=?)"}},
 		{"since", model.AccountingJobFilter{UsageStart: 1}, none, []string{"job_by_use (used_until>?)"}},
-		{"submitted", model.AccountingJobFilter{UsageStart: 1, UsageEnd: 2, Flags: model.JobFilterNoDefaultUsage}, none, []string{"job_by_submit (submit_time>? AND submit_time<?)"}},
+		{"submitted", model.AccountingJobFilter{UsageStart: 1, UsageEnd: 2, Flags: model.JobFilterNoDefaultUsage},
+			none, []string{"job_by_submit (submit_time>? AND submit_time<?)"}},
 	} {
 		list := conditions(&tt.filter, tt.owner)
 		tx, err := s.db.Begin()
@@ -410,7 +415,8 @@ func TestConversion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := tx.Exec(`INSERT OR REPLACE INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, j.cluster, j.StepID.JobID, int64(j.SubmitTime),
-			0, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, int64(j.StartTime), int64(j.EndTime), uint16(recordVersion), record); err != nil {
+			0, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition,
+			int64(j.StartTime), int64(j.EndTime), uint16(recordVersion), record); err != nil {
 			t.Fatal(err)
 		}
 		want[key(j.cluster, &j.Job)] = j.Job
@@ -428,7 +434,8 @@ func TestConversion(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var tables, version int
-	if err := s.db.QueryRow("SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)").Scan(&tables, &version); err != nil || tables != 2 || version != 3 {
+	const query = "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)"
+	if err := s.db.QueryRow(query).Scan(&tables, &version); err != nil || tables != 2 || version != 3 {
 		t.Errorf("%d tables, version %d, %v", tables, version, err)
 	}
 }

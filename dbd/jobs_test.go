@@ -17,7 +17,8 @@ func TestJobs(t *testing.T) {
 	s.run(t)
 	ctx, c := context.Background(), s.clients["unix"]
 	endedJob := job(1, 100, model.JobFailed)
-	endedJob.Account, endedJob.Partition, endedJob.StartTime, endedJob.EndTime, endedJob.ExitCode, endedJob.NumNodes, endedJob.NumCPUs, endedJob.Nodes = "lab", "debug", 110, 150, 3<<8, 1, 4, "n[1-2]"
+	endedJob.Account, endedJob.Partition, endedJob.StartTime, endedJob.EndTime, endedJob.ExitCode, endedJob.NumNodes,
+		endedJob.NumCPUs, endedJob.Nodes = "lab", "debug", 110, 150, 3<<8, 1, 4, "n[1-2]"
 	endedJob.TRESAlloc, endedJob.TRESReq, endedJob.TimeLimit = "cpu=4,mem=1.5G,node=1,billing=4", "cpu=4,mem=100M", model.Some[uint32](10)
 	task := job(8, 200, model.JobRunning)
 	task.ArrayJobID, task.ArrayTaskID, task.StartTime, task.Name, task.UserID = 7, model.Some[uint32](3), 210, "task", 1001
@@ -46,8 +47,12 @@ func TestJobs(t *testing.T) {
 		{"a user", model.AccountingJobFilter{UserIDs: []string{"1001"}}, []key{{8, 200}}},
 		{"a state", model.AccountingJobFilter{States: []string{"5", "0"}}, []key{{1, 100}, {1, 300}}},
 		{"an array", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 7)}}, []key{{8, 200}}},
-		{"a task", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{ArrayTaskID: model.Some[uint32](3)}, 7)}}, []key{{8, 200}}},
-		{"another task", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{ArrayTaskID: model.Some[uint32](4)}, 7)}}, nil},
+		{"a task",
+			model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{ArrayTaskID: model.Some[uint32](3)}, 7)}},
+			[]key{{8, 200}}},
+		{"another task",
+			model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{ArrayTaskID: model.Some[uint32](4)}, 7)}},
+			nil},
 		{"a job", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}, []key{{1, 100}, {1, 300}}},
 		{"a node", model.AccountingJobFilter{UsedNodes: "n[2-3]"}, []key{{1, 100}}},
 		{"processors", model.AccountingJobFilter{CPUsMin: 4, CPUsMax: 4}, []key{{1, 100}}},
@@ -68,12 +73,14 @@ func TestJobs(t *testing.T) {
 	}
 
 	var last []model.AccountingJob
-	err := client.Records(ctx, c, model.Credential{}, model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}, func(j *model.AccountingJob) error { last = append(last, *j); return nil })
+	filter := model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}
+	err := client.Records(ctx, c, model.Credential{}, filter, func(j *model.AccountingJob) error { last = append(last, *j); return nil })
 	if err != nil || len(last) != 1 || last[0].SubmitTime != 300 {
 		t.Errorf("without duplicates: %+v, %v", last, err)
 	}
 	err = client.Records(ctx, c, model.Credential{}, model.AccountingJobFilter{Accounts: []string{"lab"}}, func(j *model.AccountingJob) error {
-		if j.TRESAlloc != "1=4,2=1536,4=1" || j.TRESReq != "1=4,2=100" || j.Elapsed != 40 || j.Cluster != "c1" || j.ExitCode != 3<<8 || j.TimeLimit.Number != 10 {
+		if j.TRESAlloc != "1=4,2=1536,4=1" || j.TRESReq != "1=4,2=100" || j.Elapsed != 40 || j.Cluster != "c1" ||
+			j.ExitCode != 3<<8 || j.TimeLimit.Number != 10 {
 			t.Errorf("got %+v", *j)
 		}
 		return nil
@@ -81,8 +88,12 @@ func TestJobs(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, filter := range []model.AccountingJobFilter{{AssocIDs: []string{"1"}}, {QOS: []string{"1"}}, {Constraints: []string{"x"}}, {Flags: model.JobFilterRunaway}, {JobFlags: model.Some[uint32](4)}} {
-		if err := client.Records(ctx, c, model.Credential{}, filter, func(*model.AccountingJob) error { return nil }); err == nil || errs.KindOf(err) == errs.Internal {
+	for _, filter := range []model.AccountingJobFilter{
+		{AssocIDs: []string{"1"}}, {QOS: []string{"1"}}, {Constraints: []string{"x"}},
+		{Flags: model.JobFilterRunaway}, {JobFlags: model.Some[uint32](4)},
+	} {
+		err := client.Records(ctx, c, model.Credential{}, filter, func(*model.AccountingJob) error { return nil })
+		if err == nil || errs.KindOf(err) == errs.Internal {
 			t.Errorf("%+v: %v", filter, err)
 		}
 	}
@@ -107,13 +118,15 @@ func TestLists(t *testing.T) {
 			return client.Records(ctx, c, cred, model.TRESFilter{}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
 		}, []string{"cpu", "mem", "energy", "node"}},
 		{"one of them", func() error {
-			return client.Records(ctx, c, cred, model.TRESFilter{IDs: []string{"2"}}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
+			return client.Records(ctx, c, cred, model.TRESFilter{IDs: []string{"2"}},
+				func(r *model.TRES) error { got = append(got, r.Type); return nil })
 		}, []string{"mem"}},
 		{"clusters", func() error {
 			return client.Records(ctx, c, cred, model.ClusterFilter{}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
 		}, []string{"c1"}},
 		{"no cluster", func() error {
-			return client.Records(ctx, c, cred, model.ClusterFilter{Names: []string{"c2"}}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
+			return client.Records(ctx, c, cred, model.ClusterFilter{Names: []string{"c2"}},
+				func(r *model.Cluster) error { got = append(got, r.Name); return nil })
 		}, nil},
 		{"associations", func() error {
 			return client.Records(ctx, c, cred, model.AssocFilter{}, func(r *model.Association) error { got = append(got, r.User); return nil })

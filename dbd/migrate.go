@@ -34,7 +34,7 @@ const jobTable = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,
 	job_id        INTEGER NOT NULL,
-	submit_time   INTEGER NOT NULL, -- seconds since 1970, as all times; tells jobs apart whose number came again
+	submit_time   INTEGER NOT NULL, -- seconds since 1970, like all times; distinguishes jobs with the same number
 	restarts      INTEGER NOT NULL,
 	ended         INTEGER NOT NULL, -- 0 or 1
 	state         INTEGER NOT NULL, -- Slurm's number, flags included

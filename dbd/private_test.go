@@ -32,7 +32,8 @@ func TestPrivate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			conn := serveTokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}, quiet))()
 			list := func(cred model.Credential) (n int) {
-				if err := client.Records(context.Background(), conn, cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
+				count := func(*model.AccountingJob) error { n++; return nil }
+				if err := client.Records(context.Background(), conn, cred, model.AccountingJobFilter{}, count); err != nil {
 					t.Fatal(err)
 				}
 				return n

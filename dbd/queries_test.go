@@ -68,7 +68,9 @@ func TestSlowQueries(t *testing.T) {
 	clients, perUser := daemon.MaxUserQueries()+3, daemon.MaxUserQueries()
 	for range clients {
 		go func() {
-			ended <- client.Records(ctx, connect(), model.Credential{Token: "1000"}, model.AccountingJobFilter{UsedNodes: "none"}, func(*model.AccountingJob) error { return nil })
+			filter := model.AccountingJobFilter{UsedNodes: "none"}
+			ignore := func(*model.AccountingJob) error { return nil }
+			ended <- client.Records(ctx, connect(), model.Credential{Token: "1000"}, filter, ignore)
 		}()
 	}
 	waitFor := func(what string, cond func() bool) {
@@ -103,7 +105,8 @@ func TestSlowQueryIsRefused(t *testing.T) {
 	store := open(t, storeFile(t))
 	store.queryTimeout = time.Nanosecond
 	f := &model.AccountingJobFilter{}
-	err := store.Jobs(context.Background(), f, model.Opt[uint32]{}, func(int, func() (string, *model.Job, error)) error { return errors.New("found") })
+	err := store.Jobs(context.Background(), f, model.Opt[uint32]{},
+		func(int, func() (string, *model.Job, error)) error { return errors.New("found") })
 	if errs.KindOf(err) != errs.Timeout || errs.HintOf(err) == "" {
 		t.Errorf("got %v", err)
 	}

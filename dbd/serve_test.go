@@ -48,7 +48,8 @@ func newSite(t testing.TB) *site {
 		User: strconv.Itoa(os.Geteuid()), StorageLoc: filepath.Join(dir, "jobs.sqlite"),
 		Auth: conf.Auth{AuthType: "auth/cred", AuthSocket: filepath.Join(dir, "s"), JWT: true, JWTKey: filepath.Join(dir, "key")}}}
 	for network, addr := range map[string]string{"tcp": fmt.Sprintf("127.0.0.1:%d", s.Port), "unix": s.AuthSocket} {
-		s.clients[network] = client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: network, Address: addr}}})
+		s.clients[network] = client.NewAccounting(client.Config{Cluster: "c1",
+			Accounting: []client.Address{{Name: "dbd", Network: network, Address: addr}}})
 	}
 	return s
 }
@@ -161,7 +162,8 @@ func TestDaemon(t *testing.T) {
 		want := &model.AccountingStats{Rollup: model.Rollup{Periods: make([]model.RollupPeriod, 3)}, Rollups: []model.Rollup{},
 			RPCs: tt.rpcs, Users: tt.users}
 		byID := cmpopts.SortSlices(func(a, b model.CallCount) bool { return a.ID < b.ID })
-		if diff := cmp.Diff(want, got, byID, cmpopts.IgnoreFields(model.CallCount{}, "Time"), cmpopts.IgnoreFields(model.AccountingStats{}, "TimeStart")); diff != "" {
+		varying := cmp.Options{cmpopts.IgnoreFields(model.CallCount{}, "Time"), cmpopts.IgnoreFields(model.AccountingStats{}, "TimeStart")}
+		if diff := cmp.Diff(want, got, byID, varying); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 		if got.TimeStart <= 0 || got.TimeStart > model.At(time.Now()) {
@@ -173,7 +175,11 @@ func TestDaemon(t *testing.T) {
 func TestRestart(t *testing.T) {
 	s := newSite(t)
 	ctx := context.Background()
-	for i, batch := range [][]model.Job{{job(1, 100, model.JobRunning)}, {job(1, 100, model.JobRunning), job(2, 100, model.JobPending)}, {job(1, 100, model.JobComplete)}} {
+	for i, batch := range [][]model.Job{
+		{job(1, 100, model.JobRunning)},
+		{job(1, 100, model.JobRunning), job(2, 100, model.JobPending)},
+		{job(1, 100, model.JobComplete)},
+	} {
 		stop := s.run(t)
 		for range 2 { // the second time, as if the acknowledgement of the first had been lost
 			if err := s.clients["unix"].RecordJobs(ctx, model.Credential{}, batch); err != nil {

@@ -74,7 +74,8 @@ func TestRecord(t *testing.T) {
 		want    []model.Job
 	}{
 		{name: "one", batches: [][]model.Job{{pending}}, want: []model.Job{pending}},
-		{name: "the same batch twice", batches: [][]model.Job{{pending, job(2, 100, 1)}, {pending, job(2, 100, 1)}}, want: []model.Job{pending, job(2, 100, 1)}},
+		{name: "the same batch twice", batches: [][]model.Job{{pending, job(2, 100, 1)}, {pending, job(2, 100, 1)}},
+			want: []model.Job{pending, job(2, 100, 1)}},
 		{name: "the last word counts", batches: [][]model.Job{{pending}, {running}, {failed}}, want: []model.Job{failed}},
 		{name: "several words in one batch", batches: [][]model.Job{{pending, running, failed}}, want: []model.Job{failed}},
 		{name: "an old word after the last", batches: [][]model.Job{{failed}, {running}, {pending}}, want: []model.Job{failed}},
@@ -136,7 +137,8 @@ func TestCommitIsDurable(t *testing.T) {
 	s := open(t, storeFile(t))
 	var mode string
 	var synchronous int
-	if err := s.db.QueryRow("SELECT (SELECT journal_mode FROM pragma_journal_mode), (SELECT synchronous FROM pragma_synchronous)").Scan(&mode, &synchronous); err != nil {
+	const query = "SELECT (SELECT journal_mode FROM pragma_journal_mode), (SELECT synchronous FROM pragma_synchronous)"
+	if err := s.db.QueryRow(query).Scan(&mode, &synchronous); err != nil {
 		t.Fatal(err)
 	}
 	if mode != "wal" || synchronous != 2 {
@@ -165,10 +167,12 @@ func TestOpenStoreRefuses(t *testing.T) {
 	}{
 		{name: "relative path", path: "x.sqlite", text: "absolute"},
 		{name: "no directory", path: "/nonexistent/x.sqlite", text: "no such file"},
-		{name: "others may read it", text: "lets other users access it", make: func(t *testing.T, path string) { os.WriteFile(path, nil, 0o644); os.Chmod(path, 0o644) }},
+		{name: "others may read it", text: "lets other users access it",
+			make: func(t *testing.T, path string) { os.WriteFile(path, nil, 0o644); os.Chmod(path, 0o644) }},
 		{name: "a link", text: "link", make: func(t *testing.T, path string) { os.Symlink("/dev/null", path) }},
 		{name: "another program's", text: "another program", make: func(t *testing.T, path string) { run(t, path, "CREATE TABLE x (y)") }},
-		{name: "another program's, marked", text: "another program", make: func(t *testing.T, path string) { run(t, path, "PRAGMA application_id = 7") }},
+		{name: "another program's, marked", text: "another program",
+			make: func(t *testing.T, path string) { run(t, path, "PRAGMA application_id = 7") }},
 		{name: "a newer release's", text: "newer release", make: func(t *testing.T, path string) {
 			run(t, path, "PRAGMA application_id = 0x53434844; PRAGMA user_version = 99")
 		}},

@@ -64,7 +64,8 @@ func TestTree(t *testing.T) {
 	b := sample(t)
 	ann := onlyAssoc(t, b, assocFilter("bio", "ann"))
 	if ann.Lineage != "/lab/bio/0-ann/" || ann.MaxJobs != model.Some[uint32](5) || ann.MaxTRESPJ != "1=4" || ann.DefaultQOSID != 2 ||
-		!slices.Equal(ann.QOSIDs, []string{"1", "2"}) || !ann.GrpJobs.Infinite || ann.ParentID != onlyAssoc(t, b, assocFilter("bio", "")).ID || ann.IsDefault.Or(0) != 1 {
+		!slices.Equal(ann.QOSIDs, []string{"1", "2"}) || !ann.GrpJobs.Infinite ||
+		ann.ParentID != onlyAssoc(t, b, assocFilter("bio", "")).ID || ann.IsDefault.Or(0) != 1 {
 		t.Errorf("%+v", ann)
 	}
 	if a := onlyAssoc(t, b, assocFilter("lab", "ann")); a.IsDefault.Or(0) != 0 {
@@ -90,10 +91,12 @@ func TestAssociationFilters(t *testing.T) {
 		f    model.AssocFilter
 		want []string
 	}{
-		{"all of a cluster", model.AssocFilter{Clusters: []string{"c1"}}, []string{"/", "/0-root/", "/lab/", "/lab/0-ann/", "/lab/bio/", "/lab/bio/0-ann/"}},
+		{"all of a cluster", model.AssocFilter{Clusters: []string{"c1"}},
+			[]string{"/", "/0-root/", "/lab/", "/lab/0-ann/", "/lab/bio/", "/lab/bio/0-ann/"}},
 		{"another cluster", model.AssocFilter{Clusters: []string{"c2"}}, []string{"/", "/0-root/"}},
 		{"account", model.AssocFilter{Accounts: []string{"bio"}}, []string{"/lab/bio/", "/lab/bio/0-ann/"}},
-		{"account and below", model.AssocFilter{Accounts: []string{"lab"}, Flags: model.AssocSubAccounts}, []string{"/lab/", "/lab/0-ann/", "/lab/bio/", "/lab/bio/0-ann/"}},
+		{"account and below", model.AssocFilter{Accounts: []string{"lab"}, Flags: model.AssocSubAccounts},
+			[]string{"/lab/", "/lab/0-ann/", "/lab/bio/", "/lab/bio/0-ann/"}},
 		{"user", model.AssocFilter{Users: []string{"ann"}}, []string{"/lab/0-ann/", "/lab/bio/0-ann/"}},
 		{"no user", model.AssocFilter{Clusters: []string{"c1"}, Users: []string{""}}, []string{"/", "/lab/", "/lab/bio/"}},
 		{"any user", model.AssocFilter{Clusters: []string{"c1"}, Users: []string{}}, []string{"/0-root/", "/lab/0-ann/", "/lab/bio/0-ann/"}},
@@ -154,12 +157,16 @@ func TestChanges(t *testing.T) {
 		number int                   // of the error; -1: an error without a number
 		holds  func(b *Catalog) bool // nil: nothing to check
 	}{
-		{"limits", modify(ann, func(a *model.Association) { a.MaxJobs, a.GrpTRES, a.Comment = model.Some[uint32](3), "1=2,4=1", "c" }), "C = c1         A = bio                  U = ann", 0,
+		{"limits",
+			modify(ann, func(a *model.Association) { a.MaxJobs, a.GrpTRES, a.Comment = model.Some[uint32](3), "1=2,4=1", "c" }),
+			"C = c1         A = bio                  U = ann", 0,
 			func(b *Catalog) bool {
 				a := b.ListAssociations(&ann)[0]
 				return a.MaxJobs == model.Some[uint32](3) && a.GrpTRES == "1=2,4=1" && a.Comment == "c"
 			}},
-		{"taking a limit back", modify(lab, func(a *model.Association) { a.MaxJobs, a.MaxTRESPJ = model.Infinite[uint32](), "2=7,1=-1" }), "C = c1         A = lab", 0,
+		{"taking a limit back",
+			modify(lab, func(a *model.Association) { a.MaxJobs, a.MaxTRESPJ = model.Infinite[uint32](), "2=7,1=-1" }),
+			"C = c1         A = lab", 0,
 			func(b *Catalog) bool {
 				a := b.ListAssociations(&ann)[0]
 				return a.MaxJobs.Infinite && a.MaxTRESPJ == "2=7"
@@ -194,7 +201,8 @@ func TestChanges(t *testing.T) {
 			change.Name, change.AdminLevel = "eve", Operator
 			return b.ModifyUsers(named("ann"), &change)
 		}, "eve", 0, func(b *Catalog) bool {
-			return b.Users["ann"] == nil && b.Users["eve"].AdminLevel == Operator && len(b.ListAssociations(&model.AssocFilter{Users: []string{"eve"}})) == 2 &&
+			return b.Users["ann"] == nil && b.Users["eve"].AdminLevel == Operator &&
+				len(b.ListAssociations(&model.AssocFilter{Users: []string{"eve"}})) == 2 &&
 				b.Accounts["lab"].Coordinators[0].Name == "eve"
 		}},
 		{"a name that is taken", errOnly(func(b *Catalog) error {
@@ -215,22 +223,41 @@ func TestChanges(t *testing.T) {
 		{"user with a workload key", errOnly(func(b *Catalog) error {
 			return b.AddUsers([]model.User{{Name: "bob", WCKeys: []model.WCKey{{Name: "w"}}}})
 		}), "", fault.NotSupported, nil},
-		{"association of an unknown user", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "bob")}) }), "", fault.UnknownUser, nil},
-		{"association of an unknown account", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("x", "")}) }), "", fault.InvalidAccount, nil},
-		{"association that exists", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "ann")}) }), "", -1, nil},
-		{"users with associations", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann", "bob"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}),
-			"Adding|User(s)|bob|Associations|C|=|c1|A|=|bio|U|=|bob", 0, func(b *Catalog) bool { return b.ListUsers(named("bob"))[0].DefaultAccount == "bio" }},
-		{"users in partitions", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}, Partitions: []string{"p"}}}),
+		{"association of an unknown user",
+			errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "bob")}) }),
+			"", fault.UnknownUser, nil},
+		{"association of an unknown account",
+			errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("x", "")}) }), "",
+			fault.InvalidAccount, nil},
+		{"association that exists",
+			errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "ann")}) }),
+			"", -1, nil},
+		{"users with associations",
+			usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann", "bob"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}),
+			"Adding|User(s)|bob|Associations|C|=|c1|A|=|bio|U|=|bob", 0,
+			func(b *Catalog) bool { return b.ListUsers(named("bob"))[0].DefaultAccount == "bio" }},
+		{"users in partitions",
+			usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}, Partitions: []string{"p"}}}),
 			"Associations|C|=|c1|A|=|bio|U|=|ann|P|=|p", 0, func(b *Catalog) bool {
 				return b.ListAssociations(&model.AssocFilter{Partitions: []string{"p"}})[0].Lineage == "/lab/bio/0-ann/p/"
 			}},
-		{"users that have all", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}), "", 0, nil},
-		{"users where the account is not", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}}}), "", fault.InvalidAccount, nil},
-		{"users with workload keys", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, WCKeys: []string{"w"}}}), "", fault.NotSupported, nil},
+		{"users that have all",
+			usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}),
+			"", 0, nil},
+		{"users where the account is not",
+			usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}}}),
+			"", fault.InvalidAccount, nil},
+		{"users with workload keys",
+			usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, WCKeys: []string{"w"}}}),
+			"", fault.NotSupported, nil},
 		{"accounts in all clusters", accountsTo(model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"lab", "phy"}}}),
-			"Adding|Account(s)|phy|Associations|C|=|c2|A|=|lab|C|=|c1|A|=|phy|C|=|c2|A|=|phy", 0, func(b *Catalog) bool { return b.Accounts["phy"].Organization == "phy" }},
-		{"accounts in an unknown cluster", accountsTo(model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"phy"}, Clusters: []string{"c9"}}}), "", -1, nil},
-		{"removal of the default", func(b *Catalog) ([]string, error) { return b.RemoveAssociations(&ann) }, "C = c1         A = bio                  U = ann", fault.DefaultAccount,
+			"Adding|Account(s)|phy|Associations|C|=|c2|A|=|lab|C|=|c1|A|=|phy|C|=|c2|A|=|phy", 0,
+			func(b *Catalog) bool { return b.Accounts["phy"].Organization == "phy" }},
+		{"accounts in an unknown cluster",
+			accountsTo(model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"phy"}, Clusters: []string{"c9"}}}),
+			"", -1, nil},
+		{"removal of the default", func(b *Catalog) ([]string, error) { return b.RemoveAssociations(&ann) },
+			"C = c1         A = bio                  U = ann", fault.DefaultAccount,
 			func(b *Catalog) bool { return len(b.ListAssociations(&ann)) == 1 }},
 		{"removal of an account with those below", func(b *Catalog) ([]string, error) {
 			return b.RemoveAccounts(&model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}})
@@ -254,12 +281,16 @@ func TestChanges(t *testing.T) {
 		{"removal of a cluster", func(b *Catalog) ([]string, error) {
 			return b.RemoveClusters(&model.ClusterFilter{Names: []string{"c1"}}), nil
 		}, "c1", 0, func(b *Catalog) bool { return len(b.Associations) == 2 }},
-		{"coordinators of an account below", errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"ann"}) }), "", 0, func(b *Catalog) bool {
-			a := b.ListAccounts(&model.AccountFilter{Flags: model.AccountWithCoordinators, Assoc: model.AssocFilter{Accounts: []string{"bio"}}})
-			u := b.ListUsers(&model.UserFilter{WithCoordinates: true, Assoc: model.AssocFilter{Users: []string{"ann"}}})
-			return len(a[0].Coordinators) == 1 && a[0].Coordinators[0].Direct.Or(1) == 0 && len(u[0].Coordinates) == 2
-		}},
-		{"unknown coordinator", errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"bob"}) }), "", fault.UnknownUser, nil},
+		{"coordinators of an account below",
+			errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"ann"}) }), "", 0,
+			func(b *Catalog) bool {
+				a := b.ListAccounts(&model.AccountFilter{Flags: model.AccountWithCoordinators, Assoc: model.AssocFilter{Accounts: []string{"bio"}}})
+				u := b.ListUsers(&model.UserFilter{WithCoordinates: true, Assoc: model.AssocFilter{Users: []string{"ann"}}})
+				return len(a[0].Coordinators) == 1 && a[0].Coordinators[0].Direct.Or(1) == 0 && len(u[0].Coordinates) == 2
+			}},
+		{"unknown coordinator",
+			errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"bob"}) }), "",
+			fault.UnknownUser, nil},
 		{"no coordinator any more", func(b *Catalog) ([]string, error) {
 			must(t, b.AddCoordinators([]string{"lab"}, []string{"ann"}))
 			return b.RemoveCoordinators([]string{"lab"}, []string{"ann"}), nil
@@ -310,7 +341,8 @@ func contents(b *Catalog) (list []any) {
 func TestQOS(t *testing.T) {
 	b := sample(t)
 	add := model.BlankQOS()
-	add.Name, add.Description, add.Priority, add.MaxWallPJ, add.MaxTRESPU, add.PreemptNames = "fast", "d", model.Some[uint32](7), model.Some[uint32](60), "1=8", []string{"1"}
+	add.Name, add.Description, add.Priority, add.MaxWallPJ, add.MaxTRESPU, add.PreemptNames = "fast", "d",
+		model.Some[uint32](7), model.Some[uint32](60), "1=8", []string{"1"}
 	must(t, b.AddQOS([]model.QOS{add}))
 	get := func() model.QOS { return b.ListQOS(&model.QOSFilter{Names: []string{"fast"}})[0] }
 	if q := get(); q.ID != 3 || q.Priority.Number != 7 || q.MaxWallPJ.Number != 60 || !q.GrpJobs.Infinite || q.UsageFactor != 1 || !q.PreemptIDs.Has(1) || q.PreemptIDs.Has(2) || q.Flags != 0 {
