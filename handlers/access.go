@@ -36,7 +36,8 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	}
 	attrs := append(make([]slog.Attr, 0, 13),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
-		slog.String("method", schema.Shorten(redact(a.Method))), slog.String("path", schema.Shorten(redact(a.Path))), slog.String("route", a.Route),
+		slog.String("method", schema.Shorten(redact(a.Method))), slog.String("path", schema.Shorten(redact(a.Path))),
+		slog.String("route", a.Route),
 		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Duration))
 	if a.FromProxy {
 		attrs = append(attrs, slog.String("id_from", "proxy"))
@@ -55,7 +56,8 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 
 // logAccess writes the log line of c.
 func (c *call) logAccess() {
-	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), ClaimedUser: c.claimedUser, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
+	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), ClaimedUser: c.claimedUser,
+		Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
 		Duration: time.Since(c.startedAt), Reason: c.reason}
 	a.Peer, _ = auth.PeerFrom(c.ctx)
 	level := slog.LevelInfo

@@ -12,13 +12,16 @@ func (h *handler) getAccounts(c *call, p *api.AccountsParams) error {
 }
 
 func (h *handler) getAccount(c *call, p *api.AccountParams) error {
-	filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{p.Name}}}
-	for bit, on := range map[model.AccountFilterFlags]bool{model.AccountWithAssocs: p.WithAssocs, model.AccountWithCoordinators: p.WithCoords, model.AccountWithDeleted: p.WithDeleted} {
+	filter := accountsNamed(p.Name)
+	for bit, on := range map[model.AccountFilterFlags]bool{
+		model.AccountWithAssocs: p.WithAssocs, model.AccountWithCoordinators: p.WithCoords, model.AccountWithDeleted: p.WithDeleted,
+	} {
 		if on {
 			filter.Flags |= bit
 		}
 	}
-	account, err := findFirst("account", p.Name, recordsOf[model.Account](h, c, filter), func(a *model.Account) bool { return a.Name == p.Name })
+	account, err := findFirst("account", p.Name, recordsOf[model.Account](h, c, filter),
+		func(a *model.Account) bool { return a.Name == p.Name })
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,10 @@ func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
 
 func accountName(a *model.Account) string { return a.Name }
 
+func accountsNamed(name string) model.AccountFilter {
+	return model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}
+}
+
 // putAccount creates an account or changes an existing one.
 func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed bool, err error) {
 	if err := checkName(a.Name, at); err != nil {
@@ -28,8 +32,9 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	if c.skipDeleted(a.Flags, recordDeleted, at) {
 		return false, nil
 	}
-	self := model.AssocFilter{Accounts: []string{a.Name}}
-	old, err := findOne[model.Account](e, model.AccountFilter{Assoc: self, Flags: model.AccountWithCoordinators})
+	filter := accountsNamed(a.Name)
+	filter.Flags = model.AccountWithCoordinators
+	old, err := findOne[model.Account](e, filter)
 	if err != nil {
 		return false, err
 	}
@@ -45,10 +50,12 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 		}
 		changed = true
 		_, err = e.Change(model.Add[model.Account]{Records: []model.Account{record}})
-	case old.Description != a.Description && a.Description != "" || old.Organization != a.Organization && a.Organization != "" || a.Flags != 0:
+	case a.Description != "" && a.Description != old.Description,
+		a.Organization != "" && a.Organization != old.Organization,
+		a.Flags != 0:
 		current, changed = old.Coordinators, true
 		record.Name = ""
-		_, err = e.Change(model.Modify[model.Account]{Filter: model.AccountFilter{Assoc: self}, Record: record})
+		_, err = e.Change(model.Modify[model.Account]{Filter: accountsNamed(a.Name), Record: record})
 	default:
 		current = old.Coordinators
 	}
@@ -59,9 +66,9 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	return changed || coordinatorsChanged, err
 }
 
-// changeCoordinators adds the coordinators in record a that account a does not
-// have, and removes those that a does not list. The current coordinators are in
-// had. Coordinators that the account inherits from a parent account remain.
+// changeCoordinators makes the users in a.Coordinators the coordinators of the
+// account, whose present coordinators are current. Coordinators that the
+// account inherits from a parent account remain.
 func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
 	isNamed := func(name string) func(model.Coordinator) bool {
@@ -71,7 +78,8 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 		if o.Name == "" || slices.ContainsFunc(current, isNamed(o.Name)) {
 			continue
 		}
-		if err := checkExists[model.User](e, usersNamed(o.Name), "user", o.Name, fmt.Sprintf("%s/coordinators/%d", at, i)); err != nil {
+		source := fmt.Sprintf("%s/coordinators/%d", at, i)
+		if err := checkExists[model.User](e, usersNamed(o.Name), "user", o.Name, source); err != nil {
 			return false, err
 		}
 		add = append(add, o.Name)
@@ -105,7 +113,7 @@ func checkName(name, at string) error {
 
 // deleteAccount removes an account.
 func (h *handler) deleteAccount(c *call, p *api.NamedAccountParams) error {
-	filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{p.Name}}}
-	names, err := h.removeRecords(c, "account", p.Name, inPath+"account_name", removal(model.Remove[model.Account]{Filter: filter}), nil)
+	remove := removal(model.Remove[model.Account]{Filter: accountsNamed(p.Name)})
+	names, err := h.removeRecords(c, "account", p.Name, inPath+"account_name", remove, nil)
 	return h.answerRemoval(c, api.AccountsRemoved, names, err)
 }

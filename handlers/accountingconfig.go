@@ -20,9 +20,11 @@ func (h *handler) getConfig(c *call, _ *api.NoParams) error {
 	body := api.ConfigAnswer{
 		Clusters: rows(recordsOf[model.Cluster](h, c, model.ClusterFilter{WithDeleted: true, WithUsage: true}),
 			func(l *model.Cluster) api.ClusterRow { return api.ClusterRow{Cluster: l, Records: r} }),
-		TRES:     recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true}),
-		Accounts: recordsOf[model.Account](h, c, model.AccountFilter{Flags: model.AccountWithDeleted | model.AccountWithAssocs | model.AccountWithCoordinators}),
-		Users:    recordsOf[model.User](h, c, model.UserFilter{WithDeleted: true, WithAssocs: true, WithCoordinates: true, WithWCKeys: true}),
+		TRES: recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true}),
+		Accounts: recordsOf[model.Account](h, c, model.AccountFilter{
+			Flags: model.AccountWithDeleted | model.AccountWithAssocs | model.AccountWithCoordinators}),
+		Users: recordsOf[model.User](h, c, model.UserFilter{
+			WithDeleted: true, WithAssocs: true, WithCoordinates: true, WithWCKeys: true}),
 		QOS: rows(recordsOf[model.QOS](h, c, model.QOSFilter{Flags: model.QOSWithDeleted}),
 			func(q *model.QOS) api.QOSRow { return api.QOSRow{QOS: q, Records: r} }),
 		WCKeys: recordsOf[model.WCKey](h, c, model.WCKeyFilter{WithDeleted: true}),
@@ -88,9 +90,9 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	return h.answerEdit(c, err)
 }
 
-// changeAgain changes records a second time, after the records to which they refer
-// were created. It drops the warnings, because the first change has already
-// added them.
+// changeAgain changes records a second time, after the records to which they
+// refer were created. It drops the warnings, because the first change has
+// already added them.
 func changeAgain[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeFunc[T]) error {
 	numWarnings := len(c.warnings)
 	_, err := changeRecords(c, e, list, records, name, each)

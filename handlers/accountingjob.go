@@ -11,7 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// defaultJobFlags are the flags of a search for jobs if the client sets no flags.
+// defaultJobFlags are the flags of a search for jobs if the client sets no
+// flags.
 const defaultJobFlags = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
 // getAccountingJobs returns recorded jobs. A query that does not name clusters
@@ -53,9 +54,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// completeRange completes a range that has only one limit. slurmdbd would take a
-// minimum without a maximum for the exact value, and ignore a maximum without a
-// minimum.
+// completeRange completes a range that has only one limit. slurmdbd would take
+// a minimum without a maximum for the exact value, and ignore a maximum without
+// a minimum.
 func completeRange(low, high uint32) (uint32, uint32) {
 	switch {
 	case low == 0 && high == 0:
@@ -79,7 +80,7 @@ func extractNames(list *[]string) (names []string) {
 	return names
 }
 
-// inList reports whether a user or group is in a list of names and ids. An empty
+// inList reports whether a user or group is in a list of names and ids. A nil
 // list contains every user and group.
 func inList(list []string, name string, number uint32, nameOf func(uint32) string) bool {
 	if list == nil {
@@ -98,7 +99,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	if err != nil {
 		return err
 	}
-	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule), Steps: []model.SelectedStep{p.Job}}
+	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule),
+		Steps: []model.SelectedStep{p.Job}}
 	if h.Cluster != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
@@ -128,8 +130,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	})
 }
 
-// isPart reports whether j is the named task or component, or contains it as a
-// pending task.
+// isPart reports whether j is the record of the selected task or component, or
+// the common record of pending tasks to which the selected task belongs.
 func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	if selected.HetOffset.Set {
 		return j.HetJobID == selected.Step.JobID && j.HetJobOffset == selected.HetOffset

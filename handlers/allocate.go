@@ -21,7 +21,8 @@ const allocationWait = 5 * time.Minute
 // the job has them.
 func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if c.r.Header.Get(api.HeaderKey) != "" {
-		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").WithHint("job/submit does")
+		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").
+			WithHint("job/submit does")
 	}
 	request, err := readBody(c, api.AllocationBody)
 	if err != nil {
@@ -37,7 +38,8 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	for i := range descs {
 		d := &descs[i]
 		if d.Script != "" {
-			return errs.New(errs.Invalid, "an allocation runs no script").WithSource(componentAt(at, i) + "script").WithHint("submit a batch job instead")
+			return errs.New(errs.Invalid, "an allocation runs no script").WithSource(componentAt(at, i) + "script").
+				WithHint("submit a batch job instead")
 		}
 		d.AllocRespPort, d.OtherPort = 0, 0 // nothing here listens for the controller
 		if d.AllocNode == "" {
@@ -52,17 +54,19 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if h.HalfClosed != nil {
 		go cancelWhen(ctx, cancel, h.HalfClosed)
 	}
-	allocated, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Allocate(ctx, c.cred, descs) }, submitResult)
+	allocated, err := change(c, "", func() (*model.Submitted, error) {
+		return h.Controller.Allocate(ctx, c.cred, descs)
+	}, submitResult)
 	if err != nil {
 		return c.annotateComponents(err, descs, at)
 	}
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
 
-// cancelWhen cancels ctx when left returns true. It calls left once a second.
-// ctx does not end by itself when the client closes its TCP connection. Until
-// something is sent to the client, it looks as if the client had only shut down
-// its sending side.
+// cancelWhen calls halfClosed once a second, and cancels ctx when halfClosed
+// returns true. When a client closes its TCP connection, ctx does not end by
+// itself. Until something is sent to this client, it looks as if the client had
+// only shut down its sending side.
 func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Context) bool) {
 	for {
 		select {

@@ -69,15 +69,17 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	return true, modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record})
 }
 
-// checkReferences returns an error unless all records to which the association refers
-// exist. Without this check a daemon would create the association anyway, or
-// report success and create nothing.
+// checkReferences returns an error unless all records to which a refers exist.
+// The argument old is the existing association, or nil. Without this check a
+// daemon would create the association anyway, or report success and create
+// nothing.
 func checkReferences(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
-		if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {
+		clusters := model.ClusterFilter{Names: []string{a.Cluster}}
+		if err := checkExists[model.Cluster](e, clusters, "cluster", a.Cluster, at+"/cluster"); err != nil {
 			return err
 		}
-		if err := checkExists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{a.Account}}}, "account", a.Account, at+"/account"); err != nil {
+		if err := checkExists[model.Account](e, accountsNamed(a.Account), "account", a.Account, at+"/account"); err != nil {
 			return err
 		}
 	}
@@ -93,8 +95,8 @@ func checkReferences(e model.Editor, a, old *model.Association, at string) error
 	return checkInCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
 }
 
-// checkInCluster returns an error unless the account itself has an association in
-// the cluster. Associations of its users don't count. If cluster is "", an
+// checkInCluster returns an error unless the account itself has an association
+// in the cluster. Associations of its users don't count. If cluster is "", an
 // association in any cluster is sufficient.
 func checkInCluster(e model.Editor, account, cluster, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
@@ -148,7 +150,9 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 // selectsAssociations reports whether a filter has any condition. A filter
 // without a condition would select all associations.
 func selectsAssociations(f *model.AssocFilter) bool {
-	for _, list := range [][]string{f.Accounts, f.Clusters, f.DefaultQOSIDs, f.IDs, f.Partitions, f.ParentAccounts, f.QOSIDs, f.Users} {
+	for _, list := range [][]string{
+		f.Accounts, f.Clusters, f.DefaultQOSIDs, f.IDs, f.Partitions, f.ParentAccounts, f.QOSIDs, f.Users,
+	} {
 		if len(list) > 0 {
 			return true
 		}

@@ -33,7 +33,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		return err
 	}
 	if len(body.Set.Accounts)+len(body.Set.WCKeys) == 0 && body.User.DefaultAccount == "" && body.User.DefaultWCKey == "" {
-		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default of one").WithSource("#/association_condition/accounts")
+		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default of one").WithSource(atSet + "/accounts")
 		e.Number = ambiguousQuery
 		return e
 	}
@@ -54,7 +54,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 	}
 	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
 		for _, name := range body.Set.Accounts {
-			if err := checkExists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/accounts"); err != nil {
+			if err := checkExists[model.Account](e, accountsNamed(name), "account", name, atSet+"/accounts"); err != nil {
 				return nil, err
 			}
 		}
@@ -66,11 +66,11 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 	})
 }
 
+// atSet is the place of an api.AssocSet in a body.
 const atSet = "#/association_condition"
 
-// checkSet returns an error if s contains an empty name, or if a list that must
-// not be empty is empty. That list is in required, and name is its name in the
-// body.
+// checkSet returns an error if s contains an empty name, or if the list
+// required is empty. The argument name is the name of this list in the body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
@@ -78,7 +78,9 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	for _, list := range []struct {
 		name   string
 		values []string
-	}{{"accounts", s.Accounts}, {"clusters", s.Clusters}, {"partitions", s.Partitions}, {"users", s.Users}, {"wckeys", s.WCKeys}} {
+	}{
+		{"accounts", s.Accounts}, {"clusters", s.Clusters}, {"partitions", s.Partitions}, {"users", s.Users}, {"wckeys", s.WCKeys},
+	} {
 		if slices.Contains(list.values, "") {
 			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name)
 		}
@@ -86,8 +88,9 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// checkExists returns an error if a filter selects no record. Without this check,
-// the daemon would report success for a missing record and change nothing.
+// checkExists returns an error if a filter selects no record. Without this
+// check, the daemon would report success for a missing record and change
+// nothing.
 func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
 	found, err := hasRecord(e, filter)
 	if err == nil && !found {
@@ -96,9 +99,9 @@ func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, sour
 	return err
 }
 
-// checkInClusters returns an error unless each account itself has an association in
-// each of the clusters. If clusters is empty, an association in any cluster is
-// sufficient.
+// checkInClusters returns an error unless each account itself has an
+// association in each of the clusters. If clusters is empty, an association in
+// any cluster is sufficient.
 func checkInClusters(e model.Editor, accounts, clusters []string, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}
@@ -118,7 +121,8 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
 		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
 	for _, name := range s.Clusters {
-		if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{name}}, "cluster", name, atSet+"/clusters"); err != nil {
+		filter := model.ClusterFilter{Names: []string{name}}
+		if err := checkExists[model.Cluster](e, filter, "cluster", name, atSet+"/clusters"); err != nil {
 			return set, err
 		}
 	}
@@ -134,9 +138,10 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// addRecords calls find to learn which change to make, and makes this change. The
+// addRecords makes the change that buildChange returns, in one transaction. The
 // answer has the daemon's description of the added records.
-func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string, buildChange func(model.Editor) (any, error)) error {
+func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string,
+	buildChange func(model.Editor) (any, error)) error {
 	descriptions, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
 		change, err := buildChange(e)
 		if err != nil {
@@ -147,7 +152,7 @@ func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], na
 			return nil, annotateUnchanged(err)
 		}
 		if len(descriptions) == 0 {
-			c.warn("#/association_condition", "all records exist already: nothing was added")
+			c.warn(atSet, "all records exist already: nothing was added")
 		}
 		return descriptions, nil
 	})

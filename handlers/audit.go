@@ -40,11 +40,12 @@ type Result struct {
 	Objects string // created or changed objects
 }
 
-// change makes a change and records it. It first evaluates the client's
-// If-Match and If-None-Match. A handler that makes a daemon change something
-// must call the daemon in do, and nowhere else. object is the name of the
-// object, or "" if the name is not known before the change. After the change,
-// name returns the final name and details.
+// change calls do to make a change, and records the change in the audit log. It
+// first evaluates the client's If-Match and If-None-Match. A handler that makes
+// a daemon change something must call the daemon in do, and nowhere else.
+// object is the name of the object, or "" if the name is not known before the
+// change. After a successful change, describe returns the result for the audit
+// log.
 func change[T any](c *call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
@@ -72,9 +73,10 @@ func change[T any](c *call, object string, do func() (T, error), describe func(T
 	return done, nil
 }
 
-// auditChange returns the Change of c for the audit log.
+// auditChange returns the Change for the audit log.
 func (c *call) auditChange(object string) Change {
-	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs, Object: redact(object), Fields: strings.Join(c.fields, " ")}
+	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs,
+		Object: redact(object), Fields: strings.Join(c.fields, " ")}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}

@@ -34,7 +34,9 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	if c.r.ContentLength > c.h.MaxBody {
 		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
 	}
-	if err := c.memory.grow(c.r.ContentLength); err != nil { // -1 if the length was not announced; then memory is reserved while the body arrives
+	// ContentLength is -1 if the client did not announce the length. In this
+	// case memory is reserved while the body arrives.
+	if err := c.memory.grow(c.r.ContentLength); err != nil {
 		return nil, err
 	}
 	text, err := readText(c.body(), c.r.ContentLength)
@@ -129,8 +131,8 @@ var jsonBody = bodyFormat{"JSON", func(_ context.Context, text string, lim schem
 	return schema.ReadJSON(text, lim)
 }}
 
-// requestFormat returns the bodyFormat for the Content-Type of the request, or for
-// JSON if it has none. Both formats use UTF-8. A body that declares another
+// requestFormat returns the bodyFormat for the Content-Type of the request, or
+// for JSON if it has none. Both formats use UTF-8. A body that declares another
 // encoding, or is compressed, is refused.
 func (c *call) requestFormat() (bodyFormat, error) {
 	coding, present, ok := singleValue(c.r.Header, "Content-Encoding")
@@ -159,7 +161,8 @@ func (c *call) requestFormat() (bodyFormat, error) {
 // unsupported returns the error for a body whose header declares an unsupported
 // encoding or format.
 func (c *call) unsupported(header string) *errs.Error {
-	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
+	value := strings.Join(c.r.Header.Values(header), ", ")
+	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))
 }
 
 // readText reads a body within the limits that the reader body sets. The

@@ -20,10 +20,10 @@ type call struct {
 	r         *http.Request
 	ctx       context.Context
 	id        string // id of the request, for the client and the log
-	fromProxy bool   // id comes from a trusted proxy, so it may not be unique
+	fromProxy bool   // whether id comes from a trusted proxy, so that it may not be unique
 	startedAt time.Time
 	memory    bodyMemory // memory of the body
-	keepAlive bool       // the connection stays open after the body was read
+	keepAlive bool       // whether the connection may stay open once the body was read
 	reason    string     // why the request is refused; "" if it is not
 
 	match
@@ -52,7 +52,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(), media: mediaJSON}
+	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(),
+		media: mediaJSON}
 	c.memory.call = c
 	if peer, _ := auth.PeerFrom(c.ctx); peer.RequestID != "" && redact(peer.RequestID) == peer.RequestID {
 		c.id, c.fromProxy = peer.RequestID, true
@@ -84,7 +85,8 @@ func (c *call) serve() error {
 		return nil
 	}
 	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
-		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").WithHint("at most %d bytes are accepted", maxURI)
+		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").
+			WithHint("at most %d bytes are accepted", maxURI)
 	}
 	if c.page != nil {
 		return c.servePage()
@@ -142,9 +144,9 @@ func (c *call) daemon() (name string, verify func(context.Context, model.Credent
 	return "controller", c.h.Controller.Verify
 }
 
-// forgetIfRefused returns err, the result of the request. If a daemon has refused a
-// credential that was verified before, for example because of a new key, judged
-// removes the cached verification.
+// forgetIfRefused returns err, the result of the request. A daemon may refuse a
+// credential that was verified before, for example because its key was
+// replaced. Then forgetIfRefused removes the cached verification.
 func (c *call) forgetIfRefused(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()

@@ -110,7 +110,7 @@ func (e *changeResults) envelope(c *call) api.Envelope {
 				list = append(list, p)
 			}
 		} else if code != http.StatusOK {
-			c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s %s was changed, although another was not", e.kind, e.names[i]), Source: e.source(i)})
+			c.warn(e.source(i), "%s %s was changed, although another was not", e.kind, e.names[i])
 		}
 	}
 	envelope := c.envelope()

@@ -50,12 +50,16 @@ func (h *handler) deleteCluster(c *call, p *api.ClusterParams) error {
 	for _, w := range []struct {
 		name  string
 		isSet bool
-	}{{"with_deleted", filter.WithDeleted}, {"with_usage", filter.WithUsage}, {"usage_start", filter.UsageStart != 0}, {"usage_end", filter.UsageEnd != 0}} {
+	}{
+		{"with_deleted", filter.WithDeleted}, {"with_usage", filter.WithUsage},
+		{"usage_start", filter.UsageStart != 0}, {"usage_end", filter.UsageEnd != 0},
+	} {
 		if w.isSet {
 			c.warn(inQuery+w.name, "has no effect")
 		}
 	}
 	filter.WithDeleted, filter.WithUsage, filter.UsageStart, filter.UsageEnd = false, false, 0, 0
-	names, err := h.removeRecords(c, "cluster", p.Name, inPath+"cluster_name", removal(model.Remove[model.Cluster]{Filter: filter}), nil)
+	remove := removal(model.Remove[model.Cluster]{Filter: filter})
+	names, err := h.removeRecords(c, "cluster", p.Name, inPath+"cluster_name", remove, nil)
 	return h.answerRemoval(c, api.ClustersRemoved, names, err)
 }

@@ -74,12 +74,14 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: defaultShowFlags | model.ShowMixed, Prompt: true}, func(n *model.Node) error {
+	nodes := model.Query{Flags: defaultShowFlags | model.ShowMixed, Prompt: true}
+	if _, err := h.Controller.Nodes(c.ctx, c.cred, nodes, func(n *model.Node) error {
 		return counts.Node(n, members.partitions(n.Name))
 	}); err != nil {
 		return nil, err
 	}
-	if _, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll, Prompt: true}, func(j *model.Job) error {
+	jobs := model.Query{Flags: model.ShowAll, Prompt: true}
+	if _, err := h.Controller.Jobs(c.ctx, c.cred, jobs, func(j *model.Job) error {
 		user := j.UserName
 		if user == "" && by.User {
 			user = h.Users.User(j.UserID)
@@ -89,7 +91,9 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 		return nil, err
 	}
 	if by.User || by.Account {
-		_, err = h.Controller.Shares(c.ctx, c.cred, nil, nil, func(_ []string, s *model.Share) error { return counts.Share(s) })
+		_, err = h.Controller.Shares(c.ctx, c.cred, nil, nil, func(_ []string, s *model.Share) error {
+			return counts.Share(s)
+		})
 	}
 	return counts, err
 }
@@ -102,7 +106,8 @@ func metricLabels(query string) (by cluster.By, err error) {
 	}
 	for name := range values {
 		if name != "by" {
-			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(inQuery + schema.Shorten(name)).WithHint("this operation takes by")
+			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(inQuery + schema.Shorten(name)).
+				WithHint("this operation takes by")
 		}
 	}
 	for label := range strings.SplitSeq(strings.Join(values["by"], ","), ",") {
@@ -113,7 +118,8 @@ func metricLabels(query string) (by cluster.By, err error) {
 			by.Account = true
 		case "":
 		default:
-			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(inQuery + "by").WithHint("the labels are user and account")
+			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(inQuery + "by").
+				WithHint("the labels are user and account")
 		}
 	}
 	return by, nil

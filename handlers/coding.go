@@ -50,6 +50,9 @@ func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	return c, true
 }
 
+// codingQuality returns the weight of a coding in prefs. listed is false if
+// prefs does not mention the coding. A "*" mentions every coding that is not
+// listed by name, except that it concerns identity only if it excludes it.
 func codingQuality(prefs []preference, name string) (q int, listed bool) {
 	alias := "x-" + name // x-gzip is gzip (RFC 9110, 8.4.1.3)
 	for _, p := range prefs {

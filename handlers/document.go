@@ -56,7 +56,7 @@ type document struct {
 	cache map[[2]string][]byte
 }
 
-// encoded returns the document in the format and coding that c's client requests.
+// encoded returns the document in the negotiated format and coding.
 func (d *document) encoded(c *call) ([]byte, error) {
 	key := [2]string{c.media, c.coding.name}
 	d.mu.Lock()
@@ -93,8 +93,8 @@ func (d *document) write(c *call, collected *openapi.Document, to io.Writer) err
 	return cmp.Or(out.Err(), out.Flush())
 }
 
-// documentOptions returns the options for a document of the operations that this
-// gateway serves.
+// documentOptions returns the options for a document of the operations that
+// this gateway serves.
 func (h *handler) documentOptions() openapi.Options {
 	o := openapi.Options{
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,

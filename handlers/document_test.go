@@ -107,7 +107,8 @@ func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Resp
 	checkedAnswers.Store(answer, true)
 }
 
-// checkedAnswer has everything that determines whether an answer is as documented.
+// checkedAnswer has everything that determines whether an answer is as
+// documented.
 type checkedAnswer struct {
 	doc          *openapi3.T
 	method, path string
@@ -116,8 +117,8 @@ type checkedAnswer struct {
 	body         [sha256.Size]byte
 }
 
-// checkedAnswers has the answers that were found to be as documented. Many tests
-// get the same answers, and each answer is checked only once.
+// checkedAnswers has the answers that were found to be as documented. Many
+// tests get the same answers, and each answer is checked only once.
 var checkedAnswers sync.Map
 
 // checkEnvelope checks the body of an answer to a request that matches no

@@ -27,8 +27,8 @@ func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, e
 	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
 }
 
-// truncateList truncates a list of names to a length that is suitable for a line
-// of the audit log.
+// truncateList truncates a list of names to a length that fits into a line of
+// the audit log.
 func truncateList(names string) string {
 	const maxLen = 1000
 	if len(names) <= maxLen {
@@ -76,7 +76,8 @@ func namesOf[T any](records []T, name func(*T) string) []string {
 
 // changeRecords makes the changes of editEach in the transaction e. It returns
 // the names of the records that changed.
-func changeRecords[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeFunc[T]) ([]string, error) {
+func changeRecords[T any](c *call, e model.Editor, list string, records []T,
+	name func(*T) string, each changeFunc[T]) ([]string, error) {
 	names := namesOf(records, name)
 	var done []string
 	for i := range records {
@@ -98,8 +99,8 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T, nam
 
 // kinds maps the name of each list in a body to the word for one of its
 // records.
-var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster", "qos": "quality of service",
-	"users": "user", "wckeys": "workload key"}
+var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster",
+	"qos": "quality of service", "users": "user", "wckeys": "workload key"}
 
 // recordDeleted is the flag of a deleted record, for most kinds of records.
 const recordDeleted uint32 = 1
@@ -115,7 +116,7 @@ func (c *call) skipDeleted(flags, deleted uint32, at string) bool {
 	return true
 }
 
-// annotateUnchanged adds to a daemon's error a note that no other record was changed.
+// annotateUnchanged adds "nothing was changed" to a daemon's error.
 func annotateUnchanged(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -131,12 +132,13 @@ func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// removeRecords calls find to learn which removal to make, makes this removal, and
-// returns the names of the removed records. It returns an error if there were
-// none. If allowed is not nil, remove calls allowed with the names of the
-// removed records before the transaction is committed. If allowed returns an
-// error, no record is removed.
-func (h *handler) removeRecords(c *call, kind, name, source string, buildRemoval func(model.Editor) (any, error), check func([]string) error) ([]string, error) {
+// removeRecords makes the removal that buildRemoval returns, in one
+// transaction. It returns the names of the removed records, or an error if
+// there were none. If check is not nil, removeRecords calls it with these names
+// before the transaction is committed. If check returns an error, no record is
+// removed.
+func (h *handler) removeRecords(c *call, kind, name, source string,
+	buildRemoval func(model.Editor) (any, error), check func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
 		r, err := buildRemoval(e)
 		if err != nil {
@@ -158,8 +160,8 @@ func (h *handler) removeRecords(c *call, kind, name, source string, buildRemoval
 	return names, annotateNamed(err, kind, name, source)
 }
 
-// annotateBlocked adds names to the error of a removal that the daemon refused. names
-// lists the records that prevent the removal.
+// annotateBlocked adds names to the error of a removal that the daemon refused.
+// names lists the records that prevent the removal.
 func annotateBlocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -81,15 +81,15 @@ type RetryAfterError struct {
 }
 
 // Error returns the text of the wrapped error.
-func (l *RetryAfterError) Error() string { return l.Err.Error() }
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the wrapped error.
-func (l *RetryAfterError) Unwrap() error { return l.Err }
+func (e *RetryAfterError) Unwrap() error { return e.Err }
 
 // retrySeconds returns the value of Retry-After, in seconds, rounded up.
 func retrySeconds(err error) string {
-	if l, ok := errors.AsType[*RetryAfterError](err); ok {
-		return strconv.Itoa(int(max(1, math.Ceil(l.After.Seconds()))))
+	if e, ok := errors.AsType[*RetryAfterError](err); ok {
+		return strconv.Itoa(int(max(1, math.Ceil(e.After.Seconds()))))
 	}
 	return retryAfter
 }
@@ -148,10 +148,10 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// answerNotFound sends the answer that slurmrestd gives when the name in the path does
-// not exist: it has status 200 or 422. missing returns err without answering if
-// err has another cause, if the path is not one of Slurm's (/slurm), or if
-// slurmrestd answers 404, too.
+// answerNotFound answers a request whose path names an object that does not
+// exist as slurmrestd does: with status 200 or 422. It returns err without
+// answering if err is another error, if the path is not in Slurm's spelling
+// (/slurm), or if slurmrestd answers 404, too.
 func (c *call) answerNotFound(err error) error {
 	mode := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Spelling != schema.Slurm || mode == api.MissingIs404 {
@@ -187,7 +187,8 @@ func problems(err error, code int) []api.Error {
 		}
 		return list
 	}
-	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "internal error; the gateway's log has details under the request id"}
+	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)),
+		Description: "internal error; the gateway's log has details under the request id"}
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok || e.Kind == errs.Internal:
@@ -222,9 +223,9 @@ func (c *call) problems(err error, code int) []api.Error {
 	return list
 }
 
-// authHint returns the hint of a 401. The hint depends only on the
-// path and the configuration, so that a client that guesses credentials does
-// not learn why one was refused.
+// authHint returns the hint of a 401. The hint depends only on the path and the
+// configuration, so that a client that guesses credentials does not learn why
+// one was refused.
 func (c *call) authHint() string {
 	hint := "this socket accepts local users without a token"
 	if c.h.Auth.JWT {
@@ -235,7 +236,8 @@ func (c *call) authHint() string {
 
 func retryable(code string) bool {
 	switch code {
-	case errcode.Of(errs.Unavailable), errcode.Of(errs.Timeout), errcode.Of(errs.TooMany), errcode.Of(errs.RequestTimeout), codeInProgress:
+	case errcode.Of(errs.Unavailable), errcode.Of(errs.Timeout), errcode.Of(errs.TooMany), errcode.Of(errs.RequestTimeout),
+		codeInProgress:
 		return true
 	}
 	return false

@@ -36,7 +36,7 @@ type fake struct {
 	backfill     model.Time
 	submitErr    error
 	midwayErr    error  // error after the elements of a list
-	midwayCall   string // the accounting daemon's list that ends with midway; "" for all
+	midwayCall   string // the accounting daemon's list that ends with midwayErr; "" for all
 	stats        model.AccountingStats
 	recorded     recorded
 
@@ -109,9 +109,9 @@ func (f *fake) Partition(_ context.Context, cred model.Credential, name string, 
 	return findByName(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
 }
 
-// findByName returns the results of a method that looks up an element by name. If
-// list has an element with that name, found returns the element and lastUpdate.
-// Otherwise it returns an error with Slurm's number.
+// findByName returns the results of a method that looks up an element by name:
+// the element and lastUpdate or, if list has no such element, an error with
+// Slurm's number.
 func findByName[T any](list []T, getName func(*T) string, name string, lastUpdate model.Time, number int) (*T, model.Time, error) {
 	for i := range list {
 		if getName(&list[i]) == name {

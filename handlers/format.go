@@ -16,8 +16,8 @@ type writer interface {
 	Capacity() int
 }
 
-// maxPooled is the maximum size of a buffer that is kept for the next answer, so
-// that a job with a very long text does not occupy memory permanently.
+// maxPooled is the maximum size of a buffer that is kept for the next answer,
+// so that a job with a very long text does not occupy memory permanently.
 const maxPooled = 256 << 10
 
 // formats holds the writers of each format for reuse.

@@ -39,7 +39,8 @@ func bodyFields(shape *schema.Shape, doc *schema.Value) []string {
 }
 
 func walkFields(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
-	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 { // an empty list removes existing elements, so it is a value
+	// An empty list removes existing elements, so it is a value.
+	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 {
 		for i := range doc.Items {
 			walkFields(shape.Items, &doc.Items[i], at, list)
 		}

@@ -211,7 +211,8 @@ func allGoldens(t *testing.T) []golden {
 	return list
 }
 
-// requestedEndpoints returns the endpoints to which the given goldens send requests.
+// requestedEndpoints returns the endpoints to which the given goldens send
+// requests.
 func requestedEndpoints(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())

@@ -67,8 +67,8 @@ type Config struct {
 	// refused. If it is nil, all requests are admitted.
 	Admit func(ctx context.Context, who string) error
 
-	// HalfClosed reports whether the client of a request has shut down its sending
-	// side. HalfClosed is nil if this can't be determined.
+	// HalfClosed reports whether the client of a request has shut down its
+	// sending side. HalfClosed is nil if this can't be determined.
 	HalfClosed func(ctx context.Context) bool
 }
 

@@ -22,5 +22,6 @@ func (h *handler) postHostlist(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Hostlist, &api.HostlistAnswer{Hostlist: model.FoldHosts(body.Names), Envelope: c.envelope()})
+	return send(c, http.StatusOK, api.Hostlist, &api.HostlistAnswer{
+		Hostlist: model.FoldHosts(body.Names), Envelope: c.envelope()})
 }

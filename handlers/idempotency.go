@@ -65,8 +65,9 @@ func (c *call) readKey() error {
 		return nil
 	case len(values) > 1:
 		return errs.New(errs.Malformed, "more than one Idempotency-Key header")
-	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], func(r rune) bool { return r < ' ' || r > '~' }):
-		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
+	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], isUnprintable):
+		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").
+			WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
 	case c.h.Keys == nil:
 		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
 			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
@@ -75,9 +76,11 @@ func (c *call) readKey() error {
 	return nil
 }
 
-// submitOnce submits a job with do. If an earlier request with the same
-// Idempotency-Key has submitted the job, once returns that request's answer
-// instead.
+func isUnprintable(r rune) bool { return r < ' ' || r > '~' }
+
+// submitOnce calls do to submit a job. If an earlier request with the same
+// Idempotency-Key has submitted the job, submitOnce returns the answer to that
+// request instead.
 func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()
@@ -95,7 +98,8 @@ func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted,
 			return submitted, nil
 		}
 	case KeyRunning:
-		e := errs.New(errs.Conflict, "a request with this Idempotency-Key is being answered").WithHint("send the same request again in a moment")
+		e := errs.New(errs.Conflict, "a request with this Idempotency-Key is being answered").
+			WithHint("send the same request again in a moment")
 		e.Code = codeInProgress
 		return nil, &RetryAfterError{e, time.Second}
 	case KeyOther:
@@ -119,7 +123,8 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	if !c.client.Local {
 		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
 	}
-	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)), Body: c.requestHash}
+	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)),
+		Body: c.requestHash}
 	for pause := keyWait / 64; ; pause *= 2 {
 		state, answer, settle, err = c.h.Keys.Claim(c.ctx, k)
 		if err != nil || state != KeyRunning || pause > keyWait/2 {
@@ -133,7 +138,8 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	}
 }
 
-// submitAndSettle submits a job for which a key was claimed, and stores the result.
+// submitAndSettle submits a job for which a key was claimed, and stores the
+// result.
 func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
 	state, answer := KeyUnknown, []byte(nil) // stored if do panics
 	defer func() { settle(state, answer) }()
@@ -163,7 +169,8 @@ const storedVersion = 1
 
 // encodeAnswer encodes s for Keys. It truncates a message that is too long.
 func encodeAnswer(s *model.Submitted) []byte {
-	k := storedAnswer{Version: storedVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID, Code: s.ErrorCode, Message: s.UserMessage}
+	k := storedAnswer{Version: storedVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID,
+		Code: s.ErrorCode, Message: s.UserMessage}
 	if s.StepID.Step.Set {
 		k.Step = &s.StepID.Step.Number
 	}
@@ -179,7 +186,8 @@ func encodeAnswer(s *model.Submitted) []byte {
 	}
 }
 
-// decodeAnswer decodes the result of remember. It returns nil for any other bytes.
+// decodeAnswer decodes the result of encodeAnswer. It returns nil for any other
+// bytes.
 func decodeAnswer(b []byte) *model.Submitted {
 	var k storedAnswer
 	if err := json.Unmarshal(b, &k); err != nil || k.Version != storedVersion || k.Job == 0 {

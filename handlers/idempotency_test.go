@@ -175,7 +175,8 @@ func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, [
 	return KeyFull, nil, nil, nil
 }
 
-// busy answers KeyRunning to claims until it has counted left down to 0.
+// busy answers KeyRunning to the given number of remaining claims, and then
+// behaves as keyMemory.
 type busy struct {
 	remaining int
 	keyMemory

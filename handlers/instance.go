@@ -9,5 +9,6 @@ import (
 
 // getInstances lists the cloud instances of nodes.
 func (h *handler) getInstances(c *call, p *api.InstancesParams) error {
-	return send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: recordsOf[model.Instance](h, c, p.InstanceFilter), Envelope: c.envelope()})
+	list := recordsOf[model.Instance](h, c, p.InstanceFilter)
+	return send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: list, Envelope: c.envelope()})
 }

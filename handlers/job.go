@@ -52,10 +52,10 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// partOf returns a function that reports whether a record belongs to the
-// requested part of an array or heterogeneous job, and the name of this part
-// for errors. A task without a job of its own belongs to the common record of
-// all pending tasks, as in the output of "scontrol show job 12_3".
+// partOf returns the name of the requested part of an array or heterogeneous
+// job, for errors, and a function that reports whether a record belongs to this
+// part. For a pending task that is the common record of all pending tasks, as
+// in the output of "scontrol show job 12_3".
 func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool) {
 	switch task, offset := job.ArrayTaskID, job.HetOffset; {
 	case task.Set:
@@ -79,7 +79,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
 		return h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 	}, func(list []model.KillResult) Result {
-		if len(list) == 0 { // a controller lists only failures
+		if len(list) == 0 { // without VERBOSE the list has only failures
 			return Result{Objects: p.Job}
 		}
 		return signalResult(list)

@@ -29,7 +29,8 @@ func (h *handler) postAccountingJobs(c *call, _ *api.NoParams) error {
 	case err != nil:
 		return errs.New(errs.Invalid, "%v", err).WithSource("#/job_id_list")
 	case len(jobs) == 0:
-		return errs.New(errs.Invalid, "the body names no job, which would mean all: nothing was changed").WithSource("#/job_id_list")
+		return errs.New(errs.Invalid, "the body names no job, which would mean all: nothing was changed").
+			WithSource("#/job_id_list")
 	case body.Change == nil:
 		return errs.New(errs.Invalid, "the body has no field to change").WithSource("#/job_rec")
 	}
@@ -58,8 +59,9 @@ func (h *handler) modifyJobs(c *call, jobs []model.JobSelection, names []string,
 		}
 		var all []string
 		for i, job := range jobs {
+			selected := model.SelectedStep{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}
 			filter := model.AccountingJobFilter{Clusters: []string{h.Cluster}, Flags: model.JobFilterNoDefaultUsage,
-				Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
+				Steps: []model.SelectedStep{selected}}
 			changed, err := e.Change(model.Modify[model.AccountingJob]{Filter: filter, Record: record})
 			if err == nil && len(changed) == 0 {
 				err = errs.New(errs.NotFound, "there is no such job")

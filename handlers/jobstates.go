@@ -32,7 +32,7 @@ func (h *handler) statesOfJobs(c *call, selections []model.JobSelection, each fu
 		if s.ArrayJobID != 0 {
 			s.ArrayTaskID, s.ArrayTasks, s.HetJobID = j.ArrayTaskID, api.ArrayTasks(j), 0
 		}
-		if len(selections) > 0 && !slices.ContainsFunc(selections, func(w model.JobSelection) bool { return w.Has(&s) }) {
+		if len(selections) > 0 && !slices.ContainsFunc(selections, func(one model.JobSelection) bool { return one.Has(&s) }) {
 			return nil
 		}
 		return each(&s)

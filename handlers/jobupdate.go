@@ -63,7 +63,7 @@ func tasksResult(job string, list []model.TaskResult) Result {
 func (c *call) warnOfTasks(list []model.TaskResult) {
 	for _, t := range list {
 		if t.Code != 0 {
-			c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not changed: %s", t.Tasks, t.Reason), Source: inPath + "job_id"})
+			c.warn(inPath+"job_id", "%s was not changed: %s", t.Tasks, t.Reason)
 		}
 	}
 }

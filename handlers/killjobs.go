@@ -23,7 +23,8 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	}
 	if reflect.DeepEqual(*k, model.KillJobs{Flags: k.Flags, Signal: k.Signal}) || len(k.Jobs) == 0 && k.Jobs != nil {
 		return errs.New(errs.Invalid, "cancel jobs: the body has neither jobs nor another condition").WithSource("#").
-			WithHint("set jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
+			WithHint("set jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, " +
+				"user_name and wckey")
 	}
 	if err := h.resolveKilledUser(c, k); err != nil {
 		return err
@@ -46,29 +47,26 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	}
 	for _, r := range results {
 		if r.Code != 0 {
-			c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("job %s was not signalled: %s", jobName(&r), r.Reason), Source: "#/jobs"})
+			c.warn("#/jobs", "job %s was not signalled: %s", jobName(&r), r.Reason)
 		}
 	}
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// resolveKilledUser sets both the number and the name of the user whose jobs are
-// selected. slurmctld ignores a number without a name, and would apply the
+// resolveKilledUser sets both the number and the name of the user whose jobs
+// are selected. slurmctld ignores a number without a name, and would apply the
 // other conditions to the jobs of all users.
 func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
-	unknown := func(user, source string) error {
-		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(user)).WithSource(source)
-		e.Number = unknownUser
-		return e
-	}
 	if k.UserName != "" {
-		if c.h.Resolver == nil {
-			return unknown(fmt.Sprintf("%q", k.UserName), "#/user_name")
+		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name")
+		notFound.Number = unknownUser
+		if h.Resolver == nil {
+			return notFound
 		}
-		id, err := c.h.Resolver.UserID(c.ctx, k.UserName)
+		id, err := h.Resolver.UserID(c.ctx, k.UserName)
 		switch {
 		case errs.KindOf(err) == errs.NotFound:
-			return unknown(fmt.Sprintf("%q", k.UserName), "#/user_name")
+			return notFound
 		case err != nil:
 			return err
 		case k.UserID.Set && k.UserID.Number != id:

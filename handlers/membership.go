@@ -46,8 +46,8 @@ func (m *membership) add(node, partition string) {
 // in these, too.
 var allPartitions = model.Query{Flags: model.ShowAll}
 
-// membership requests the partitions from the controller, and returns the
-// partitions of each node.
+// membership requests the partitions from the controller, and returns which
+// nodes are in them.
 func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }

@@ -24,7 +24,7 @@ func annotateNamed(err error, kind, name, source string) error {
 			annotated.Kind = errs.NotFound // Slurm has one error number for a name in a path and in a body
 			annotated.Message = "there is no such " + kind
 		}
-		if e.Number == noUserID && kind != "job" {
+		if e.Number == noUserID && kind != "job" { // slurmctld sends it to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
 		}
 		annotated.Message, annotated.Source = kind+" "+redact(schema.Shorten(name))+": "+annotated.Message, source

@@ -145,8 +145,8 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality returns the weight of offer, a media type. The result said is false
-// if no preference matches it.
+// quality returns the weight of the media type offer. matched is false if no
+// preference matches it.
 func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
@@ -192,7 +192,8 @@ func (c *call) negotiate(offers []string) error {
 			WithHint("supported: %s", strings.Join(append(slices.Clone(codings), identity), ", "))
 	}
 	if !found {
-		return errs.New(errs.NotAcceptable, "none of the formats in Accept is supported").WithHint("supported: %s", strings.Join(offers, ", "))
+		return errs.New(errs.NotAcceptable, "none of the formats in Accept is supported").
+			WithHint("supported: %s", strings.Join(offers, ", "))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
 		return err
 	}
 	if u.Names != "" && u.Names != p.Name {
-		c.warnings = append(c.warnings, api.Warning{Description: "ignored: the path already names the node", Source: "#/name"})
+		c.warn("#/name", "ignored: the path already names the node")
 	}
 	u.Names = p.Name
 	return h.updateNodes(c, u, inPath+"node_name")
@@ -91,7 +91,9 @@ func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
 	if err := h.checkNodesExist(c, p.Name, inPath+"node_name"); err != nil {
 		return err
 	}
-	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error { return h.Controller.DeleteNodes(c.ctx, c.cred, p.Name) })
+	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error {
+		return h.Controller.DeleteNodes(c.ctx, c.cred, p.Name)
+	})
 }
 
 // postNewNode creates a node.
@@ -113,7 +115,8 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 
 // getReconfigure makes the controller reload its configuration.
 func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {
-	_, err := change(c, "configuration", func() (string, error) { return "configuration", h.Controller.Reconfigure(c.ctx, c.cred) },
+	const object = "configuration"
+	_, err := change(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.ctx, c.cred) },
 		func(object string) Result { return Result{Objects: object} })
 	if err != nil {
 		return err

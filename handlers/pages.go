@@ -75,9 +75,10 @@ func (h *handler) getReadiness(c *call) error {
 	switch err := c.authenticate(); {
 	case err == nil:
 		text += strings.Join(reasons, "\n") + "\n"
-	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // without a key or a daemon, the credential can't be verified
-	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.r.Header): // an invalid credential gets the usual refusal
-		return err
+	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout:
+		// Without a key or a daemon, the credential can't be verified.
+	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.r.Header):
+		return err // an invalid credential gets the usual refusal
 	}
 	c.w.Header().Set("Retry-After", retryAfter)
 	return c.sendText(http.StatusServiceUnavailable, text)

@@ -75,9 +75,12 @@ const (
 	inQuery = "query/"
 )
 
-// pointerUnescaper reverses the escaping of a name in a JSON pointer (RFC 6901, 4).
+// pointerUnescaper reverses the escaping of a name in a JSON pointer (RFC 6901,
+// 4).
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
+// paramSource returns the name of the parameter that n is about, with its
+// prefix.
 func (c *call) paramSource(n schema.Note) string {
 	name := pointerUnescaper.Replace(strings.TrimPrefix(n.Source, "#/"))
 	if c.route.InPath(name) {
@@ -113,7 +116,7 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 			continue
 		}
 		if c.route.InPath(name) {
-			c.warnings = append(c.warnings, api.Warning{Description: "ignored in the query: it is part of the path", Source: inQuery + name})
+			c.warn(inQuery+name, "ignored in the query: it is part of the path")
 			continue
 		}
 		if len(query[name]) == 1 {

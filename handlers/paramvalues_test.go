@@ -18,7 +18,7 @@ var exampleNames = map[string]string{
 	"qos": "fast", "account_name": "lab", "name": "alice",
 }
 
-// eachParameter calls what(e, v, path, p) for every query parameter of every
+// eachParameter calls visit(e, v, path, p) for every query parameter of every
 // GET in every version.
 func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
@@ -40,9 +40,9 @@ func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p sch
 	}
 }
 
-// exampleValues has, for some parameters, a value that changes the request to the
-// daemon or the answer. It does not apply to parameters that take one of a set
-// of words: these get the second word. Parameters that are not listed get
+// exampleValues has, for some parameters, a value that changes the request to
+// the daemon or the answer. It does not apply to parameters that take one of a
+// set of words: these get the second word. Parameters that are not listed get
 // "true".
 var exampleValues = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
@@ -54,8 +54,8 @@ var exampleValues = map[string]string{
 // companions are the parameters that another parameter requires.
 var companions = map[string]string{"SpecialExit": "Hold=true&"}
 
-// ineffective lists parameters that do not change the request to a daemon, with the
-// reasons.
+// ineffective lists parameters that do not change the request to a daemon, with
+// the reasons.
 var ineffective = map[string]string{
 	"format":           "every field is shown in any case",
 	"NoUsersAreCoords": "says nothing to a list of accounts",

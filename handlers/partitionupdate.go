@@ -34,7 +34,8 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 		// values for partitions that are configured later.
 		if existing[u.Name] || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
-				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).WithSource(sourceOf(at, i, "name"))
+				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).
+					WithSource(sourceOf(at, i, "name"))
 			}
 			return h.Controller.UpdatePartition(c.ctx, c.cred, u)
 		}
@@ -52,5 +53,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 
 // deletePartition deletes a partition.
 func (h *handler) deletePartition(c *call, p *api.NamedPartitionParams) error {
-	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error { return h.Controller.DeletePartition(c.ctx, c.cred, p.Name) })
+	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error {
+		return h.Controller.DeletePartition(c.ctx, c.cred, p.Name)
+	})
 }

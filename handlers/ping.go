@@ -22,9 +22,9 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// noAnswerError returns the error for a ping that no controller answered. The error is
-// a timeout if the primary, which is first in pings, timed out. Otherwise the
-// primary was unreachable.
+// noAnswerError returns the error for a ping that no daemon answered. The error
+// is a timeout if the primary daemon, which is first in pings, timed out.
+// Otherwise that daemon was unreachable.
 func noAnswerError(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {
 		return errs.New(errs.Timeout, "%s in time", text)

@@ -23,13 +23,15 @@ func (c *call) precondition(named bool) error {
 		return nil
 	}
 	return errs.New(errs.PreconditionFailed, "the If-None-Match condition is false; nothing was changed").
-		WithHint("resources have no entity tags, so any tag makes it true; * makes it true only for a request that creates something")
+		WithHint("resources have no entity tags, so any tag makes it true; " +
+			"* makes it true only for a request that creates something")
 }
 
 // isAny reports whether a condition is "*".
 func isAny(lines []string) bool { return len(lines) == 1 && lines[0] == "*" }
 
-// areTags reports whether a condition is a list of entity tags (RFC 9110, 8.8.3).
+// areTags reports whether a condition is a list of entity tags (RFC 9110,
+// 8.8.3).
 func areTags(lines []string) bool {
 	for _, line := range lines {
 		for tag := range splitUnquoted(line, ',') {

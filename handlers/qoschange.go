@@ -62,7 +62,8 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 	if reflect.DeepEqual(record, model.BlankQOS()) {
 		return false, nil
 	}
-	return true, modifyRecords(e, model.Modify[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}, Record: record})
+	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
+	return true, modifyRecords(e, model.Modify[model.QOS]{Filter: filter, Record: record})
 }
 
 // findQOS returns the existing quality of service that a record names, or nil

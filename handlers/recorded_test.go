@@ -34,8 +34,9 @@ type lists struct {
 	more         []recordLookup // records that only one test uses
 }
 
-// listRecords calls the listing's function with the records of list for which want
-// returns true. As with a real daemon, a record is only valid during the call.
+// listRecords calls the listing's function with the records of list for which
+// want returns true. As with a real daemon, a record is only valid during the
+// call.
 func listRecords[T any](a accounts, call string, cred model.Credential, l model.Listing, list []T, want func(*T) bool) error {
 	each := l.Each.(func(*T) error)
 	a.recorded.filters = append(a.recorded.filters, l.Filter)
@@ -105,13 +106,14 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
-// recordLookup takes a filter, and returns a function that lists the records that
-// the filter selects. It returns nil for a filter of another kind of records.
+// recordLookup takes a filter, and returns a function that lists the records
+// that the filter selects. It returns nil for a filter of another kind of
+// records.
 type recordLookup func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// lookupIn returns a holding for the records in list. wants(filter, record) is
-// true if the filter selects the record. The fake logs the request under the
-// name in call.
+// lookupIn returns a recordLookup for the records in list. wants(filter,
+// record) is true if the filter selects the record. The fake logs the request
+// under the name in call.
 func lookupIn[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) recordLookup {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)

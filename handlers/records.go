@@ -18,7 +18,8 @@ func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream
 func (h *handler) records(c *call) (*api.Records, error) {
 	// Include deleted qualities of service, because older records still contain
 	// their ids.
-	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
+	list := func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }
+	return h.namesFrom(list, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
 // namesFrom calls list to request the names of trackable resources, and of
@@ -39,9 +40,9 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// findFirst(kind, name, list, is) returns the first record of a list for which
-// is(record) is true. If there is none, the error is errs.NotFound. The whole
-// list is read in any case, because the daemon reports errors at its end.
+// findFirst returns the first record of a list for which matches returns true.
+// If there is none, the error is errs.NotFound. The whole list is read in any
+// case, because the daemon reports errors at its end.
 func findFirst[T any](kind, name string, list schema.Stream[T], matches func(*T) bool) (found *T, err error) {
 	err = list(func(record *T) error {
 		if found == nil && matches(record) {

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -60,7 +59,7 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	for _, list := range results {
 		for _, t := range list {
 			if t.Code != 0 {
-				c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not requeued: %s", t.Tasks, t.Reason), Source: "#/jobs"})
+				c.warn("#/jobs", "%s was not requeued: %s", t.Tasks, t.Reason)
 			}
 		}
 	}
@@ -78,7 +77,8 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 	requeued := false
 	for _, job := range request.Jobs {
 		if stopErr != nil {
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Not tried", Message: "an earlier job failed"}})
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Not tried",
+				Message: "an earlier job failed"}})
 			continue
 		}
 		list, err := h.Controller.Requeue(c.ctx, c.cred, job, request.Flags)
@@ -95,11 +95,13 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 			if stopErr = err; !requeued {
 				return nil, append(multiError{err}, jobErrs...)
 			}
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Outcome unknown", Message: problems(err, status(err))[0].Description}})
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Outcome unknown",
+				Message: problems(err, status(err))[0].Description}})
 			continue
 		}
 		jobErrs = append(jobErrs, annotateListed(err, job))
-		lists = append(lists, []model.TaskResult{{Tasks: job, Code: uint32(e.Number), Reason: h.ErrorText(e.Number), Message: e.Detail}})
+		lists = append(lists, []model.TaskResult{{Tasks: job, Code: uint32(e.Number), Reason: h.ErrorText(e.Number),
+			Message: e.Detail}})
 	}
 	if !requeued {
 		return nil, jobErrs

@@ -10,7 +10,8 @@ import (
 // getResources shows the resources of a job on each of its nodes.
 func (h *handler) getResources(c *call, p *api.ResourcesParams) error {
 	if p.Job.ArrayTaskID.Set || p.Job.HetOffset.Set {
-		return errs.New(errs.Invalid, "this operation shows the resources of a single job").WithSource(inPath + "job_id").WithHint("name a task or a component by its own job number")
+		return errs.New(errs.Invalid, "this operation shows the resources of a single job").WithSource(inPath + "job_id").
+			WithHint("name a task or a component by its own job number")
 	}
 	nodes, err := h.Controller.ResourceLayout(c.ctx, c.cred, p.Job.JobID)
 	if err != nil {

@@ -116,12 +116,12 @@ func (s *sink) Write(b []byte) (int, error) {
 	return s.c.w.Write(b)
 }
 
-// needsLength reports whether the answer must announce its length, because otherwise
-// only the end of the connection would show the client that the answer is
-// complete.
+// needsLength reports whether the answer must announce its length, because
+// otherwise only the end of the connection would show the client that the
+// answer is complete.
 func (c *call) needsLength() bool { return c.h.SendLength || !c.r.ProtoAtLeast(1, 1) }
 
-// store stores a part of the body. If there is no memory for the part, keep
+// store stores a part of the body. If there is no memory for the part, store
 // sends the body without its length. The end of the connection then shows the
 // client where the body ends.
 func (s *sink) store(b []byte) (int, error) {
@@ -145,10 +145,11 @@ func (s *sink) store(b []byte) (int, error) {
 }
 
 // start sends the header. If the answer must announce its length, and the
-// length is not known yet, begin starts to store the body instead. size is the
-// number of bytes of the body that are known so far. Errors are short, and
-// people often read them with simple tools. So an error is compressed only for
-// a client that accepts no uncompressed answers.
+// length is not known yet, start prepares to store the body instead. size is
+// the length of the first part of the body.
+//
+// Errors are short, and people often read them with simple tools. So an error
+// is compressed only for a client that accepts no uncompressed answers.
 func (s *sink) start(size int) {
 	coding := s.c.coding
 	compressible := (!s.whole || size >= minCodedSize) && s.status < http.StatusBadRequest
@@ -166,8 +167,8 @@ func (s *sink) start(size int) {
 	}
 }
 
-// sendHeader sends the header. size is the length of the encoded body, or negative if
-// it is unknown.
+// sendHeader sends the header. size is the length of the encoded body, or
+// negative if it is unknown.
 func (s *sink) sendHeader(size int, compressed bool) {
 	h := s.c.header(s.c.media)
 	if compressed {

@@ -117,7 +117,8 @@ func (rt *router) find(r *http.Request) match {
 	return m
 }
 
-// matchVersion finds the served version that a path names.
+// matchVersion sets the version of m to the one that a part of the path names.
+// It returns false if that version is not served.
 func (rt *router) matchVersion(part string, m *match) bool {
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {
@@ -173,7 +174,8 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 	}
 }
 
-// isUnserved reports whether slurmrestd has the operation and this gateway does not.
+// isUnserved reports whether slurmrestd has the operation and this gateway does
+// not.
 func (rt *router) isUnserved(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
 	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
 		params, ok := p.fits(seg, v, parts)
@@ -189,25 +191,28 @@ func (m *match) matchPage(p *page, r *http.Request) {
 	}
 }
 
-// requestLine returns the requested operation, such as "GET /sched/v0.0.42/nodes",
-// for an error.
+// requestLine returns the requested operation for an error, such as
+// "GET /sched/v0.0.42/nodes".
 func requestLine(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
 
-// pathNotFound returns the error for a path that does not exist, with a hint if the
-// path exists with the other spelling of its first part (slurm or sched).
+// pathNotFound returns the error for a path that does not exist, with a hint if
+// the path exists with the other spelling of its first part (slurm or sched).
 func (rt *router) pathNotFound(r *http.Request, parts []string) error {
 	e := errs.New(errs.NotFound, "%s: no such path", requestLine(r))
 	if len(parts) > 0 && rt.unservedSegments[parts[0]] != "" {
-		return e.WithHint("this gateway serves /%s/; with SCHEDRESTD_NAMES=both it serves /%s/ as well", rt.unservedSegments[parts[0]], parts[0])
+		return e.WithHint("this gateway serves /%s/; with SCHEDRESTD_NAMES=both it serves /%s/ as well",
+			rt.unservedSegments[parts[0]], parts[0])
 	}
 	return e.WithHint("GET /openapi lists the paths")
 }
 
-// methodNotAllowed returns the error for a path that does not support the method.
+// methodNotAllowed returns the error for a path that does not support the
+// method.
 func (m *match) methodNotAllowed(r *http.Request) error {
-	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", requestLine(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
+	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", requestLine(r)).
+		WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
 // fits reports whether the rest of a path matches the pattern in version v. If

@@ -12,7 +12,7 @@ import (
 func (h *handler) getShares(c *call, p *api.SharesParams) error {
 	var users []string
 	for _, user := range p.Users {
-		// The controller compares names.
+		// The controller selects users only by name.
 		if number, err := strconv.ParseUint(user, 10, 32); err == nil {
 			user = h.Users.User(uint32(number))
 		}

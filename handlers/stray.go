@@ -19,10 +19,11 @@ var tokenNames = map[string]bool{
 	"authorization": true, "jwt": true, "token": true,
 }
 
-// checkURLToken refuses a request with a token in its URL, regardless of its headers.
-// Proxies and browsers store URLs in logs and histories, where no token may be.
-// If such a request succeeded, the user would not notice the mistake. A token
-// in the place of a node's name would also be sent to a daemon.
+// checkURLToken refuses a request with a token in its URL, regardless of its
+// headers. Proxies and browsers store URLs in logs and histories, where no
+// token may be. If such a request succeeded, the user would not notice the
+// mistake. A token in the place of a node's name would also be sent to a
+// daemon.
 func checkURLToken(u *url.URL) error {
 	if containsToken(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)
@@ -50,8 +51,8 @@ func unescaped(s string) string {
 	return s
 }
 
-// containsToken reports whether s contains a complete token, signed or encrypted:
-// segments separated by dots.
+// containsToken reports whether s contains a complete token, which has at least
+// three segments separated by dots.
 func containsToken(s string) bool {
 	start, end := findToken(s)
 	return strings.Count(s[start:end], ".") >= 2

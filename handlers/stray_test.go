@@ -199,8 +199,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// FuzzRedact checks that the result of conceal contains nothing that looks
-// like a token, and that conceal removes nothing else.
+// FuzzRedact checks that the result of redact contains nothing that looks
+// like a token, and that redact removes nothing else.
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
 		f.Add(s)

@@ -68,9 +68,9 @@ func prepareDescs(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// annotateComponents calls annotateJob if the job has one component. Otherwise it can
-// add only the place of the whole list of components to the error, because the
-// controller does not report which component it rejects.
+// annotateComponents calls annotateJob if the job has one component. Otherwise
+// it can add only the place of the whole list of components to the error,
+// because the controller does not report which component it rejects.
 func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.annotateJob(err, &descs[0], componentAt(at, 0))
@@ -102,7 +102,8 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 		if *n.name == "" {
 			continue
 		}
-		notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.kind, schema.Shorten(*n.name)).WithSource(at + n.kind + "_id")
+		notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.kind, schema.Shorten(*n.name)).
+			WithSource(at + n.kind + "_id")
 		notFound.Number = n.code
 		if c.h.Resolver == nil {
 			return notFound
@@ -129,6 +130,6 @@ func dropTokens(c *call, desc *model.JobDesc, at string) {
 			c.cred.Token != "" && strings.Contains(v, c.cred.Token)
 	})
 	if len(desc.Environment) < before {
-		c.warnings = append(c.warnings, api.Warning{Description: "omitted: tokens are not passed to jobs", Source: at + "environment/"})
+		c.warn(at+"environment/", "omitted: tokens are not passed to jobs")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// submitWith submits a job with an additional member and returns the description
-// that the controller received.
+// submitWith submits a job with an additional member and returns the
+// description that the controller received.
 func submitWith(t *testing.T, member string) *model.JobDesc {
 	t.Helper()
 	f := demo()

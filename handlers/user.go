@@ -23,7 +23,8 @@ func (h *handler) getUsers(c *call, p *api.UsersParams) error {
 
 func (h *handler) getUser(c *call, p *api.UsersParams) error {
 	p.Assoc.Users = []string{p.Name}
-	user, err := findFirst("user", p.Name, recordsOf[model.User](h, c, p.UserFilter), func(u *model.User) bool { return u.Name == p.Name })
+	user, err := findFirst("user", p.Name, recordsOf[model.User](h, c, p.UserFilter),
+		func(u *model.User) bool { return u.Name == p.Name })
 	if err != nil {
 		return err
 	}

@@ -44,14 +44,16 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	}
 	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
 		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
-		if err := checkExists[model.Association](e, filter, "association of the user with account", u.DefaultAccount, at+"/default/account"); err != nil {
+		const kind = "association of the user with account"
+		if err := checkExists[model.Association](e, filter, kind, u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
 		record.DefaultAccount, changed = u.DefaultAccount, true
 	}
 	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
 		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
-		if err := checkExists[model.WCKey](e, filter, "workload key of the user", u.DefaultWCKey, at+"/default/wckey"); err != nil {
+		const kind = "workload key of the user"
+		if err := checkExists[model.WCKey](e, filter, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
 			return false, err
 		}
 		record.DefaultWCKey, changed = u.DefaultWCKey, true
@@ -110,8 +112,8 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	return err
 }
 
-// modifyRecords changes existing records, and returns an error if the daemon changed
-// none.
+// modifyRecords changes existing records, and returns an error if the daemon
+// changed none.
 func modifyRecords(e model.Editor, change any) error {
 	names, err := e.Change(change)
 	if err == nil && len(names) == 0 {
@@ -122,6 +124,7 @@ func modifyRecords(e model.Editor, change any) error {
 
 // deleteUser removes a user.
 func (h *handler) deleteUser(c *call, p *api.NamedUserParams) error {
-	_, err := h.removeRecords(c, "user", p.Name, inPath+"name", removal(model.Remove[model.User]{Filter: usersNamed(p.Name)}), nil)
+	remove := removal(model.Remove[model.User]{Filter: usersNamed(p.Name)})
+	_, err := h.removeRecords(c, "user", p.Name, inPath+"name", remove, nil)
 	return h.answerEdit(c, err)
 }

@@ -82,6 +82,11 @@ func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
+// onlyWCKey returns a filter that selects only k.
+func onlyWCKey(k *model.WCKey) model.WCKeyFilter {
+	return model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}}
+}
+
 // addWCKey creates a workload key unless it exists.
 func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
 	if c.skipDeleted(k.Flags, recordDeleted, at) {
@@ -92,7 +97,7 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name)
 		}
 	}
-	old, err := findOne[model.WCKey](e, model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}})
+	old, err := findOne[model.WCKey](e, onlyWCKey(k))
 	if err != nil {
 		return false, err
 	}
@@ -100,7 +105,8 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 		c.warn(at, "workload key %s exists already and was not changed", wckeyName(k))
 		return false, nil
 	}
-	if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{k.Cluster}}, "cluster", k.Cluster, at+"/cluster"); err != nil {
+	clusters := model.ClusterFilter{Names: []string{k.Cluster}}
+	if err := checkExists[model.Cluster](e, clusters, "cluster", k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}
 	if err := checkExists[model.User](e, usersNamed(k.User), "user", k.User, at+"/user"); err != nil {
@@ -129,8 +135,7 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 		case 0:
 			return nil, errs.New(errs.NotFound, "there is no such record")
 		case 1:
-			k := found[0]
-			return e.Change(model.Remove[model.WCKey]{Filter: model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}}})
+			return e.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[0])})
 		}
 		return nil, ambiguousWCKey(found)
 	})

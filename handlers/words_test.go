@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// internals matches texts that no message may contain: memory addresses, paths on
-// the host, types or files of this program, and names of libraries.
+// internals matches texts that no message may contain: memory addresses, paths
+// on the host, types or files of this program, and names of libraries.
 var internals = regexp.MustCompile(`0x[0-9a-f]{6,}|/(home|root|usr|etc|tmp|proc|var)\b|\b(schema|api|model|errs|http|url|yaml|net|json|strconv)\.[A-Za-z]|\.go\b|\*[a-z]+\.|%!`)
 
 // TestMessagesTellNothingOfInside sends invalid requests of every known kind,

@@ -64,9 +64,9 @@ func withBodies(t *testing.T) (list []*bodyEndpoint) {
 	return list
 }
 
-// firstElements keeps only the first element of each list in a body. If a list had
-// several records, a request could be refused for one of them and still change
-// the others.
+// firstElements keeps only the first element of each list in a body. If a list
+// had several records, a request could be refused for one of them and still
+// change the others.
 func firstElements(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {
@@ -182,8 +182,8 @@ func places(s *schema.Shape, at []string) (list []place) {
 	return list
 }
 
-// setPath returns doc with a value at a path. It creates missing objects and lists
-// on the path.
+// setPath returns doc with a value at a path. It creates missing objects and
+// lists on the path.
 func setPath(doc any, path []string, value any) any {
 	if len(path) == 0 {
 		return value

@@ -37,7 +37,7 @@ type AccountingConf struct {
 
 // Bits of the settings that say after which time records are purged, such as
 // PurgeEvent. The low 16 bits (PurgeNumber) have the number of hours, days or
-// months, and one bit selects this unit. The value Leave32 means that records
+// months, and one bit selects this unit. The value NoVal32 means that records
 // are never purged.
 const (
 	PurgeNumber  uint32 = 0xffff

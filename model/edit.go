@@ -31,7 +31,7 @@ type Remove[T any] struct{ Filter Filter[T] }
 // AddCoordinators makes users coordinators of accounts.
 type AddCoordinators struct{ Accounts, Users []string }
 
-// RemoveCoordinators ends the role of users as coordinators of accounts.
+// RemoveCoordinators makes users no longer coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
 // AddAccountsWithAssocs adds those of its Accounts that do not exist yet, and
@@ -43,8 +43,8 @@ type AddAccountsWithAssocs struct {
 	Account Account // values that all new accounts get
 }
 
-// AddUsersWithAssocs adds those of its Users that do not exist yet, and associations of
-// all its Users with its Accounts.
+// AddUsersWithAssocs adds those of its Users that do not exist yet, and
+// associations of all its Users with its Accounts.
 type AddUsersWithAssocs struct {
 	AssocSet
 	User User // values that all new users get

@@ -41,7 +41,8 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 	return s, ""
 }
 
-// expand yields each name that piece stands for, with front before it.
+// expand yields each name that piece stands for, with prefix before it. It
+// returns false if yield does.
 func expand(prefix, piece string, yield func(string) bool) bool {
 	literal, ranges, rest, ok := cutBrackets(piece)
 	if !ok {
@@ -73,9 +74,9 @@ func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	return literal, ranges, rest, opened && closed
 }
 
-// parseRange parses a number or a range, such as "3", "1-3" or "08-11". width is
-// the number of digits of the first number. The others are padded with zeros to
-// this width. If r is neither a number nor a range, ok is false.
+// parseRange parses a number or a range, such as "3", "1-3" or "08-11". width
+// is the number of digits of the first number. The others are padded with zeros
+// to this width. If r is neither a number nor a range, ok is false.
 func parseRange(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

@@ -49,10 +49,9 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// appendLiteral extends the parsed part by a literal. The argument ends says which
-// prefixes of name the parsed part can stand for, as in pieceHas. The result
-// says the same for the extended part: it has only prefixes that the literal
-// follows in name, each extended by the literal.
+// appendLiteral extends the parsed part by a literal. The argument ends has the
+// prefixes of name that the parsed part can stand for, as in pieceHas. The
+// result has those for the extended part.
 func appendLiteral(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {
@@ -67,8 +66,8 @@ func appendLiteral(ends []bool, name, literal string) []bool {
 // first number of the range has more. A 32-bit number has at most ten.
 const maxDigits = 10
 
-// matchRange handles one range r in brackets. If a number of the range can begin at
-// name[i], follow marks in next the indexes at which it can end.
+// matchRange handles one range r in brackets. If a number of the range can
+// begin at name[i], matchRange marks in next the indexes at which it can end.
 func matchRange(next []bool, name string, i int, r string) {
 	from, to, width, ok := parseRange(r)
 	if !ok {

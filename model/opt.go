@@ -32,7 +32,7 @@ func Some[T Unsigned](n T) Opt[T] { return Opt[T]{Number: n, Set: true} }
 // Infinite returns "unlimited".
 func Infinite[T Unsigned]() Opt[T] { return Opt[T]{Infinite: true} }
 
-// Or returns the number if it is set, and otherwise the argument.
+// Or returns the number if it is set, and otherwise fallback.
 func (o Opt[T]) Or(fallback T) T {
 	if o.Set {
 		return o.Number

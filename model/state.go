@@ -92,7 +92,7 @@ const (
 // examined it.
 const (
 	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
-	JobBackfillTriedLast uint64 = 1 << 33 // backfill scheduling has examined the job in its last run; controllers do not send this flag
+	JobBackfillTriedLast uint64 = 1 << 33 // the same in its last run; controllers do not send this flag
 )
 
 // Base returns the state without its flags.

@@ -14,7 +14,7 @@ type Ping struct {
 	Latency    int64  // in microseconds
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
-	TimedOut   bool // whether the daemon did not answer in time; if neither Responding nor TimedOut is set, it could not be reached
+	TimedOut   bool // did not answer in time; without Responding and TimedOut, the daemon was unreachable
 }
 
 // JobTimes has the times that a controller sends with a list of jobs.
