@@ -15,8 +15,7 @@ import (
 // fast enough.
 var ErrFull = errors.New("the channel is full")
 
-// Channel is one end of a channel. Several goroutines may call Send and Receive
-// concurrently. All of them share the phase.
+// Channel is one end of a channel. It is safe for concurrent use.
 type Channel struct {
 	self, peer Role
 	file       *os.File
@@ -32,8 +31,8 @@ type Channel struct {
 }
 
 // Pair makes a channel. It returns self's end, and a close-on-exec descriptor
-// of the other end for peer. The caller passes this descriptor on and closes
-// it. If it stays open here, the exit of the peer goes unnoticed.
+// of the other end for peer. The caller must pass this descriptor on and close
+// it: while it is open here, the exit of the peer goes unnoticed.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -62,16 +61,14 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", err)
 	}
-	// The sandbox of a worker permits receiving descriptors only from the
-	// parent. On its other channels, a worker does not even ask the kernel for
-	// descriptors.
+	// A worker's sandbox permits recvmsg(2) only on the channel to the parent.
 	noFDs := self == Worker && peer != Parent
-	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, rightsSpace)}, nil
+	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, controlSize)}, nil
 }
 
-// Resume is like Open, for an end that another process has already used. For
-// example, the parent sends a process its setup and then passes this end to the
-// dispatcher.
+// Resume is like Open, for an end that another process has used up to the given
+// phase. For example, the parent sends a process its setup and then passes its
+// end to the dispatcher.
 func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	c, err := Open(fd, self, peer)
 	if err == nil {
@@ -80,8 +77,8 @@ func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	return c, err
 }
 
-// WithFD calls send with the descriptor of this end. send can then pass the
-// descriptor to another process.
+// WithFD calls fn with the descriptor of this end, so that fn can pass it to
+// another process.
 func (c *Channel) WithFD(fn func(fd int) error) error {
 	var fnErr error
 	if err := c.raw.Control(func(fd uintptr) { fnErr = fn(int(fd)) }); err != nil {
@@ -97,7 +94,8 @@ func (c *Channel) Phase() Phase {
 	return c.phase
 }
 
-// Shutdown ends the channel for every process that has this end, and closes it here.
+// Shutdown ends the channel, even if other processes have this end, and closes
+// this end.
 func (c *Channel) Shutdown() error {
 	_ = c.WithFD(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) })
 	return c.Close()
@@ -107,8 +105,7 @@ func (c *Channel) Shutdown() error {
 func (c *Channel) Close() error { return c.file.Close() }
 
 // Send sends m with the descriptors that m's row of the protocol table
-// requires. The caller keeps the descriptors and closes them. While the channel
-// is full, Send waits.
+// requires. It does not close them. While the channel is full, Send waits.
 func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true) }
 
 // TrySend is like Send but returns ErrFull instead of waiting.
@@ -123,9 +120,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
-	// The lock is held during both the check and the system call, so that
-	// no sender can overtake another in between. It is not held while a
-	// sender waits, because the sender would then block a reader.
+	// The lock is held during the check and the system call, so that no other
+	// sender can change the phase in between. It is not held while a sender
+	// waits, because the sender would then block a reader.
 	var sendErr error
 	attempt := func(fd uintptr) bool {
 		c.mu.Lock()
@@ -135,8 +132,8 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 			return true
 		}
 		sendErr = sendPacket(int(fd), frame, oob)
-		// If the peer has exited, the next message must fail in the same way, and
-		// not because it seems to be out of order.
+		// If the peer has exited, the next message must fail in the same way,
+		// and not because it seems to be out of order.
 		if (sendErr == nil || sendErr == unix.EPIPE) && r.Then != Initial {
 			c.phase = r.Then
 		}
@@ -144,7 +141,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	}
 	if wait {
 		err = c.raw.Write(attempt)
-	} else { // a Write would wait for another sender that waits
+	} else { // raw.Write would wait for another sender that waits
 		err = c.raw.Control(func(fd uintptr) { attempt(fd) })
 	}
 	switch {
@@ -158,9 +155,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
-// IgnoreClosed returns err, an error of Send. If err only means that the peer has
-// exited, it returns nil, because the goroutine that receives the peer's
-// messages handles that.
+// IgnoreClosed returns err, an error of Send. If err only means that the peer
+// has exited, it returns nil, because the goroutine that calls Receive handles
+// that.
 func IgnoreClosed(err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -168,8 +165,8 @@ func IgnoreClosed(err error) error {
 	return err
 }
 
-// sendPacket sends one packet. It uses sendmsg(2) only for descriptors, because the
-// sandbox of workers and services forbids that call.
+// sendPacket sends one packet. It uses sendmsg(2) only to pass descriptors,
+// because the sandbox of workers and services forbids that call.
 func sendPacket(fd int, frame, oob []byte) (err error) {
 	for {
 		if len(oob) == 0 {
@@ -225,7 +222,7 @@ func (c *Channel) Receive() (Received, error) {
 
 // decodePacket decodes one packet, or returns why the peer must be killed.
 func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err error) {
-	fds, rightsErr := parseRights(oob)
+	fds, parseErr := parseFDs(oob)
 	defer func() {
 		if err != nil {
 			closeAll(fds)
@@ -234,10 +231,10 @@ func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err er
 	switch {
 	case flags&unix.MSG_CTRUNC != 0:
 		return r, violation(c.peer, 0, "had its control message cut off")
-	case rightsErr != nil:
-		return r, violation(c.peer, 0, "%w", rightsErr)
+	case parseErr != nil:
+		return r, violation(c.peer, 0, "%w", parseErr)
 	case len(frame) == 0 && len(fds) == 0:
-		return r, io.EOF // an empty packet looks the same as the end of the channel, and has the same consequence
+		return r, io.EOF // the end of the channel, or an empty packet, which looks the same
 	case len(frame) == 0:
 		return r, violation(c.peer, 0, "has no kind")
 	case flags&unix.MSG_TRUNC != 0 || len(frame) > MaxMessage:

@@ -30,14 +30,14 @@ func (s *ConfigSetup) Walk(w *Walker) {
 	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)
 }
 
-// Variable is one environment variable, as NAME=value. It is sent and not
-// inherited: every user can read the arguments and the environment of the
-// process that package stage starts.
+// Variable is one environment variable, as NAME=value. schedrestd-config does
+// not inherit it, because every user can read the arguments and the environment
+// of the process that package stage starts.
 type Variable struct{ Text string }
 
 func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
 
-// Purpose is the purpose of opening a file, which decides how the file is checked.
+// Purpose says why a file is opened. It decides how the file is checked.
 type Purpose uint8
 
 // The purposes.
@@ -45,7 +45,7 @@ const (
 	OpenConfiguration Purpose = iota + 1 // a configuration file
 	OpenAccounts                         // a list of uids that only root may change
 	OpenWorker                           // the worker's program, to execute it; the parent knows its path
-	OpenNothing                          // no opening: report whether the path exists
+	OpenNothing                          // open nothing: report whether the path exists
 )
 
 // OpenFile asks the parent to open a file. OpenedFD or Judgement answers it.
@@ -55,7 +55,7 @@ type OpenFile struct {
 }
 
 func (o *OpenFile) Walk(w *Walker) {
-	Enum(w, &o.Purpose, "opening", OpenConfiguration, OpenNothing)
+	Enum(w, &o.Purpose, "purpose", OpenConfiguration, OpenNothing)
 	w.Text(maxPath, &o.Path)
 }
 
@@ -65,7 +65,7 @@ type OpenedFD struct{}
 func (*OpenedFD) Walk(*Walker) {}
 
 // Judge asks the parent to check every configuration file that it has opened
-// for this process: each must belong to root or to one of Owners, and only
+// for this process. Each must belong to root or to one of Owners, and only
 // these users and Groups may have write permission. Judgement answers it.
 type Judge struct {
 	Owners []uint32
@@ -94,8 +94,8 @@ func (f *Failure) Err() error {
 	return &errs.Error{Kind: errs.Kind(f.Class), Message: f.Text, Hint: f.Hint}
 }
 
-// FailureOf returns err as a Failure, with its texts shortened to what a message can
-// carry.
+// FailureOf returns err as a Failure, with its texts shortened to what a
+// message can carry.
 func FailureOf(err error) Failure {
 	text, hint := err.Error(), errs.HintOf(err)
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
@@ -107,8 +107,8 @@ type Judgement struct {
 	Failure
 }
 
-// NewJudgement returns a Judgement. It is positive if err is nil, and contains err
-// otherwise.
+// NewJudgement returns a positive Judgement if err is nil. Otherwise the
+// Judgement contains err.
 func NewJudgement(err error) *Judgement {
 	if err == nil {
 		return &Judgement{OK: true}

@@ -13,8 +13,8 @@ const (
 // String returns the name of n as package net spells it.
 func (n Network) String() string { return Word(n, "", "tcp", "unix", "stdio") }
 
-// Connection passes one accepted connection to a worker, with its descriptor.
-// Every field comes from the parent or the kernel, none from the client.
+// Connection passes an accepted connection to a worker, with its descriptor.
+// Its fields come from the parent and the kernel, none from the client.
 type Connection struct {
 	ID       uint64 // assigned by the sender and never reused
 	Network  Network
@@ -25,13 +25,14 @@ type Connection struct {
 	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
-	// RefuseStatus is an HTTP status for a connection that is not served. The worker
-	// answers with this status, and with Retry-After unless that is 0. It
-	// closes the connection and sends no report. ID is 0.
+	// RefuseStatus is the HTTP status for a connection that is not served; 0:
+	// it is served. The worker answers with this status, and with the header
+	// Retry-After unless RetryAfter is 0. It closes the connection and reports
+	// nothing about it, and ID is 0.
 	RefuseStatus, RetryAfter uint16
 }
 
-// NoID is the uid and gid of a peer that the kernel does not identify.
+// NoID is the uid and gid of a peer that the kernel can't identify.
 const NoID = 1<<32 - 1
 
 func (c *Connection) Walk(w *Walker) {
@@ -42,9 +43,9 @@ func (c *Connection) Walk(w *Walker) {
 }
 
 // Streams passes standard input and output of an inetd run, in this order, when
-// they are pipes, files or terminals. The two descriptors are one connection.
-// UID and GID are those of the owner of standard input; Verified is set when no
-// other user may open it.
+// they are pipes, files or terminals. Together they are one connection. UID and
+// GID are those of the owner of standard input; Verified is set if no other
+// user may open it.
 type Streams struct {
 	Connection
 }

@@ -2,8 +2,8 @@ package ipc
 
 import "time"
 
-// Bounds of the messages between the parent and the dispatcher.
-const maxRefusal = 255 // bytes of a reason
+// maxRefusal bounds the DenyReason of an Arrival, in bytes.
+const maxRefusal = 255
 
 // Dispatch tells the dispatcher how this run of the gateway serves.
 type Dispatch struct {
@@ -12,10 +12,10 @@ type Dispatch struct {
 	Name     string // name of the workers' user, for messages
 	UID, GID uint32 // ids of the workers that do not run as their client
 
-	StartLimit  time.Duration // for a process to send Ready
+	StartLimit  time.Duration // time for a process to send Ready
 	PingTimeout time.Duration // a process that answers no Ping for this time is killed
 
-	Sandbox     Ready  // how the sandbox was closed in a test of it; an inetd run has no test
+	Sandbox     Ready  // sandbox of a test process; zero in an inetd run, which starts no test
 	Confinement []Part // the parts that workers inherit
 }
 
@@ -43,8 +43,8 @@ func (l *Listening) Walk(w *Walker) {
 
 // Arrivals gives the dispatcher two descriptors. The first is the channel on
 // which the parent's acceptors send connections. The second is a netlink socket
-// (NETLINK_SOCK_DIAG) of the parent's network namespace. That namespace may
-// differ from the dispatcher's.
+// (NETLINK_SOCK_DIAG) of the parent's network namespace, which may differ from
+// the dispatcher's.
 type Arrivals struct{}
 
 func (*Arrivals) Walk(*Walker) {}
@@ -75,8 +75,7 @@ func (b *Build) Walk(w *Walker) {
 	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
 }
 
-// SubuidRanges has ranges of subordinate uids of the generation that is
-// announced.
+// SubuidRanges has subordinate uids of the generation that is announced.
 type SubuidRanges struct{ PlanSubuids }
 
 // GenerationSetup has the Setup of a generation's workers and ends its
@@ -113,8 +112,8 @@ type Outcome struct {
 
 func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
-// Renew asks for a new generation with the same configuration, to replace the
-// generation with that ID. The parent ignores Renew if that generation is no
+// Renew asks for a new generation with the same configuration, in place of the
+// generation with this ID. The parent ignores Renew if that generation is no
 // longer in force, or if a new generation is already being built.
 type Renew struct{ ID uint32 }
 
@@ -127,7 +126,7 @@ func (r *Released) Walk(w *Walker) { w.Fields(&r.ID) }
 
 // Start asks for a process. Started or Unstarted answers it.
 type Start struct {
-	Number     uint32 // of the process; each is greater than the last
+	Number     uint32 // of the process; greater than all earlier ones
 	Role       Role
 	Generation uint32
 	Client     uint64 // the ID of an Arrival; the worker runs as its user. 0: as the user in Dispatch
@@ -143,7 +142,7 @@ func (s *Start) Walk(w *Walker) {
 
 // Started has the parent's end of the channel to a process, and the reading end
 // of the process's log. The parent has already sent the process its setup and
-// the attributes that it must have.
+// its Attributes.
 type Started struct {
 	Number    uint32
 	PID       uint32
@@ -182,7 +181,7 @@ type Left struct{ ID uint64 }
 
 func (l *Left) Walk(w *Walker) { w.Fields(&l.ID) }
 
-// Finish asks the dispatcher to let all requests in progress end, and to exit.
+// Finish asks the dispatcher to wait for the requests in progress, and to exit.
 type Finish struct{}
 
 func (*Finish) Walk(*Walker) {}
@@ -192,7 +191,7 @@ type Show struct{}
 
 func (*Show) Walk(*Walker) {}
 
-// Served ends an inetd run.
+// Served reports how an inetd run ended.
 type Served struct {
 	OK bool
 	Failure

@@ -7,15 +7,15 @@ import "strings"
 
 const (
 	AllPhases = numPhases
-	MaxRights = maxRights
+	MaxFDs    = maxFDs
 	Version   = tableVersion
 )
 
 var (
-	Permit      = permit
-	Encode      = encode
-	Decode      = Unmarshal
-	ParseRights = parseRights
+	Permit   = permit
+	Encode   = encode
+	Decode   = Unmarshal
+	ParseFDs = parseFDs
 )
 
 // Table returns all rows, sorted by the number of their kind.
@@ -35,7 +35,7 @@ func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 // lengths.
 func (r *Row) Size() string { return r.size() }
 
-// WalkFields walks m as if to encode it, calls look for each field, and returns m.
+// WalkFields walks m as if to encode it, calls visit for each field, and returns m.
 func WalkFields(m Message, visit func(field any, label string, lo, hi int)) Message {
 	m.Walk(&Walker{hook: visit})
 	return m

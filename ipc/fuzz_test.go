@@ -34,7 +34,7 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {
 		before := ipc.Phase(phase % uint8(ipc.AllPhases))
 		var oob []byte
-		if n := int(fds) % ipc.MaxRights; n > 0 {
+		if n := int(fds) % ipc.MaxFDs; n > 0 {
 			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // this descriptor is not open, so closing it does no harm
 		}
 		r, after, err := ipc.DecodePacket(self, peer, before, frame, oob)
@@ -133,7 +133,7 @@ func FuzzRights(f *testing.F) {
 	f.Add([]byte{20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{24, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, oob []byte) {
-		fds, _ := ipc.ParseRights(oob)
+		fds, _ := ipc.ParseFDs(oob)
 		if len(fds)*4 > len(oob) {
 			t.Fatalf("%d descriptors out of %d bytes", len(fds), len(oob))
 		}

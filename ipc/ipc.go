@@ -22,17 +22,16 @@ const MaxMessage = 16 << 10
 
 // NamespaceInitMode is the last argument of a worker's program that runs as the
 // first process (init) of a PID namespace. The argument before it has the
-// SandboxOptions of the process and the maximum number of processes in the
+// SandboxOptions of the process, and the maximum number of processes in the
 // namespace. The process sends Proven, and runs until its channel is closed.
 const NamespaceInitMode = "namespace-init"
 
 // tableVersion identifies the protocol table and all walks: it is the checksum
-// of testdata/table.txt, which describes them. Tests keep the version and the
-// file up to date. The first message that a process receives begins with the
-// version. The process checks it before anything that may differ between
-// builds. So a process of another build can report why it exits. Versions are
-// equal or different; they have no order.
-const tableVersion = 0x836c3a59
+// of testdata/table.txt, which describes them and which a test keeps up to
+// date. The first message that a process receives begins with the version. The
+// process checks it before anything that may differ between builds, so a
+// process of another build can report why it exits. Versions have no order.
+const tableVersion = 0xeb837c11
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

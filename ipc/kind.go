@@ -7,9 +7,8 @@ import (
 
 // Role is a kind of process that holds one end of a channel. A row of the
 // protocol table may name several roles, joined with |. On a channel to a
-// worker or a service, Parent is the end that the parent has at first. The
-// parent sends the process its setup, and then passes this end to the
-// dispatcher.
+// worker or a service, Parent is the end that the parent has at first. When the
+// process has its setup, the parent passes this end to the dispatcher.
 type Role uint16
 
 // The roles.
@@ -32,7 +31,7 @@ const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 // roleNames are the names of the roles in the order of their bits.
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
 
-// Has reports whether r includes the given role.
+// Has reports whether r includes role.
 func (r Role) Has(role Role) bool { return r&role != 0 }
 
 // String returns the role's name in logs.
@@ -43,9 +42,9 @@ func (r Role) String() string {
 	return fmt.Sprintf("roles %#b", uint16(r))
 }
 
-// Phase is the state of a channel. A channel only moves to later phases, as the
-// Then column of the protocol table says. Each end has its own phase. The two
-// differ only while messages are in flight.
+// Phase is the state of a channel. A message moves it to the phase in the Then
+// column of the protocol table, which is never an earlier one. Each end has its
+// own phase. The two differ only while messages are in flight.
 type Phase uint8
 
 // The phases, in order.
@@ -65,7 +64,8 @@ func (p Phase) String() string {
 	return Word(p, "new", "configured", "proving", "planned", "serving", "draining", "closed")
 }
 
-// Word returns the word at index v.
+// Word returns the word at index v. It returns "unknown" and v if there is
+// none.
 func Word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) && words[v] != "" {
 		return words[v]
@@ -91,8 +91,7 @@ func (s Phases) Has(p Phase) bool { return p < numPhases && s&(1<<p) != 0 }
 // Kind is the first byte of a frame. Zero is not a kind.
 type Kind uint8
 
-// String returns the kind's name in the protocol table, or its number if it has
-// none.
+// String returns the kind's name in the protocol table.
 func (k Kind) String() string {
 	if r := byKind[k]; r != nil {
 		return r.Name

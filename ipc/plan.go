@@ -66,12 +66,12 @@ func (p *Plan) Walk(w *Walker) {
 	List(w, &p.Facts, maxPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
 }
 
-// Run has what the dispatcher gets of a Plan. A change of these settings needs
-// a restart.
+// Run is the part of a Plan that the dispatcher also gets. A change of these
+// settings needs a restart.
 type Run struct {
 	Switches Switches
 	Numbers
-	LogLevel int8 // as slog.Level; in force until the first generation is
+	LogLevel int8 // as slog.Level; used until the first generation is in force
 	Audit    Audit
 
 	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
@@ -82,10 +82,10 @@ func (r *Run) Walk(w *Walker) {
 	w.Text(maxPath, &r.Netns, &r.ControllerNetns)
 }
 
-// Numbers has the limits of what a gateway serves concurrently.
+// Numbers has the limits on what a gateway serves concurrently.
 // schedrestd-config fills in the defaults.
 type Numbers struct {
-	Connections uint32 // connections that workers have
+	Connections uint32 // connections of all workers together
 	PerSource   uint32 // connections from one source; 0: no limit
 	Identities  uint32 // become_user: users who have a worker
 	Workers     uint32 // without become_user: workers
@@ -162,9 +162,8 @@ func (a *Audit) Walk(w *Walker) {
 	w.Text(maxPath, &a.Claims)
 }
 
-// Secrets has the paths of the keys. The parent opens the files and does not
-// read them: the keeper gets the open secret files, and the workers get copies
-// of the others.
+// Secrets has the paths of the keys. The parent opens the secret files for the
+// keeper without reading them, and copies the others for the workers.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
@@ -197,10 +196,10 @@ func (s *Secrets) Walk(w *Walker) {
 
 // Listen is one LISTEN argument with its name resolved.
 type Listen struct {
-	Text      string // as it was given
+	Text      string // the argument itself
 	Network   Network
 	TLS       bool
-	Metrics   bool             // it is for scrapes of the metrics
+	Metrics   bool             // for scrapes of the metrics
 	Path      string           // path of a UNIX socket
 	Addresses []netip.AddrPort // TCP addresses
 }
@@ -216,11 +215,11 @@ func (l *PlanListen) Walk(w *Walker) {
 	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
-// PlanSubuids has ranges of subordinate uids and the users that they belong to,
-// in ascending order over all messages of a Plan.
+// PlanSubuids has ranges of subordinate uids, in ascending order over all
+// messages of a Plan.
 type PlanSubuids struct{ Ranges []Subuids }
 
-// Subuids is one range.
+// Subuids is a range of subordinate uids that belong to the user Owner.
 type Subuids struct{ First, Last, Owner uint32 }
 
 func (s *PlanSubuids) Walk(w *Walker) {
@@ -232,8 +231,8 @@ func (s *PlanSubuids) Walk(w *Walker) {
 // PlanSetup has the Setup of the workers and ends a Plan.
 type PlanSetup struct{ Setup }
 
-// PackedPlan is a Plan with all its parts, as the parent receives it: the settings
-// of the workers stay encoded.
+// PackedPlan is a Plan with all its parts, as the parent receives it: the
+// settings of the workers stay encoded.
 type PackedPlan struct {
 	Plan
 	Listen  []Listen
@@ -242,7 +241,7 @@ type PackedPlan struct {
 	Setup   Setup
 }
 
-// Add adds a part that was received. PlanSetup is the last one.
+// Add adds a part that the parent has received. It ignores other messages.
 func (p *PackedPlan) Add(m Message) error {
 	switch m := m.(type) {
 	case *PlanListen:

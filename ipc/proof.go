@@ -16,13 +16,13 @@ const (
 // is wrong.
 type Proven struct {
 	OK      bool
-	Sandbox Ready // how the sandbox is closed
+	Sandbox Ready
 	Failure
 }
 
 func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sandbox, &p.Failure) }
 
-// DeathTests is the number of cases that run concurrently.
+// DeathTests is the number of cases of a test that run concurrently.
 const DeathTests = 8
 
 // A fact for the page of --check-confinement is an argument NAME=VALUE, or only

@@ -10,11 +10,11 @@ const (
 )
 
 // Setup is what a worker gets before it serves. It has no secrets: no key and
-// no token. The parent fills in the fields that are marked "privsep's", and
+// no token. Package privsep sets the fields that are marked as such. The parent
 // passes Settings on unchanged.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors
-	Tasks uint32 // its user's limit of processes and threads; privsep's
+	Tasks uint32 // its user's limit of processes and threads; set by privsep
 
 	JWT      bool   // rest_auth/jwt is served
 	Local    bool   // rest_auth/local is served
@@ -23,12 +23,12 @@ type Setup struct {
 	Log      string // as in ServiceSetup; workers don't read it
 	Settings []byte // the rest of the configuration (package work)
 
-	SchedUID     uint32         // uid of SchedUser; privsep's
-	Privileged   []string       // every name of root and SchedUser; privsep's
-	Requests     uint32         // concurrent requests in this worker; privsep's
-	Sockets      bool           // workers connect to UNIX sockets that authenticate a client by its user; privsep's
+	SchedUID     uint32         // uid of SchedUser; set by privsep
+	Privileged   []string       // every name of root and SchedUser; set by privsep
+	Requests     uint32         // concurrent requests in this worker; set by privsep
+	Sockets      bool           // workers connect to UNIX sockets that authenticate a client by its user; set by privsep
 	Inetd        bool           // serve one connection and exit
-	LongTimeouts bool           // … at a pipe or a terminal, where a slow client does not affect others; privsep's
+	LongTimeouts bool           // … at a pipe or a terminal, where a slow client does not affect others; set by privsep
 	Sandbox      SandboxOptions // the parent sets SandboxUnix
 	Audit        bool           // each change needs the auditor's permission first
 	Claims       bool           // the auditor keeps Idempotency-Keys

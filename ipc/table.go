@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Row describes one kind of message: its sender and receiver, the phases in which
-// it is permitted, its length, and the number of descriptors that come with it.
+// Row describes one kind of message: its sender and receiver, the phases in
+// which it is permitted, its length, and the number of descriptors that come
+// with it.
 type Row struct {
 	Kind     Kind
 	Name     string
@@ -15,7 +16,7 @@ type Row struct {
 	Phases   Phases // phases in which it is permitted
 	Min, Max int    // bytes of the fields, without the kind byte
 	FDs      int    // exact number of descriptors
-	Then     Phase  // the phase that follows it; Initial: no change
+	Then     Phase  // the phase after it; Initial: no change
 
 	New func() Message // returns an empty message
 }
@@ -25,10 +26,11 @@ func Of[T any, P interface {
 	*T
 	Message
 }](kind Kind, from, to Role, phases Phases, minSize, maxSize, fds int, then Phase) Row {
-	return Row{kind, reflect.TypeFor[T]().Name(), from, to, phases, minSize, maxSize, fds, then, func() Message { return P(new(T)) }}
+	name := reflect.TypeFor[T]().Name()
+	return Row{kind, name, from, to, phases, minSize, maxSize, fds, then, func() Message { return P(new(T)) }}
 }
 
-// connPhases has the phases in which a worker holds connections.
+// connPhases are the phases in which a worker holds connections.
 var connPhases = In(Serving, Draining)
 
 // The number of a retired kind is not used again. The comment above a row
@@ -135,15 +137,14 @@ var _ = Register(
 	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )
 
-// These maps are for finding the rows of the messages that this program can
-// send or receive.
+// The rows of the messages that this program can send or receive.
 var (
 	byKind [256]*Row
 	byType = map[reflect.Type]Kind{}
 )
 
-// Register adds rows to the protocol table during initialization. It panics when
-// a kind is zero or used twice.
+// Register adds rows to the protocol table during initialization. It panics
+// when a kind is zero or used twice.
 func Register(rows ...Row) []Row {
 	for i, r := range rows {
 		if r.Kind == 0 || byKind[r.Kind] != nil {
@@ -166,7 +167,7 @@ func (r *Row) size() string {
 	return fmt.Sprintf("%d–%d", r.Min, r.Max)
 }
 
-// permit checks one frame against the protocol table: kind, direction, phase,
+// permit checks a frame against the protocol table: kind, direction, phase,
 // size of the fields and number of descriptors. Both ends call it for every
 // frame that they send or receive. No other code makes this decision.
 func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, error) {

@@ -36,7 +36,7 @@ func TestTableIsSound(t *testing.T) {
 			if r.Min > r.Max || r.Max >= ipc.MaxMessage {
 				t.Errorf("sizes %d to %d", r.Min, r.Max)
 			}
-			if r.FDs >= ipc.MaxRights {
+			if r.FDs >= ipc.MaxFDs {
 				t.Errorf("%d descriptors: surplus descriptors could not be detected", r.FDs)
 			}
 			if r.From == r.To || meaning[r.Name] == "" {

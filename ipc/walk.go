@@ -13,15 +13,14 @@ import (
 // Message is a message with its fields. Walk encodes or decodes them.
 type Message interface{ Walk(*Walker) }
 
-// Walker encodes or decodes the fields of a message. One walk of the message
-// does both. After an error, later calls do nothing. Every value has exactly
-// one encoding, so a decoded message encodes to the same bytes. The fuzz
-// targets check that.
+// Walker encodes or decodes the fields of a message. After an error, later
+// calls do nothing. Every value has exactly one encoding, so a decoded message
+// encodes to the same bytes. The fuzz targets check that.
 type Walker struct {
 	buf     []byte // the bytes written so far, or those not read yet
 	reading bool
 	err     error
-	hook    func(field any, label string, lo, hi int) // set by tests, to describe walks and to fill messages
+	hook    func(field any, label string, lo, hi int) // for tests, which describe walks and fill messages
 }
 
 var (
@@ -107,7 +106,8 @@ type packed interface {
 	IsValid() bool
 }
 
-// maxNetip bounds the encoding of a netip value: an IPv6 address, its zone and port.
+// maxNetip bounds the encoding of a netip value: an IPv6 address, its zone and
+// its port.
 const maxNetip = 16 + 64 + 2
 
 // pack walks the length of v's encoding by package netip, and then the encoding
@@ -132,7 +132,8 @@ func (w *Walker) field(ptr any, label string, v uint64, size int) uint64 {
 	return w.number(v, size)
 }
 
-// Enum walks a number from least to most: an enumeration, or a set of bits.
+// Enum walks a number from lo to hi: an enumeration, or a set of bits. label
+// names it in errors.
 func Enum[T ~uint8 | ~uint16](w *Walker, v *T, label string, lo, hi T) {
 	w.visit(v, label, int(lo), int(hi))
 	*v = T(w.number(uint64(*v), int(unsafe.Sizeof(*v))))
@@ -208,9 +209,9 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 	}
 }
 
-// List walks a count and then the elements, at most limit of them. least is the
-// size of the smallest element. List checks the count against the remaining
-// bytes, so that a few bytes can't make the reader allocate a long list.
+// List walks a count and then the elements, at most limit of them. minSize is
+// the size of the smallest element. List checks the count against the remaining
+// bytes, so that a short message can't make the reader allocate a long list.
 func List[T any](w *Walker, s *[]T, limit, minSize int, each func(*T)) {
 	w.visit(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)

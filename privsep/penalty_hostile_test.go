@@ -89,12 +89,12 @@ func TestPenaltyLiars(t *testing.T) {
 		connect    bool
 	}{
 		{part: "offence of nothing", want: "Offence for connection 1, which it does not hold"},
-		{part: "offence that is none", want: "has a wrong that is 0"},
+		{part: "offence that is none", want: "has a kind of offence that is 0"},
 		{part: "offence cut off", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
 		{part: "pause", want: "may not be sent by a worker"},
 		{part: "intent cut off", want: "has 35 bytes"},
-		{part: "intent with leftovers", want: "Intent of the worker"},
+		{part: "intent with leftovers", want: "Intent of the worker has 37 bytes, not 36"},
 		{part: "intent too long", want: "has 1694 bytes"},
 		{part: "outcome too long", want: "has 338 bytes"},
 		{part: "outcomes without end", want: "which was not granted"},

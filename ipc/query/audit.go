@@ -15,9 +15,9 @@ const (
 )
 
 // Intent announces a change for the client of a connection and asks for
-// permission. The auditor permits the change once the audit log has a line
-// about it. All fields come from the worker. The auditor gets the kernel's
-// facts about the peer from the dispatcher, in the message Facts.
+// permission. The auditor permits the change when the audit log has a line
+// about it. All fields come from the worker. The dispatcher tells the auditor
+// in Facts what the kernel reports about the peer.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
 	Connection uint64 // number of the connection, as in the message Connection
@@ -49,12 +49,13 @@ func (i *Intent) Walk(w *ipc.Walker) {
 func (i *Intent) Truncate() *Intent {
 	i.Request, i.User, i.ActAs = truncate(i.Request, maxName), truncate(i.User, maxName), truncate(i.ActAs, maxName)
 	i.Forwarded = truncate(i.Forwarded, maxSource)
-	i.Method, i.Route, i.Object, i.Fields = truncate(i.Method, maxMethod), truncate(i.Route, maxRoute), truncate(i.Object, maxObject), truncate(i.Fields, maxFields)
+	i.Method, i.Route = truncate(i.Method, maxMethod), truncate(i.Route, maxRoute)
+	i.Object, i.Fields = truncate(i.Object, maxObject), truncate(i.Fields, maxFields)
 	return i
 }
 
-// truncate returns the first limit bytes of text. If this splits a character, the
-// auditor escapes the bytes that remain of it.
+// truncate returns the first limit bytes of text. If this splits a character,
+// the auditor escapes the bytes that remain of it.
 func truncate(text string, limit int) string { return text[:min(len(text), limit)] }
 
 // Decision is the auditor's decision about an Intent.
@@ -64,7 +65,7 @@ type Decision uint8
 const (
 	Denied   Decision = iota // the change must not be made: the log can't be written
 	Granted                  // the change is in the log and may be made
-	TryLater                 // the worker has asked too often; nothing was written, and the worker may ask again in a moment
+	TryLater                 // too many Intents: nothing was written, and the worker may ask again in a moment
 )
 
 // Noted answers the Intent with the same ID. The worker must send an Outcome
@@ -76,7 +77,7 @@ type Noted struct {
 
 func (n *Noted) Walk(w *ipc.Walker) {
 	w.Fields(&n.ID)
-	ipc.Enum(w, &n.Decision, "leave", Denied, TryLater)
+	ipc.Enum(w, &n.Decision, "decision", Denied, TryLater)
 }
 
 // Outcome reports the result of the change that the Intent with the same ID

@@ -2,7 +2,8 @@ package query
 
 import "schedrestd/ipc"
 
-// MaxClaimAnswer is the longest answer that is kept for an Idempotency-Key, in bytes.
+// MaxClaimAnswer is the maximum length of an answer that is kept for an
+// Idempotency-Key, in bytes.
 const MaxClaimAnswer = 1400
 
 // Claim claims an Idempotency-Key for a request. Its fields are hashes, so that

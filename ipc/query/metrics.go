@@ -9,11 +9,11 @@ const (
 )
 
 // Counts has what a worker has counted since its previous Counts. Package
-// metric says what a cell stands for. The sizes of the fields bound what a
-// compromised worker can add.
+// metric defines the cells. The sizes of the fields bound what a compromised
+// worker can add.
 type Counts struct {
 	Requests uint32 // requests in progress
-	Calls    uint32 // … and calls to daemons in progress
+	Calls    uint32 // calls to daemons in progress
 	Cells    []Count
 }
 

@@ -1,8 +1,8 @@
 // Package query has messages that the parent neither sends nor receives:
 // requests of workers to the keeper and the auditor, their answers, and the
 // counts for the metrics. The parent does not link this package. In the rows of
-// this package, Parent means the dispatcher, which has the parent's ends of the
-// channels.
+// this package, Parent means the dispatcher, to which the parent has passed its
+// ends of the channels.
 package query
 
 import "schedrestd/ipc"

@@ -28,7 +28,7 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	NoVerdict Verdict = iota // there is no key
+	NoVerdict Verdict = iota // the keeper has no key
 	Genuine
 	Forged
 	Outdated // not genuine, but the key's file can no longer be used, so there may be a newer key

@@ -21,7 +21,7 @@ type Admission struct {
 	Rate, Burst uint32 // requests of one identity: per second, and in a burst; 0: no limit
 }
 
-// MaxPrefixes is the largest length of each of Exempt, Proxies and Peers.
+// MaxPrefixes is the maximum length of each of Exempt, Proxies and ProxyUIDs.
 const MaxPrefixes = 32
 
 func (a *Admission) Walk(w *ipc.Walker) {
@@ -33,8 +33,8 @@ func (a *Admission) Walk(w *ipc.Walker) {
 }
 
 // IsProxy reports whether the peer is a trusted proxy. An invalid addr stands
-// for a UNIX socket. There the uid decides, because every user can connect to a
-// socket of mode 0666 and could put any address into X-Forwarded-For.
+// for a UNIX socket. There the uid decides, because every user may be able to
+// connect, and could put any address into X-Forwarded-For.
 func (a *Admission) IsProxy(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
 		return slices.Contains(a.ProxyUIDs, uid)

@@ -3,9 +3,9 @@ package work
 import "schedrestd/ipc"
 
 // Taken reports that the worker has received the connection with the number ID
-// and will read from it. Until Taken arrives, the dispatcher keeps its copy of
-// the descriptor. So if the worker exits, connections that wait in its channel
-// go to another worker, and their clients notice nothing.
+// and will read from it. Until then the dispatcher keeps its copy of the
+// descriptor. So if the worker exits, another worker gets the connections that
+// still wait in its channel, and their clients notice nothing.
 type Taken struct{ ID uint64 }
 
 func (t *Taken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
@@ -25,7 +25,7 @@ type Stage uint8
 const (
 	Waiting   Stage = iota + 1 // no complete request header has arrived yet
 	Answering                  // a request was read and is not answered yet
-	Idle                       // idle: the last request was answered, and no other request has begun
+	Idle                       // the last request was answered, and no other request has begun
 )
 
 // String returns the stage's name in logs.
@@ -53,8 +53,8 @@ type Yield struct{ ID uint64 }
 func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
 
 // Retire announces that the worker gets no more connections. The worker exits
-// when its present connections have ended. It aborts none of them, but in each
-// answer it asks the client to close the connection.
+// when its present connections have ended. It aborts none of them, but each
+// answer asks the client to close the connection.
 type Retire struct{}
 
 func (*Retire) Walk(*ipc.Walker) {}

@@ -2,8 +2,9 @@ package work
 
 import "schedrestd/ipc"
 
-// Upstream is a kind of daemon that the dispatcher connects to for a worker. A daemon is
-// chosen by its index in a list of Setup; an address never comes from a worker.
+// Upstream is a kind of daemon that the dispatcher connects to for a worker. A
+// worker names a daemon by its index in a list of Setup, and never by an
+// address.
 type Upstream uint8
 
 // The kinds of upstream.
@@ -18,7 +19,7 @@ const (
 )
 
 // Limits on the number of connections that a worker may request, in a burst and
-// per second. A worker opens one connection for each question to a daemon.
+// per second. A worker opens one connection for each request to a daemon.
 const (
 	DialBurst = 4000
 	DialRate  = 5000
@@ -44,9 +45,13 @@ func (d *Dial) Walk(w *ipc.Walker) {
 // inode, so that the daemon sees the worker's identity instead of the
 // dispatcher's.
 type Dialed struct {
-	ID     uint64
-	Owner  uint32 // owner of the UNIX socket's directory: only this user or root may serve the socket; NoID for TCP
-	Server uint32 // uid of the serving process if the worker can't find it out: for a TCP address of this machine, and for a UNIX socket when the worker is in a user namespace; otherwise NoID
+	ID    uint64
+	Owner uint32 // owner of the UNIX socket's directory: only this user or root may serve the socket; NoID for TCP
+
+	// Server is the uid of the serving process if the worker can't determine
+	// it: for a TCP address of this machine, and for a UNIX socket if the
+	// worker is in a user namespace. Otherwise it is NoID.
+	Server uint32
 }
 
 func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
@@ -59,10 +64,10 @@ type Undialed struct {
 
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// DialBatch asks for several connections to a daemon. It names the daemon in
-// the same way as Dial. The answer is a DialedBatch or a ConnectedBatch. If the
-// dispatcher can't or may not provide several connections, it sends no answer,
-// and the worker requests each connection with a Dial.
+// DialBatch asks for several connections to a daemon, which it names as Dial
+// does. The answer is a DialedBatch or a ConnectedBatch. If the dispatcher
+// can't or may not provide several connections, it sends no answer, and the
+// worker requests each connection with a Dial.
 type DialBatch struct {
 	Upstream  Upstream
 	Index     uint8

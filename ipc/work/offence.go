@@ -11,13 +11,12 @@ const (
 	BadRequest                           // the client sent no valid request
 )
 
-// Offence reports what the client of connection ID did. It does not name the
-// client, because the dispatcher knows the client of each connection. So a
-// compromised worker can accuse only clients whose connections it holds.
+// Offence reports what the client of the connection with the number ID did. The
+// dispatcher knows the client of each connection. So a compromised worker can
+// only report clients whose connections it holds.
 //
-// Credential is a hash of the rejected credential. With this hash the
-// dispatcher recognizes a credential that is tried again. Credential has no
-// meaning for a BadRequest.
+// Credential is a hash of the rejected credential, by which the dispatcher
+// recognizes a credential that is tried again. It is not used with BadRequest.
 type Offence struct {
 	ID         uint64
 	Kind       OffenceKind
@@ -26,7 +25,7 @@ type Offence struct {
 
 func (o *Offence) Walk(w *ipc.Walker) {
 	w.Fields(&o.ID)
-	ipc.Enum(w, &o.Kind, "wrong", BadCredential, BadRequest)
+	ipc.Enum(w, &o.Kind, "kind of offence", BadCredential, BadRequest)
 	w.Fields(&o.Credential)
 }
 

@@ -26,8 +26,8 @@ func (b *Breach) Walk(w *ipc.Walker) {
 	w.Text(ipc.MaxReason, &b.Reason)
 }
 
-// ServiceFD gives a worker its end of a channel to a service. It replaces the channel
-// that the worker had before.
+// ServiceFD gives a worker its end of a channel to a service, in place of the
+// channel that the worker had before.
 type ServiceFD struct{ Service ipc.Role }
 
 func (s *ServiceFD) Walk(w *ipc.Walker) { ipc.Enum(w, &s.Service, "service", ipc.Keeper, ipc.Auditor) }

@@ -16,9 +16,10 @@ const (
 	maxStatuses  = 64
 )
 
-// Setup is the part of the options and the configuration that a worker gets. It has
-// no secrets: no key and no token. schedrestd-config makes it (plan/setup.go). The
-// parent passes it on without decoding Settings, and fills in the other fields.
+// Setup is the part of the options and the configuration that a worker gets. It
+// has no secrets: no key and no token. schedrestd-config makes it
+// (plan/setup.go). The parent decodes only the embedded ipc.Setup, and passes
+// on the rest in its field Settings.
 type Setup struct {
 	ipc.Setup
 
@@ -94,9 +95,8 @@ func (s Setup) Pack() (ipc.Setup, error) {
 	return p, err
 }
 
-// Unpack returns the whole Setup. It decodes p.Settings, which the parent
-// passed on without decoding them. Then it adapts the settings to this worker,
-// and checks that every limit is set.
+// Unpack returns the whole Setup: it decodes p.Settings, adapts the settings to
+// this worker, and checks that every limit is set.
 func Unpack(p ipc.Setup) (s Setup, err error) {
 	if err := ipc.Unmarshal(p.Settings, s.Opaque()); err != nil {
 		return s, fmt.Errorf("settings: %w", err)
@@ -116,9 +116,9 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 	return s, s.Limits.Check()
 }
 
-// longTimeout is the time limit for a client at a pipe or a terminal. It replaces
-// the usual time limits, because a slow client there occupies no resources that
-// other clients need.
+// longTimeout replaces the usual time limits for a client at a pipe or a
+// terminal, because a slow client there occupies no resources that other
+// clients need.
 const longTimeout = 24 * time.Hour
 
 // Address is the address of one daemon.
@@ -128,8 +128,8 @@ type Address struct {
 	Address string // host:port, or a path
 }
 
-// Munge configures MUNGE credentials for the worker's user. Without a Socket there
-// are none.
+// Munge configures MUNGE credentials for the worker's user. Without a Socket
+// there are none.
 type Munge struct {
 	Socket     string
 	Accounting string        // socket of the munged for the accounting daemon; "": the same as Socket
@@ -145,8 +145,8 @@ const (
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
-// Parser is one served API version, v0.0.Version, with its flags as package feature
-// defines them.
+// Parser is one served API version, v0.0.Version, with its flags as package
+// feature defines them.
 type Parser struct {
 	Version uint8
 	Flags   uint8
@@ -171,8 +171,7 @@ const (
 	NoTag // YAML without the types' tags
 )
 
-// Limits bounds the cost of one client. Every field must be set: a client
-// without a limit is not possible.
+// Limits bounds the cost of one client. Every field must be set.
 type Limits struct {
 	ReadHeader time.Duration // time to receive a request line and header
 	ReadBody   time.Duration // time without progress of a request body, after which the request is aborted
@@ -186,8 +185,7 @@ type Limits struct {
 	Answers    uint32        // bytes of all daemons' answers that wait for slow clients
 }
 
-// Check returns an error if a limit is not set. Without the limit, a connection
-// could last indefinitely.
+// Check returns an error if a limit is not set.
 func (l Limits) Check() error {
 	for name, set := range map[string]bool{
 		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,

@@ -4,7 +4,7 @@ package work
 
 import "schedrestd/ipc"
 
-// connPhases has the phases in which a worker holds connections.
+// connPhases are the phases in which a worker holds connections.
 var connPhases = ipc.In(ipc.Serving, ipc.Draining)
 
 // maxName bounds the name of a user or a group, in bytes.
@@ -12,7 +12,7 @@ const maxName = 255
 
 // The rows of the protocol table for these messages. The comment above a row
 // becomes its description in docs/MESSAGES.md. Here, ipc.Parent stands for the
-// dispatcher, which has the parent's end of each channel.
+// dispatcher, to which the parent has passed its end of each channel.
 var _ = ipc.Register(
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),

@@ -10,20 +10,18 @@ import (
 // message has more descriptors.
 const DialBatchSize = 32
 
-// maxRights is the number of descriptors that the control buffer has room for:
-// one more than any row of the protocol table permits, so that surplus
-// descriptors are noticed and closed.
-const maxRights = DialBatchSize + 1
+// maxFDs is the number of descriptors that the buffer for control messages has
+// room for: one more than any row of the protocol table permits, so that
+// surplus descriptors are noticed and closed.
+const maxFDs = DialBatchSize + 1
 
-// rightsSpace is the size of the control buffer.
-var rightsSpace = unix.CmsgSpace(maxRights * 4)
+var controlSize = unix.CmsgSpace(maxFDs * 4)
 
-// parseRights returns the descriptors of a control message. It returns all
-// descriptors that it found, even with an error; the caller closes them.
-// Anything but SCM_RIGHTS is an error. The kernel has already installed the
-// descriptors, so a descriptor that is overlooked here would stay open. A
-// compromised worker could fill the parent's table that way.
-func parseRights(oob []byte) (fds []int, err error) {
+// parseFDs returns the descriptors in control messages, which must all be
+// SCM_RIGHTS. It returns the descriptors that it found even with an error. The
+// kernel has already installed them, so the caller must close them: otherwise a
+// compromised worker could fill the parent's descriptor table.
+func parseFDs(oob []byte) (fds []int, err error) {
 	if len(oob) == 0 {
 		return nil, nil
 	}
@@ -40,17 +38,16 @@ func parseRights(oob []byte) (fds []int, err error) {
 			err = errors.New("has half a descriptor")
 			continue
 		}
-		rights, perr := unix.ParseUnixRights(&list[i])
-		if perr != nil {
+		more, moreErr := unix.ParseUnixRights(&list[i])
+		if moreErr != nil {
 			err = errors.New("has descriptors that can't be parsed")
 			continue
 		}
-		fds = append(fds, rights...)
+		fds = append(fds, more...)
 	}
 	return fds, err
 }
 
-// closeAll closes descriptors.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)

@@ -1,8 +1,8 @@
 package ipc
 
 // Ping asks whether a process still reads its channel. Any process with a
-// worker's uid may stop that worker. Without Pings a stopped worker would get
-// connections indefinitely.
+// worker's uid can stop that worker (SIGSTOP). Without Pings a stopped worker
+// would get connections indefinitely.
 type Ping struct{ Number uint64 }
 
 func (p *Ping) Walk(w *Walker) { w.Fields(&p.Number) }
