@@ -51,8 +51,8 @@ func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 }
 
 // codingQuality returns the weight of a coding in prefs. listed is false if
-// prefs does not mention the coding. A "*" mentions every coding that is not
-// listed by name, except that it concerns identity only if it excludes it.
+// prefs does not mention the coding. A "*" stands for every coding that is not
+// listed by name. For identity it counts only if its weight is 0.
 func codingQuality(prefs []preference, name string) (q int, listed bool) {
 	alias := "x-" + name // x-gzip is gzip (RFC 9110, 8.4.1.3)
 	for _, p := range prefs {
