@@ -49,14 +49,14 @@ var floors = [][]string{
 // sameFloorImports lists the permitted imports between folders of the same
 // floor, each with its reason.
 var sameFloorImports = map[[2]string]string{
-	{"handlers", "auth"}:    "a handler is given the credential that auth made",
-	{"endpoint", "become"}:  "become looks up host names",
-	{"endpoint", "guard"}:   "it writes paths in hints",
-	{"endpoint", "ipc"}:     "the kinds of network are ipc's",
-	{"endpoint", "socket"}:  "a UNIX socket's path has a longest length",
-	{"rpc/sack", "become"}:  "the user who serves sack.socket is checked",
-	{"rpc/munge", "become"}: "the user who serves munged's socket is checked",
-	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
+	{"handlers", "auth"}:      "a handler is given the credential that auth made",
+	{"endpoint", "become"}:    "become looks up host names",
+	{"endpoint", "guard"}:     "it writes paths in hints",
+	{"endpoint", "ipc"}:       "the kinds of network are ipc's",
+	{"endpoint", "socket"}:    "a UNIX socket's path has a longest length",
+	{"rpc/sack", "rpc/munge"}: "both connect to a socket whose user is checked",
+	{"rpc/munge", "become"}:   "the user who serves munged's socket is checked",
+	{"socket", "guard"}:       "a user who could replace a socket's directory could serve in its place",
 }
 
 // allowedImports lists packages for which the floors are not strict enough. The

@@ -49,10 +49,7 @@ func (e *Error) isCredentialError() bool {
 	return e.Number >= BadCredential && e.Number <= Unauthorized
 }
 
-var (
-	errGarbled   = errors.New("munged violated its protocol")
-	errUntrusted = errors.New("it is served by an untrusted user")
-)
+var errGarbled = errors.New("munged violated its protocol")
 
 func garbledError(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "munged's answer is invalid")
@@ -62,8 +59,8 @@ func timeoutError(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreachableError returns the error for a failed connection. The socket's path is
-// only in the wrapped error, which is logged for the administrator.
+// unreachableError returns the error for a failed connection. Only the wrapped
+// error, which is logged, has the socket's path.
 func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return timeoutError(ctx, err)
@@ -74,7 +71,7 @@ func (c *Client) unreachableError(ctx context.Context, err error) error {
 		return e.WithHint("check that munged runs on this machine; AuthInfo=socket= sets the path of its socket")
 	case errors.Is(err, os.ErrPermission):
 		return e.WithHint("all users of this machine need access to the directory of munged's socket")
-	case errors.Is(err, errUntrusted):
+	case errors.Is(err, ErrUntrusted):
 		return e.WithHint("check which user created the socket; munged itself refuses directories that others can write")
 	}
 	return e

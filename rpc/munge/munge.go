@@ -50,7 +50,6 @@ import (
 	"time"
 
 	"schedrestd/become"
-	"schedrestd/become/peer"
 	"schedrestd/errs"
 )
 
@@ -140,8 +139,8 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	return d, nil
 }
 
-// roundTrip sends a request over a new connection. It returns the answer without its
-// header. The kind of the answer must be want.
+// roundTrip sends a request over a new connection. It returns the answer, which
+// must be of kind want, without its header.
 func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
 	if err != nil {
@@ -166,8 +165,8 @@ func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]by
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
-// receive reads an answer, whose kind must be want. It returns the bytes after
-// the header.
+// receive reads an answer, which must be of kind want, and returns it without its
+// header.
 func receive(r io.Reader, want kind) ([]byte, error) {
 	var h [headerLength]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -184,30 +183,13 @@ func receive(r io.Reader, want kind) ([]byte, error) {
 	return b, nil
 }
 
-// retryDelay is the pause before the next attempt to connect to a munged whose queue
-// is full. Connecting to a UNIX socket does not wait for space in the queue.
-const retryDelay = 5 * time.Millisecond
-
 // connect opens a connection to a trusted munged.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
-	for {
-		nc, err := c.dial(ctx)
-		if err == nil {
-			if err := c.verifyPeer(nc); err != nil {
-				nc.Close()
-				return nil, err
-			}
-			return nc, nil
-		}
-		if !errors.Is(err, syscall.EAGAIN) {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(retryDelay):
-		}
+	trusted := c.Trusted
+	if trusted == nil {
+		trusted = c.isRootOrOwner
 	}
+	return Connect(ctx, c.dial, trusted)
 }
 
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
@@ -223,27 +205,6 @@ func (c *Client) socket() string {
 		return DefaultSocket
 	}
 	return c.Socket
-}
-
-// verifyPeer returns an error with the reason if the munged at the other end is
-// not trusted.
-func (c *Client) verifyPeer(nc net.Conn) error {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return fmt.Errorf("%T: the kernel does not name the peer", nc)
-	}
-	peer, err := peer.Of(sc)
-	if err != nil {
-		return err
-	}
-	trusted := c.Trusted
-	if trusted == nil {
-		trusted = c.isRootOrOwner
-	}
-	if !trusted(peer.UID) {
-		return fmt.Errorf("%w: uid %d", errUntrusted, peer.UID)
-	}
-	return nil
 }
 
 // isRootOrOwner reports whether uid is root or owns the directory of the

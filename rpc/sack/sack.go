@@ -27,11 +27,10 @@ import (
 	"io"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
-	"schedrestd/become/peer"
 	"schedrestd/errs"
+	"schedrestd/rpc/munge"
 )
 
 // Client sends requests to the kiosks of one cluster. It is safe for concurrent
@@ -55,10 +54,7 @@ const (
 	anyone  = 1<<32 - 1
 )
 
-var (
-	errGarbled   = errors.New("the answer is no credential")
-	errUntrusted = errors.New("it is served by an untrusted user")
-)
+var errGarbled = errors.New("the answer is not a credential")
 
 // Encode returns a credential for this process's effective uid and gid. The
 // credential contains payload, and only daemons that run as uid accept it.
@@ -140,15 +136,13 @@ func wellFormed(text string) bool {
 	return len(parts) == 3
 }
 
-// retryDelay is the pause before the next attempt to connect to a kiosk whose queue
-// is full.
-const retryDelay = 5 * time.Millisecond
-
 // connect opens a connection to the first trusted kiosk that can be reached.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	var failures []error
 	for i, socket := range c.Sockets {
-		nc, err := c.dial(ctx, i)
+		nc, err := munge.Connect(ctx,
+			func(ctx context.Context) (net.Conn, error) { return c.Dial(ctx, i) },
+			func(uid uint32) bool { return c.Trusted(i, uid) })
 		if err == nil {
 			return nc, nil
 		}
@@ -157,56 +151,18 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	return nil, errors.Join(failures...)
 }
 
-func (c *Client) dial(ctx context.Context, i int) (net.Conn, error) {
-	for {
-		nc, err := c.Dial(ctx, i)
-		if err == nil {
-			if err := c.verifyPeer(i, nc); err != nil {
-				nc.Close()
-				return nil, err
-			}
-			return nc, nil
-		}
-		if !errors.Is(err, syscall.EAGAIN) {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(retryDelay):
-		}
-	}
-}
-
-// verifyPeer returns an error with the reason if the user that serves the
-// connection is not trusted.
-func (c *Client) verifyPeer(i int, nc net.Conn) error {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return fmt.Errorf("%T: the kernel does not name the peer", nc)
-	}
-	p, err := peer.Of(sc)
-	if err != nil {
-		return err
-	}
-	if !c.Trusted(i, p.UID) {
-		return fmt.Errorf("%w: uid %d", errUntrusted, p.UID)
-	}
-	return nil
-}
-
 func timeoutError(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
 }
 
-// unreachableError returns the error for failed connections. The sockets' paths are
-// only in the wrapped error, which is logged for the administrator.
+// unreachableError returns the error for failed connections. Only the wrapped
+// error, which is logged, has the sockets' paths.
 func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return timeoutError(ctx, err)
 	}
 	e := &errs.Error{Kind: errs.Unavailable, Message: "Slurm's sack.socket can't be reached", Err: err}
-	if errors.Is(err, errUntrusted) {
+	if errors.Is(err, munge.ErrUntrusted) {
 		return e.WithHint("check which user created the socket: it must be root or the owner of its directory")
 	}
 	return e.WithHint("check that sackd runs on this machine; SLURM_SACK_SOCKET names another socket")

@@ -1,0 +1,59 @@
+package munge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"schedrestd/become/peer"
+)
+
+// ErrUntrusted reports that an untrusted user serves a socket.
+var ErrUntrusted = errors.New("it is served by an untrusted user")
+
+// retryDelay is the pause before the next attempt to connect to a socket whose
+// queue is full. Connecting to a UNIX socket does not wait for space in the queue.
+const retryDelay = 5 * time.Millisecond
+
+// Connect opens a connection with dial, to munged or to another daemon that
+// issues credentials. It fails with ErrUntrusted if trusted returns false for the
+// user who serves the socket. While the socket's queue is full, Connect tries
+// again, until ctx ends.
+func Connect(ctx context.Context, dial func(context.Context) (net.Conn, error), trusted func(uid uint32) bool) (net.Conn, error) {
+	for {
+		nc, err := dial(ctx)
+		if err == nil {
+			if err := verifyPeer(nc, trusted); err != nil {
+				nc.Close()
+				return nil, err
+			}
+			return nc, nil
+		}
+		if !errors.Is(err, syscall.EAGAIN) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(retryDelay):
+		}
+	}
+}
+
+func verifyPeer(nc net.Conn, trusted func(uid uint32) bool) error {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return fmt.Errorf("%T: the kernel does not name the peer", nc)
+	}
+	p, err := peer.Of(sc)
+	if err != nil {
+		return err
+	}
+	if !trusted(p.UID) {
+		return fmt.Errorf("%w: uid %d", ErrUntrusted, p.UID)
+	}
+	return nil
+}
