@@ -25,7 +25,11 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	p := &pool{maxConns: cmp.Or(s.MaxConns, defaultMaxConns), maxPerUser: cmp.Or(s.MaxPerUser, defaultMaxPerUser), retry: make(chan struct{}, 1)}
+	p := &pool{
+		maxConns:   cmp.Or(s.MaxConns, defaultMaxConns),
+		maxPerUser: cmp.Or(s.MaxPerUser, defaultMaxPerUser),
+		retry:      make(chan struct{}, 1),
+	}
 	if ln.Addr().Network() == "unix" {
 		p.reserved = reservedConns
 	}
@@ -75,7 +79,7 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 }
 
 // temporary reports whether accept may succeed later: the peer has already
-// disconnected, or a resource is exhausted.
+// disconnected, or the machine lacks a resource.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
 		if errors.Is(err, e) {

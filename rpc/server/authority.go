@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Authority determines the user of a token. Both bundled daemons use its Verify
-// method, so that the rules for tokens exist only once. A mistake in these
-// rules would give attackers root privileges on the cluster.
+// Authority determines the user of a token. Both bundled daemons use it, so
+// that the rules for tokens exist only once. A mistake in these rules would
+// give attackers root privileges on the cluster.
 type Authority struct {
 	// Token verifies a token with the daemon's key, and returns its user and
 	// expiry.
@@ -24,9 +24,9 @@ type Authority struct {
 }
 
 // Verify returns the identity of a request with this token. Normally this is
-// the identity of the token's own user. If actAs names another user, it is the
-// identity of that user, as an authentication proxy needs. Only the token of a
-// Super may be used for another user.
+// the identity of the token's user. If actAs names another user, it is the
+// identity of that user, as an authentication proxy needs. Only a Super may act
+// for another user.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -49,9 +49,9 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	return id, nil
 }
 
-// notFound returns a refusal if the lookup of a user failed because the user
-// does not exist. If the directory service is unavailable, it returns another
-// error: a refusal would make all clients discard their valid tokens.
+// notFound returns the error for a failed lookup of a user. It is a refusal,
+// unless the directory service is unavailable: a refusal would then make all
+// clients discard their valid tokens.
 func notFound(err error, subject string) error {
 	if errs.KindOf(err) == errs.Unavailable {
 		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", subject)
@@ -59,9 +59,9 @@ func notFound(err error, subject string) error {
 	return errs.Wrap(err, errs.Unauthenticated, "%s", subject)
 }
 
-// lookupUser looks up the user with this name. Errors of Lookup are logged with the
-// name, so find does not look up a name that must not be logged. It refuses a
-// user whose ids would be refused on a UNIX socket.
+// lookupUser looks up the user with this name. It does not look up a name that
+// may be a token, because errors of Lookup are logged with the name. It refuses
+// a user whose ids would be refused on a UNIX socket.
 func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
 	if looksLikeToken(name) {
 		return 0, 0, errs.New(errs.NotFound, "there is no user %s", quoteName(name))
@@ -73,7 +73,7 @@ func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
 	return uid, gid, err
 }
 
-// maxLoggedName is the maximum number of bytes of a name that are logged.
+// maxLoggedName is the maximum length of a logged name, in bytes.
 const maxLoggedName = 32
 
 // quoteName returns name in a form that may be logged.
@@ -87,9 +87,8 @@ func quoteName(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// looksLikeToken reports whether name looks like a token that was sent in the wrong
-// place. A token has the form of a valid user name, so without this check the
-// log would contain it.
+// looksLikeToken reports whether name looks like a token that a client sent as
+// a user name. Without this check the log would contain it.
 func looksLikeToken(name string) bool {
 	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxLoggedName || len(name) > 256
 }

@@ -279,3 +279,28 @@ func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
 		t.Errorf("stays open: %v", err)
 	}
 }
+
+// TestNoTokenInTheLog checks that a token that was sent as a user name is not
+// logged.
+func TestNoTokenInTheLog(t *testing.T) {
+	const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJhbm4ifQ.c2lnbmF0dXJlLXRoYXQtaXMtZ29vZA"
+	a := Authority{
+		Token: func(user string) (string, time.Time, error) { return user, time.Time{}, nil },
+		Lookup: func(name string) (uint32, uint32, error) {
+			if name == "ann" || name == "root" {
+				return uint32(len(name)), 1, nil
+			}
+			return 0, 0, errs.New(errs.NotFound, "no user %q", name)
+		},
+		Super: func(uid uint32) bool { return uid == 4 },
+	}
+	for _, tt := range [][2]string{{jwt, ""}, {"ann", jwt}, {"root", jwt}, {"root", jwt[3:]}, {"root", strings.Repeat(jwt, 20)}} {
+		_, err := a.Verify(tt[0], tt[1])
+		if err == nil || strings.Contains(err.Error(), "c2lnbm") || strings.Contains(err.Error(), jwt[3:]) {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := a.Verify("ann", "bob"); err == nil || !strings.Contains(err.Error(), `"ann" may not act for "bob"`) {
+		t.Errorf("%v", err)
+	}
+}

@@ -26,20 +26,20 @@ import (
 type conn struct {
 	server       *Server
 	nc           net.Conn
-	local        bool         // whether the connection is on a UNIX socket
+	local        bool         // on a UNIX socket
 	peer         become.Ucred // client process, if local
-	hasOrigin    bool         // whether origin was determined
+	hasOrigin    bool         // cachedOrigin is set
 	cachedOrigin source
 	readAhead    []byte // bytes that were read while an earlier request was being answered
 
 	// server.mu guards the fields below.
 	pool         *pool
-	source       source    // source to which the connection counts: place, origin, or the user of its credential
-	verified     bool      // whether the credential was verified
+	source       source    // to which the connection counts: addrSource, origin, or the user of its credential
+	verified     bool      // the credential was verified
 	waitingSince time.Time // when the server began to wait for this client, unless busy
-	busy         bool      // whether a complete request is being answered
-	closing      bool      // whether no further request is accepted
-	isEvicted    bool      // whether it was ended to make room for another connection
+	busy         bool      // a complete request is being answered
+	closing      bool      // no further request is accepted
+	isEvicted    bool      // it was ended to make room for another connection
 }
 
 // serve serves c until it ends. A panic in a handler closes only this
@@ -86,8 +86,8 @@ func (c *conn) exchange() error {
 	return c.serveSingle(front, n)
 }
 
-// serveSingle handles the controller's protocol: one request, one answer. front has
-// the first bytes of the message, which has n bytes in total.
+// serveSingle handles the controller's protocol: one request, one answer. front
+// is the beginning of the message, which has n bytes in total.
 func (c *conn) serveSingle(front []byte, n int) error {
 	f, err := message.ParseFront(front)
 	v := f.Header.Version
@@ -139,8 +139,8 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request that id has sent, with type t and
-// n bytes. The caller must call give to free the memory.
+// reserveMemory reserves memory for a request of type t and n bytes from id,
+// until the caller calls release.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (release func(), err error) {
 	limit := MaxSmall
 	if c.server.Limit != nil {
@@ -208,8 +208,7 @@ func (c *conn) linger(n int) {
 
 // yielding lets other goroutines run after each read. Otherwise a client that
 // always has more to send would keep a processor for a whole time slice of Go's
-// scheduler. A few hundred such clients would delay every other client by a
-// second.
+// scheduler, and a few hundred such clients would delay all others by a second.
 type yielding struct{ io.Reader }
 
 func (y yielding) Read(b []byte) (int, error) {
@@ -223,8 +222,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// setReadTimeout sets the deadline for the next read. It returns false if c must end
-// instead.
+// setReadTimeout sets the deadline for the next read. It returns false if c
+// must end instead.
 func (c *conn) setReadTimeout(d time.Duration) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -235,7 +234,7 @@ func (c *conn) setReadTimeout(d time.Duration) bool {
 	return true
 }
 
-// beginRequest marks c as busy with a request. It returns false if c must end instead.
+// beginRequest marks c as busy. It returns false if c must end instead.
 func (c *conn) beginRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -243,7 +242,7 @@ func (c *conn) beginRequest() bool {
 	return c.busy
 }
 
-// endRequest marks the request as answered. It returns false if no further request is
+// endRequest marks c as not busy. It returns false if no further request is
 // accepted.
 func (c *conn) endRequest() bool {
 	c.server.mu.Lock()
@@ -253,9 +252,9 @@ func (c *conn) endRequest() bool {
 	return !c.closing
 }
 
-// interrupt ends c. If a request is being answered, c ends after the answer.
-// interrupt does not close the connection itself, because that may take time:
-// the goroutine of c does. The caller holds server.mu.
+// interrupt makes the goroutine of c end, after the answer to a request in
+// progress. It does not close the connection itself, because that may take
+// time. The caller holds server.mu.
 func (c *conn) interrupt() {
 	c.closing = true
 	if !c.busy {
@@ -263,7 +262,6 @@ func (c *conn) interrupt() {
 	}
 }
 
-// evicted reports whether c was ended to make room for another connection.
 func (c *conn) evicted() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

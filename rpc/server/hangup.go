@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// errClientClosed is the cause with which the context of a request is cancelled when
+// errClientClosed is the cause of the cancellation of a request's context when
 // the client closes the connection.
 var errClientClosed = errors.New("the client closed the connection")
 
 // watchHangup returns a context that ends when the client closes the
-// connection, so that the handler of its request stops. A client that only
-// shuts down its sending side counts as gone, because it can't send another
-// request. The caller must call stop before it reads from the connection again.
+// connection, or at least its sending side, so that the handler of its request
+// stops. The caller must call stop before it reads from the connection again.
 func (c *conn) watchHangup(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if len(c.readAhead) > 0 { // the client has already sent its next request, which hides the end of the connection

@@ -15,8 +15,8 @@ type Identity struct {
 	Name       string    // user name; "" if the kernel identified the user and the name was not looked up
 	TokenUser  string    // the token's own user, if that user acts for Name; otherwise ""
 	Expires    time.Time // expiry of the token; zero for never
-	FromKernel bool      // whether the kernel identified the user on a UNIX socket, without a token
-	Ticket     bool      // whether the token is the controller's ticket for recording jobs, and permits nothing else
+	FromKernel bool      // the kernel identified the user on a UNIX socket, without a token
+	Ticket     bool      // the token is the controller's ticket for recording jobs, and permits nothing else
 }
 
 // refused returns the error for a client whose credential is invalid. The
@@ -33,7 +33,7 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	case cred.Plugin == message.PluginNone && c.local:
 		return c.kernelIdentity()
 	case cred.Plugin == message.PluginNone:
-		// On TCP c.peer is not set, so kernel would return the identity
+		// On TCP c.peer is not set, so kernelIdentity would return the identity
 		// of root.
 		return Identity{}, refused(errs.New(errs.Denied, "auth/cred on %s", c.nc.LocalAddr().Network()))
 	case cred.Plugin == message.PluginJWT && c.server.Verify != nil && cred.Token != "":
@@ -49,8 +49,8 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernelIdentity returns the identity for auth/cred, which is that of the peer of a
-// UNIX socket. It accepts group 0 only for root, and refuses ids that mean
+// kernelIdentity returns the identity for auth/cred: that of the peer of a UNIX
+// socket. It accepts group 0 only for root, and refuses ids that mean
 // "unknown".
 func (c *conn) kernelIdentity() (Identity, error) {
 	if c.peer.UID != 0 {
@@ -61,8 +61,8 @@ func (c *conn) kernelIdentity() (Identity, error) {
 	return Identity{UID: c.peer.UID, GID: c.peer.GID, FromKernel: true}, nil
 }
 
-// equal reports whether both identities are the same. It ignores the expiry of
-// their tokens, which Verify checks.
+// equal reports whether both identities are the same, apart from the expiry of
+// their tokens.
 func (id Identity) equal(other Identity) bool {
 	id.Expires, other.Expires = time.Time{}, time.Time{}
 	return id == other

@@ -12,11 +12,10 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// servePersistent serves a persistent connection. opening is the first message without
-// its type: header, credential, PersistInit. The credential applies to the
-// whole connection. But persist verifies it again for each request, because its
-// token may have expired, its key may have been replaced, or its user may have
-// changed.
+// servePersistent serves a persistent connection. opening is the first message
+// without its type: header, credential, PersistInit. The credential applies to
+// the whole connection, but is verified again for each request: its token may
+// have expired, its key may have been replaced, or its user may have changed.
 func (c *conn) servePersistent(opening []byte) error {
 	s, init, err := c.openSession(opening)
 	if err != nil {
@@ -50,8 +49,8 @@ type session struct {
 	handlerState Session
 }
 
-// openSession verifies the first message. If it returns an error, the caller can use
-// the returned session to send the error to the peer.
+// openSession verifies the first message. If it returns an error, the caller
+// can use the returned session to send the error to the peer.
 func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit
@@ -132,8 +131,8 @@ func (s *session) serveRequest() error {
 	return s.send(kind, answer)
 }
 
-// admit admits a request of n bytes and type t: it verifies the credential again
-// and reserves memory. The caller must call give to free the memory.
+// admit verifies the credential again and reserves memory for a request of type
+// t and n bytes, until the caller calls release.
 func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	return s.reserveMemory(t, s.identity, n)
 }
 
-// sendRC sends the daemon's short answer. Number 0 means success.
+// sendRC sends an answer with only an error number, or 0 for success.
 func (s *session) sendRC(info uint16, number uint32, text string) error {
 	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
 }

@@ -16,22 +16,21 @@ import (
 // connection whose request is being answered is never closed to make room.
 // Server.mu guards the fields.
 type pool struct {
-	maxConns   int           // maximum number of connections, except those being closed
-	maxPerUser int           // maximum number of connections with the credentials of one user
-	reserved   int           // number of additional connections for a Super
-	active     int           // number of connections, except those being closed
-	closing    int           // number of ended connections that are not closed yet
+	maxConns   int           // limit of active
+	maxPerUser int           // limit of connections with the credentials of one user
+	reserved   int           // additional connections for a Super
+	active     int           // connections, except those being closed
+	closing    int           // connections that are being closed
 	retry      chan struct{} // receives a value when a waiting connection should try again
 }
 
-// maxClosing is the maximum number of connections that are being closed at a
-// time. Closing a connection may take time: see package fdpass.
+// maxClosing is the maximum number of connections that are being closed, which
+// may take time: see package fdpass.
 const maxClosing = 64
 
-// waitForSlot waits until there is room for c, and reports whether c may stay. If all
-// connections to a UNIX socket are busy with requests, only a Super may wait.
-// enter refuses other clients, because a Super would otherwise have to wait
-// behind them.
+// waitForSlot waits until there is room for c, and reports whether c may stay.
+// If all connections to a UNIX socket are busy with requests, it refuses all
+// clients except a Super, which would otherwise have to wait behind them.
 func (s *Server) waitForSlot(c *conn) bool {
 	for {
 		s.mu.Lock()
@@ -83,9 +82,9 @@ func (s *Server) ensureCapacity(c *conn) bool {
 	return c.pool.active < limit || s.evict(s.longestSilent(c.pool, func(*conn) bool { return true }))
 }
 
-// assignUser counts c as a connection of its credential's user. If the user has too
-// many connections, claim ends the user's connection that was silent longest.
-// If all of the user's connections are busy, it refuses c.
+// assignUser counts c as a connection of its credential's user. If the user has
+// too many connections, it ends the user's connection that was silent longest.
+// If all of them are busy, it refuses c.
 func (s *Server) assignUser(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +99,10 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 			n++
 		}
 	}
-	if n <= c.pool.maxPerUser || s.evict(s.longestSilent(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
+	if n <= c.pool.maxPerUser {
+		return nil
+	}
+	if s.evict(s.longestSilent(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
 		return nil
 	}
 	return errs.New(errs.TooMany, "too many concurrent requests of this user").
@@ -108,7 +110,7 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 }
 
 // longestSilent returns the connection of p to close first, or nil. It
-// considers only connections that wait for their client and for which fits
+// considers only connections that wait for their client and for which eligible
 // returns true. Connections of the source with the most connections come first,
 // so that a client that connects often loses its own connections. Connections
 // of a Super come last. The caller holds mu.
@@ -141,7 +143,7 @@ func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 // holds mu.
 func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evict ends c and counts it as leaving. If c is nil, it does nothing and
+// evict ends c and counts it as closing. If c is nil, it does nothing and
 // returns false. The caller holds mu.
 func (s *Server) evict(c *conn) bool {
 	if c == nil {

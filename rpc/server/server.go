@@ -35,9 +35,8 @@ import (
 // shutdown exceeds its time limit.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
-// Server serves the listeners that are passed to Serve. Its fields must be set
-// before the first call of Serve, and not changed afterwards. Limits that are 0
-// have their defaults.
+// Server serves the listeners that are passed to Serve. Its fields must not be
+// changed after the first call of Serve. Limits that are 0 have their defaults.
 type Server struct {
 	Handlers   map[message.Type]Handler // for connections with one request
 	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
@@ -60,7 +59,7 @@ type Server struct {
 	MaxConns     int           // per listener
 	MaxPerUser   int           // per user, except a Super
 	MaxRequest   int           // bytes of one message, even if Limit permits more
-	MaxBytes     int           // bytes of all requests that are in memory concurrently, except those of a Super
+	MaxBytes     int           // bytes of all requests in memory, except those of a Super
 	MaxUserBytes int           // the same, per user
 	MaxSpool     int           // bytes of spooled answers on disk, except those of a Super
 	MaxUserSpool int           // the same, per user
@@ -97,15 +96,15 @@ const (
 	defaultIdleTimeout  = 10 * time.Minute
 )
 
-// reservedConns is the number of connections to a UNIX socket that are reserved for a
-// Super.
+// reservedConns is the number of connections to a UNIX socket that are reserved
+// for a Super.
 const reservedConns = 32
 
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
 
 // maxFront limits the part of a message that is read before its credential is
-// verified. A header and a token together are never longer than that.
+// verified, in bytes. A header and a token together are never longer.
 const maxFront = 32 << 10
 
 // lingerTimeout limits how long a client whose request was refused may continue

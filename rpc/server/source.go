@@ -29,8 +29,8 @@ func (s source) String() string {
 	return "others"
 }
 
-// addrSource returns the source of c that is known without asking the kernel: the
-// user on a UNIX socket, otherwise the address.
+// addrSource returns the source of c that is known without asking the kernel:
+// the user on a UNIX socket, otherwise the address.
 func (c *conn) addrSource() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}

@@ -31,11 +31,11 @@ type spool struct {
 	head     []byte   // the whole answer as long as file is nil
 	file     *os.File // unnamed
 	size     int
-	reserved int // bytes that were taken from the budget
+	reserved int // bytes of the budget
 }
 
-// Spool encodes body, the answer of type t to r. It needs little memory,
-// however long the answer is. A handler returns the result of Spool. Spool
+// Spool encodes body, the answer of type t to r, and returns a body for the
+// handler to return. It needs little memory, however long the answer is. It
 // reads all elements of body before it returns.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
@@ -94,8 +94,8 @@ func (s *spool) open() error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	// Take a quarter of the user's limit in advance. So a user who does not
-	// read their answers is refused before another long answer is encoded.
+	// Reserve a quarter of the user's limit in advance, so that a user who does
+	// not read their answers is refused before another long answer is encoded.
 	if err := s.grow(s.server.spoolBudget.maxPerUser / 4); err != nil {
 		return err
 	}

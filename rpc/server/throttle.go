@@ -16,8 +16,8 @@ const (
 	maxThrottled   = 256
 )
 
-// throttle counts the log lines about each source, for throttlePeriod after the
-// first line.
+// throttle counts the log lines about each source, for throttlePeriod from the
+// first line on.
 type throttle struct {
 	mu      sync.Mutex
 	sources map[source]*lines
@@ -56,7 +56,7 @@ func (t *throttle) allow(src source, report func(source, int)) bool {
 	return true
 }
 
-// expire removes a source. If lines about it were omitted, end reports their
+// expire removes a source. If lines about it were omitted, it reports their
 // number.
 func (t *throttle) expire(src source, l *lines) {
 	t.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"schedrestd/errs"
 )
 
-// budget limits the bytes that are stored at a time, in total and for one user:
-// requests in memory, or answers on disk. Bytes are counted before they are
+// budget limits the number of stored bytes, in total and for each user: of
+// requests in memory, or of answers on disk. Bytes are counted before they are
 // stored.
 type budget struct {
 	maxTotal, maxPerUser int
@@ -19,7 +19,7 @@ type budget struct {
 	perUser map[uint32]int
 }
 
-// reserve counts n bytes for uid. The caller must call give to stop counting them.
+// reserve counts n bytes for uid, until the caller calls release.
 func (b *budget) reserve(uid uint32, n int) (release func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil

@@ -1,0 +1,28 @@
+package server
+
+import (
+	"testing"
+
+	"schedrestd/errs"
+)
+
+func TestBudget(t *testing.T) {
+	b := &budget{maxTotal: 100, maxPerUser: 40, super: func(uid uint32) bool { return uid == 0 }, perUser: map[uint32]int{}}
+	release, err := b.reserve(1, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		uid  uint32
+		n    int
+		want bool
+	}{{1, 20, false}, {1, 10, true}, {2, 40, true}, {3, 30, false}, {3, 20, true}, {0, 1 << 30, true}} {
+		if _, err := b.reserve(tt.uid, tt.n); (err == nil) != tt.want || err != nil && errs.KindOf(err) != errs.TooMany {
+			t.Errorf("%d bytes of uid %d: %v", tt.n, tt.uid, err)
+		}
+	}
+	release()
+	if b.total != 70 || b.perUser[1] != 10 {
+		t.Errorf("%d bytes, %d of one user, after some were given back", b.total, b.perUser[1])
+	}
+}
