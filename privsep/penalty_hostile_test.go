@@ -94,7 +94,7 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
 		{part: "pause", want: "may not be sent by a worker"},
 		{part: "intent cut off", want: "has 35 bytes"},
-		{part: "intent with leftovers", want: "Intent of the worker has 37 bytes, not 36"},
+		{part: "intent with leftovers", want: "Intent of the worker has bytes left over"},
 		{part: "intent too long", want: "has 1694 bytes"},
 		{part: "outcome too long", want: "has 338 bytes"},
 		{part: "outcomes without end", want: "which was not granted"},
