@@ -80,7 +80,7 @@ func TestSizedLists(t *testing.T) {
 		cmd := l.InetdCommand()
 		for i, a := range cmd.Args {
 			if a == l.Conf() {
-				cmd.Args[i] = filepath.Join(l.Dir, "etc", "tolled.conf")
+				cmd.Args[i] = filepath.Join(l.Dir, "etc", "counted.conf")
 			}
 		}
 		cmd.Stdin = strings.NewReader(requests.String())

@@ -17,7 +17,8 @@ import (
 
 // InetdCommand returns the command of a gateway in inetd mode, not started yet.
 func (l *Lab) InetdCommand(args ...string) *exec.Cmd {
-	base := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last argument is the address on which the lab's gateway listens
+	// The last argument is the address on which the lab's gateway listens.
+	base := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...)
 	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(base, args...)...)
 	cmd.Env = append(os.Environ(), l.Restd.Env...)
 	return cmd

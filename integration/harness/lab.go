@@ -26,12 +26,15 @@ import (
 	"time"
 )
 
+// ordinaryUsers are users that most distributions have.
+var ordinaryUsers = []string{"games", "daemon", "bin", "mail"}
+
 // TwoUsers returns two ordinary users of this machine.
 func TwoUsers(t *testing.T) (alice, bob Account) {
 	t.Helper()
 	NeedRoot(t)
 	var found []Account
-	for _, name := range []string{"games", "daemon", "bin", "mail"} {
+	for _, name := range ordinaryUsers {
 		if u, ok := LookupAccount(name); ok && u.GID != 0 {
 			found = append(found, u)
 		}
@@ -48,9 +51,13 @@ func LookupAccount(name string) (Account, bool) {
 	if err != nil {
 		return Account{}, false
 	}
+	return newAccount(u), true
+}
+
+func newAccount(u *user.User) Account {
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	return Account{u.Username, uint32(uid), uint32(gid)}, true
+	return Account{u.Username, uint32(uid), uint32(gid)}
 }
 
 // Lab is a site with its daemons running, for one test.
@@ -173,21 +180,16 @@ type Account struct {
 // otherwise this process's user.
 func OrdinaryUser(t *testing.T) Account {
 	t.Helper()
-	names := []string{"games", "daemon", "bin", "mail"}
-	if os.Geteuid() != 0 {
-		names = []string{strconv.Itoa(os.Geteuid())}
+	if uid := os.Geteuid(); uid != 0 {
+		if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+			return newAccount(u)
+		}
+		t.Skip("this process's user has no name")
 	}
-	for _, name := range names {
-		u, err := user.Lookup(name)
-		if err != nil {
-			u, err = user.LookupId(name)
+	for _, name := range ordinaryUsers {
+		if u, ok := LookupAccount(name); ok {
+			return u
 		}
-		if err != nil {
-			continue
-		}
-		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-		return Account{u.Username, uint32(uid), uint32(gid)}
 	}
 	t.Skip("this machine has no ordinary user to act as")
 	return Account{}
@@ -213,10 +215,12 @@ func Must(t testing.TB, err error) {
 // more than two minutes.
 func Eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
-	for start, pause := time.Now(), 20*time.Millisecond; !condition(); pause = min(pause+2*time.Millisecond, 100*time.Millisecond) {
+	const shortest, longest = 20 * time.Millisecond, 100 * time.Millisecond
+	pause := shortest
+	for start := time.Now(); !condition(); time.Sleep(pause) {
 		if time.Since(start) > 2*time.Minute {
 			t.Fatalf("did not happen: %s", event)
 		}
-		time.Sleep(pause) // longer each time, because checking costs processor time
+		pause = min(pause+shortest/10, longest) // because checking costs processor time
 	}
 }

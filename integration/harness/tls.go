@@ -23,8 +23,8 @@ import (
 // TLSLab is a lab whose gateway also listens for https.
 type TLSLab struct {
 	*Lab
-	Addr              string // of the https:// listener
-	CertFile, KeyFile string // files
+	Addr              string // HOST:PORT of the https:// listener
+	CertFile, KeyFile string // paths
 	leaf              *x509.Certificate
 }
 
@@ -40,7 +40,8 @@ func NewTLSLab(t *testing.T, parameters ...string) *TLSLab {
 		Must(t, err)
 		s.Addr = fmt.Sprintf("127.0.0.1:%d", port[0])
 		l.Restd.Args = append(l.Restd.Args, "https://"+s.Addr)
-		s.Extra = "TLSParameters=" + strings.Join(append([]string{"restd_cert_file=" + s.CertFile, "restd_cert_key_file=" + s.KeyFile}, parameters...), ",") + "\n"
+		files := []string{"restd_cert_file=" + s.CertFile, "restd_cert_key_file=" + s.KeyFile}
+		s.Extra = "TLSParameters=" + strings.Join(append(files, parameters...), ",") + "\n"
 	})
 	return s
 }
@@ -61,9 +62,14 @@ func NewIdentity(t *testing.T, issuer *Identity) *Identity {
 	Must(t, err)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<60))
 	Must(t, err)
-	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "lab"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), BasicConstraintsValid: true, IsCA: issuer == nil,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "lab"},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		BasicConstraintsValid: true, IsCA: issuer == nil,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
 	parent, signer := c, key
 	if issuer != nil {
 		parent, signer = issuer.leaf, issuer.key
@@ -112,6 +118,7 @@ func (s *TLSLab) Curl(args ...string) (string, error) {
 	if err != nil {
 		s.T.Skip("curl is not installed")
 	}
-	out, err := exec.Command(tool, append([]string{"-sS", "--max-time", "60", "--cacert", s.CertFile}, args...)...).CombinedOutput()
+	args = append([]string{"-sS", "--max-time", "60", "--cacert", s.CertFile}, args...)
+	out, err := exec.Command(tool, args...).CombinedOutput()
 	return string(out), err
 }

@@ -32,10 +32,12 @@ func TamperSignatureAt(token string, offset int) string {
 // publish it.
 func PublicJWK(key *rsa.PublicKey, kid string) string {
 	text, _ := json.Marshal(map[string]string{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid,
-		"n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()), "e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes())})
+		"n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()),
+		"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes())})
 	return string(text)
 }
 
+// SignToken returns a token with this header and these claims, signed by RS256.
 func SignToken(t *testing.T, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
 	text := UnsignedToken(header, claims)
@@ -45,6 +47,7 @@ func SignToken(t *testing.T, key *rsa.PrivateKey, header, claims string) string 
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
+// UnsignedToken returns a token without its signature and the dot before it.
 func UnsignedToken(header, claims string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 }

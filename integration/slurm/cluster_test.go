@@ -34,7 +34,7 @@ type machine struct {
 	first   string // process id of its first process
 	token   string // token of alice
 	admin   string // token of the user slurm, who may see everything
-	wckey   string // number of a workload key that furnish has created
+	wckey   string // number of a workload key that populate has created
 
 	used    bool // a test has submitted jobs
 	changed bool // a test has changed more than jobs

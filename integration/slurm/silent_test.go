@@ -40,7 +40,7 @@ func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string
 		case *update:
 			listed[name] = sometimes
 		default:
-			t.Errorf("%s always had the default value, but not in earlier runs: give it a value in furnish, or list it in %s (-update)", name, file)
+			t.Errorf("%s always had the default value, but not in earlier runs: give it a value in populate, or list it in %s (-update)", name, file)
 		}
 	}
 	t.Logf("of %d fields of records, %d always had the default value", len(nonDefault), len(silent))

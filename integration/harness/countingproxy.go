@@ -86,7 +86,10 @@ func (l *Lab) StartCounted(t *testing.T, args ...string) *CountedGateway {
 // arguments.
 func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) *CountedGateway {
 	t.Helper()
-	k := &CountedGateway{Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), Ctl: newCountingProxy(t, l.Controller), Dbd: newCountingProxy(t, l.Accounting)}
+	k := &CountedGateway{
+		Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)),
+		Ctl:     newCountingProxy(t, l.Controller), Dbd: newCountingProxy(t, l.Accounting),
+	}
 	text, err := os.ReadFile(l.Conf())
 	Must(t, err)
 	for key, value := range map[string]string{
@@ -102,7 +105,7 @@ func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) 
 		text = line.ReplaceAll(text, []byte(key+`="`+value+`"`))
 	}
 	text = regexp.MustCompile("(?m)^AccountingStorageSocket=.*\n").ReplaceAll(text, nil)
-	conf := filepath.Join(l.Dir, "etc", "tolled.conf")
+	conf := filepath.Join(l.Dir, "etc", "counted.conf")
 	Must(t, site.WritePrivate(conf, string(text)))
 	p := l.Restd
 	p.Args = nil

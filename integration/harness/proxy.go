@@ -190,7 +190,8 @@ func (f *ProxyLab) startProxy(t *testing.T, name, address, path string, args ...
 // StartProgram starts a foreign program and returns when it listens on address.
 func (l *Lab) StartProgram(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
-	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: l.Log(name)}, Address: address, Check: Accepts(address)}
+	program := site.Program{Name: name, Path: path, Args: args, Log: l.Log(name)}
+	p := site.Part{Program: program, Address: address, Check: Accepts(address)}
 	d, err := site.Start(p)
 	Must(t, err)
 	t.Cleanup(func() { d.Stop() })
@@ -259,7 +260,8 @@ func (g *Gateway) StopAndCountUsers() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())
 	users := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)worker=\d+ .*msg=request .*\buser=("[^"]*"|\S*) .*\bstatus=2\d\d `).FindAllStringSubmatch(g.Logged(), -1) {
+	answered := regexp.MustCompile(`(?m)worker=\d+ .*msg=request .*\buser=("[^"]*"|\S*) .*\bstatus=2\d\d `)
+	for _, m := range answered.FindAllStringSubmatch(g.Logged(), -1) {
 		users[strings.Trim(m[1], `"`)]++
 	}
 	return users
