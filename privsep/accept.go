@@ -15,7 +15,8 @@ import (
 	"schedrestd/security"
 )
 
-// startAccepting gives the dispatcher a channel for connections, and starts to accept.
+// startAccepting gives the dispatcher a channel for connections, and starts the
+// acceptors if none run.
 func (m *monitor) startAccepting() {
 	arrivals, fd, err := ipc.Pair(ipc.Acceptor, ipc.Dispatcher)
 	if err != nil {
@@ -40,7 +41,7 @@ func (m *monitor) startAccepting() {
 }
 
 // drain closes the listeners. When every accepted connection has been sent to
-// the dispatcher, finish asks the dispatcher to finish all requests and exit.
+// the dispatcher, it asks the dispatcher to finish all requests and exit.
 func (m *monitor) drain() {
 	m.closeListeners()
 	go func() { // acceptors may wait for the loop, or for the dispatcher
@@ -117,7 +118,7 @@ func (m *monitor) passConn(l *listen.Listener, fd int, peer unix.Sockaddr, switc
 	for {
 		if to := m.arrivalChannel.Load(); to != nil {
 			if err := to.Send(a, fd); err == nil || ipc.IgnoreClosed(err) != nil {
-				return // sent, or no message can carry it
+				return // the connection was sent, or can't be sent at all
 			}
 		}
 		select {

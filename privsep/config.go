@@ -18,7 +18,8 @@ import (
 	"schedrestd/socket"
 )
 
-// Config configures Run. It is a Plan, with fields that only the parent has.
+// Config configures Run. It consists of a Plan and of fields that only the
+// parent has.
 type Config struct {
 	ipc.PackedPlan
 	Log       *slog.Logger
@@ -26,7 +27,7 @@ type Config struct {
 	Activated []*os.File                      // listening sockets that the service manager passed; they come before Listen
 	Reread    func() (*ipc.PackedPlan, error) // makes a Plan of the configuration as it is now, for SIGHUP
 
-	hasPeerCreds bool // the kernel reports the peer's identity on at least one listener
+	hasPeerCreds bool // the kernel identifies some or all clients
 }
 
 // These are variables so that tests can set shorter times.
@@ -40,21 +41,21 @@ var (
 // programArgs has additional arguments for processes. Only tests set it.
 var programArgs map[ipc.Role][]string
 
-// checkNumbers rejects numbers that can't work. An intact schedrestd-config sends no
-// such numbers.
+// checkNumbers rejects limits that can't work. An intact schedrestd-config
+// sends no such limits.
 func (c Config) checkNumbers() error {
 	n := c.Numbers
 	if max(n.Connections, n.PerSource, n.Identities, n.Workers, n.Threads, n.Waiting) > ipc.MaxConnections || min(n.Connections, n.Identities, n.Workers, n.Threads) == 0 {
-		return errs.New(errs.Invalid, "numbers must be from 1 to %d: %+v", ipc.MaxConnections, n)
+		return errs.New(errs.Invalid, "limits must be from 1 to %d, or 0 for PerSource and Waiting: %+v", ipc.MaxConnections, n)
 	}
 	return nil
 }
 
-// workerSetup returns the setup of the workers, completed with the settings that only
-// the parent knows. If the kernel identifies the gateway's clients, each worker
-// itself connects to the UNIX sockets of munged and of daemons, so that munged
-// and the daemons see the worker's user. Only if there are such sockets does
-// the sandbox permit workers to create UNIX sockets.
+// workerSetup returns the setup of the workers, completed with the settings
+// that only the parent knows. If the kernel identifies the gateway's clients,
+// each worker itself connects to the UNIX sockets of munged and of daemons, so
+// that munged and the daemons see the worker's user. Only if there are such
+// sockets does the sandbox permit workers to create UNIX sockets.
 func (c Config) workerSetup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
@@ -88,8 +89,8 @@ func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
 // defaultIdentity returns the identity of workers that are not started for one
-// particular user, and of the processes that make a forbidden call to prove that
-// the sandbox kills them (death tests).
+// particular user, and of the processes that make a forbidden call to prove
+// that the sandbox kills them (death tests).
 func (c Config) defaultIdentity(service identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
 		// No user has connected yet. If these processes ran as one of the
@@ -108,7 +109,7 @@ func (c Config) spawnOptions(service identity.Service, programs program.Set) spa
 		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
-// keyOptions returns the options with which a generation opens its keys.
+// keyOptions returns the options for the keys of a generation.
 func (c Config) keyOptions(service identity.Service, https bool) keys.Options {
 	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: service.Root, Worker: service.Identity, SchedUID: service.SchedUID, Log: c.Log}
 }

@@ -21,22 +21,23 @@ type generation struct {
 	cause           generationCause
 	config          Config
 	keys            *keys.Keys
-	requireNewCerts bool // certificates that have replaced those in use must be usable
+	requireNewCerts bool // reject the generation if its new certificates are unusable
 	startedAt       time.Time
-	spawner         *spawn.Spawner // that started processes when this generation was announced
+	spawner         *spawn.Spawner // started the confined processes when this generation was announced
 }
 
-// generationCause is the reason to build a generation. A greater cause includes the smaller ones.
+// generationCause is the reason for building a generation. A greater cause
+// includes the smaller ones.
 type generationCause int
 
 const (
 	causeNone   generationCause = iota
-	causeAge                    // because of age, wear, or the loss of a service
+	causeAge                    // age, many served connections, or the loss of a service
 	causeKeys                   // a file of a key has changed
 	causeReload                 // SIGHUP
 )
 
-// reload asks for a generation of the configuration as it is now.
+// reload requests a generation from the current configuration.
 func (m *monitor) reload() {
 	if m.dispatcher != nil && m.auditLog != nil {
 		go m.auditLog.Follow(m.dispatcher.listAuditors(), true) // whether or not the reload succeeds
@@ -44,16 +45,17 @@ func (m *monitor) reload() {
 	m.requestGeneration(causeReload)
 }
 
-// checkKeyFiles asks for a generation if a key file has changed since the parent last
-// tried to open the keys. It does nothing while a program may still be writing
-// a changed file with token keys.
+// checkKeyFiles requests a generation if a key file has changed since the
+// parent last tried to use the keys. It does nothing while a program may still
+// be writing a changed file with token keys.
 func (m *monitor) checkKeyFiles() {
 	if m.currentGeneration != nil && keys.Stamp(m.config.Secrets) != m.lastKeyStamp && m.keys.IsSettled(settleTime) {
 		m.requestGeneration(causeKeys)
 	}
 }
 
-// requestGeneration asks for a generation. The parent builds one at a time.
+// requestGeneration starts to build a generation. If another one is being
+// built, or no dispatcher can build one now, it only records the cause.
 func (m *monitor) requestGeneration(cause generationCause) {
 	m.pendingCause = max(m.pendingCause, cause)
 	if m.pendingCause == causeNone || m.openingGeneration || m.nextGeneration != nil || m.stopSignal != nil || m.dispatcher == nil || !m.dispatcher.isConfigured {
@@ -69,7 +71,8 @@ func (m *monitor) requestGeneration(cause generationCause) {
 	}()
 }
 
-// openGeneration opens the keys of g. For a reload it reads the configuration again first.
+// openGeneration opens the keys of g. For a reload it reads the configuration
+// again first.
 func (m *monitor) openGeneration(g *generation, previous *keys.Keys, hasCurrent bool) (err error) {
 	if g.cause == causeReload && hasCurrent {
 		notify.Reloading()
@@ -81,7 +84,8 @@ func (m *monitor) openGeneration(g *generation, previous *keys.Keys, hasCurrent 
 	return err
 }
 
-// announceGeneration announces g to the dispatcher.
+// announceGeneration sends g to the dispatcher, which builds it. err is the
+// error of openGeneration.
 func (m *monitor) announceGeneration(g *generation, err error) {
 	m.openingGeneration = false
 	m.lastKeyStamp = keys.Stamp(g.config.Secrets)
@@ -106,11 +110,11 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 	}
 }
 
-// handleVerdict handles the keeper's verdict on the keys of the generation that is
-// being built. The verdict comes from the dispatcher, and handleVerdict answers the
-// dispatcher. If the keeper has accepted the keys, the answer contains the
-// public keys for workers. Otherwise it reports whether the generation
-// continues with the previous keys.
+// handleVerdict handles the keeper's verdict on the keys of the generation that
+// is being built. The verdict comes from the dispatcher, and handleVerdict
+// answers the dispatcher. If the keeper has accepted the keys, the answer
+// contains the public keys for workers. Otherwise it reports whether the
+// generation continues with the previous keys.
 func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	g := m.nextGeneration
 	if g == nil {
@@ -128,7 +132,7 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	return nil
 }
 
-// handleOutcome handles the dispatcher's report on the generation that was built. It
+// handleOutcome handles the dispatcher's report about the new generation. It
 // puts that generation in force, or keeps the previous one.
 func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	g := m.nextGeneration
@@ -166,7 +170,8 @@ func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	return nil
 }
 
-// rejectGeneration logs why g is not in force. If no generation is in force, it ends the run.
+// rejectGeneration keeps the generation in force, and logs why g does not
+// replace it. If no generation is in force, it ends the run with err.
 func (m *monitor) rejectGeneration(g *generation, err error) {
 	log := m.config.Log
 	if m.currentGeneration == nil {
@@ -177,11 +182,11 @@ func (m *monitor) rejectGeneration(g *generation, err error) {
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
 	if g.cause == causeReload {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
-		m.lastKeyStamp = m.keys.Stamp // the next look tries files that have changed
+		m.lastKeyStamp = m.keys.Stamp // the next check tries files that have changed
 		notify.Ready()
 	} else if m.dispatcher != nil { // without a dispatcher, the next one builds a generation
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)
-		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
+		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be valid
 			m.lastKeyStamp = ""
 		}
 	}

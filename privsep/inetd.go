@@ -34,7 +34,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if refusal != nil { // a worker answers the refused client
+	if refusal != nil { // a worker with the default identity tells the client
 		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refusal)
 		service.Identity = c.defaultIdentity(service)
 	}

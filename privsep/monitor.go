@@ -41,7 +41,7 @@ type monitor struct {
 	confinedSpawner   *spawn.Spawner // of confined processes
 	spareSpawners     []*spawn.Spawner
 	confinementParts  []ipc.Part       // of the confinement, for the log
-	workerSandbox     security.Sandbox // how a test of the workers' sandbox closed it
+	workerSandbox     security.Sandbox // what the proof at the start reported
 	resolverSpawner   *spawn.Spawner   // of the resolver
 	dispatcherSpawner *spawn.Spawner   // of the dispatcher
 	events            chan func()
@@ -50,7 +50,7 @@ type monitor struct {
 	dispatcher         *dispatcherProcess          // nil: none runs
 	dispatcherFailures int                         // how many dispatchers in a row exited soon after their start
 	arrivalChannel     atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
-	accepting          bool
+	accepting          bool                        // acceptors run
 	acceptors          sync.WaitGroup
 	peers              map[uint64]security.Identity // become_user: the identities of open connections, by number
 	lastPeerID         uint64
@@ -61,15 +61,15 @@ type monitor struct {
 	keys              *keys.Keys             // of the generation in force
 	nextGeneration    *generation            // being built
 	lastGenerationID  uint32                 // number of the latest generation
-	openingGeneration bool                   // a generation is being opened
-	pendingCause      generationCause
-	lastOpenedAt      time.Time // when a generation was opened
-	pendingFollows    int       // questions about the audit log that are open
-	lastKeyStamp      string    // stamp of the key files when they were last examined; "": not since the last generation
+	openingGeneration bool                   // the keys of a generation are being opened
+	pendingCause      generationCause        // of the generation that was requested and is not being opened yet
+	lastOpenedAt      time.Time              // when the parent last began to open a generation
+	pendingFollows    int                    // unanswered questions about the audit log
+	lastKeyStamp      string                 // stamp of the key files when the parent last tried to use them; "": it tries again at the next check
 
 	inetdClient *ipc.Streams // of an inetd run; nil: there is none
 	inetdFDs    []int
-	onReady     func()     // called when the first generation is in force
+	onReady     func()     // called whenever a generation takes effect, instead of accepting connections; nil: the gateway accepts
 	stopSignal  os.Signal  // the signal that ended the service; nil: it serves
 	result      chan error // gets the result of the run
 }
@@ -83,9 +83,9 @@ type dispatcherProcess struct {
 	auditorChannels   map[uint32]*ipc.Channel   // channels to the processes that have the audit log
 	killTimer         *time.Timer               // kills the dispatcher when it answers no Ping
 	pingsSent         uint64
-	pingAnswered      bool         // the last Ping was answered
+	pingAnswered      bool         // the last Ping was answered, or none was sent
 	isConfigured      bool         // the dispatcher has the facts that it needs to serve
-	killReason        atomic.Value // why the dispatcher was killed; "" when it exited by itself
+	killReason        atomic.Value // why the parent killed the dispatcher, a string; nil: it did not
 }
 
 // post passes f to the loop.
@@ -96,7 +96,8 @@ func (m *monitor) post(f func()) {
 	}
 }
 
-// postAndWait calls f in the loop, and returns when f has returned.
+// postAndWait calls f in the loop, and returns when f has returned or the run
+// is over.
 func (m *monitor) postAndWait(f func()) {
 	done := make(chan struct{})
 	m.post(func() { f(); close(done) })
@@ -106,8 +107,8 @@ func (m *monitor) postAndWait(f func()) {
 	}
 }
 
-// loop starts the dispatcher and handles events until the run has ended. It returns the
-// error that ended the run, if any.
+// loop starts the dispatcher and handles events until the run has ended. It
+// returns the error that ended the run, if any.
 func (m *monitor) loop(signals <-chan os.Signal) error {
 	m.pendingCause = causeReload
 	if err := m.startDispatcher(); err != nil {
@@ -149,8 +150,8 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	}
 }
 
-// duplicateSignalWindow is the time within which two signals of the same kind count as
-// one.
+// duplicateSignalWindow is the time within which two signals of the same kind
+// count as one.
 const duplicateSignalWindow = 500 * time.Millisecond
 
 // stop stops listening. Requests in progress continue to their end.
@@ -166,7 +167,8 @@ func (m *monitor) stop(s os.Signal) {
 	m.drain()
 }
 
-// startDispatcher starts a dispatcher.
+// startDispatcher starts a dispatcher and a goroutine that receives its
+// messages.
 func (m *monitor) startDispatcher() error {
 	c := m.config
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
@@ -189,7 +191,7 @@ func (m *monitor) startDispatcher() error {
 
 func notReadingReason() string { return fmt.Sprintf("has not read its channel for %s", pingTimeout) }
 
-// killWithReason kills the dispatcher and records the reason.
+// killWithReason kills the dispatcher. It records the reason of the first call.
 func (d *dispatcherProcess) killWithReason(reason string) {
 	d.killReason.CompareAndSwap(nil, reason)
 	d.Kill()
@@ -265,8 +267,8 @@ func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	}
 }
 
-// handle handles a message of the dispatcher. If handle returns an error, the caller
-// kills the dispatcher.
+// handle handles a message of the dispatcher. If handle returns an error, the
+// caller kills the dispatcher.
 func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	switch msg := msg.(type) {
 	case *ipc.Ready:
@@ -325,8 +327,8 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	return nil
 }
 
-// configureDispatcher sends a dispatcher that has become ready the facts that it needs to
-// serve.
+// configureDispatcher sends a dispatcher that has become ready the facts that
+// it needs to serve.
 func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
 	c := m.config
 	d.killTimer.Stop()
@@ -342,9 +344,9 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sa
 	return nil
 }
 
-// handleDispatcherExit handles the exit of the dispatcher. It ends the run if the service was stopped,
-// and otherwise starts another dispatcher. The workers and services end with their
-// dispatcher.
+// handleDispatcherExit kills the workers and services of a dispatcher that has
+// exited. It then starts another dispatcher, or ends the run if the gateway is
+// stopping, serves only one client, or has not served yet.
 func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	c := m.config
 	d.killTimer.Stop()
@@ -387,7 +389,7 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	time.AfterFunc(wait, func() { m.post(m.restartDispatcher) })
 }
 
-// restartDispatcher starts a dispatcher after the previous one was lost.
+// restartDispatcher starts a dispatcher after the previous one has exited.
 func (m *monitor) restartDispatcher() {
 	if m.stopSignal != nil {
 		m.endRun(nil)
@@ -401,12 +403,12 @@ func (m *monitor) restartDispatcher() {
 }
 
 const (
-	// maxPendingFollows is how many questions about the audit log may wait for an
-	// answer: one for each generation.
+	// maxPendingFollows is how many questions about the audit log may wait for
+	// an answer: one for each generation.
 	maxPendingFollows = 16
 
-	// minRenewInterval is the least time between two generations that the dispatcher
-	// asks for.
+	// minRenewInterval is the least time between two generations that the
+	// dispatcher asks for.
 	minRenewInterval = 20 * time.Millisecond
 )
 
@@ -419,8 +421,8 @@ func restartDelay(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renewGeneration replaces the generation with the number id by a new one, unless that
-// has happened already or is happening now.
+// renewGeneration replaces the generation with the number id by a new one,
+// unless that has happened already or is happening now.
 func (m *monitor) renewGeneration(id uint32) {
 	if m.currentGeneration != nil && m.currentGeneration.id == id && m.nextGeneration == nil && !m.openingGeneration {
 		m.requestGeneration(causeAge)

@@ -22,12 +22,12 @@ import (
 // If the kernel permits it, that Spawner puts each process into a user
 // namespace of its own.
 
-// spareNamespaces is how many spare namespaces the parent prepares. Each takes about 2
-// MB.
+// spareNamespaces is how many spare namespaces the parent prepares. Each takes
+// about 2 MB.
 const spareNamespaces = 2
 
-// prepareSpareSpawners makes the spare spawners while this process still has the
-// capabilities for that. If the kernel's limit on namespaces is reached, it
+// prepareSpareSpawners makes the spare spawners while this process still has
+// the capabilities for that. If the kernel's limit on namespaces is reached, it
 // makes fewer.
 func (m *monitor) prepareSpareSpawners() {
 	if m.confinedSpawner.NamespaceDone() == nil || m.config.Setup.Inetd {
@@ -43,8 +43,8 @@ func (m *monitor) prepareSpareSpawners() {
 	}
 }
 
-// replaceSpawner replaces the spawner, whose PID namespace has ended, and asks
-// for a generation of processes from the next spawner.
+// replaceSpawner replaces the spawner, whose PID namespace has ended, and
+// requests a generation of processes from the next spawner.
 func (m *monitor) replaceSpawner() error {
 	const hint = "find out what kills processes called schedrestd-init"
 	if len(m.spareSpawners) == 0 {
@@ -64,8 +64,8 @@ func (m *monitor) replaceSpawner() error {
 	return nil
 }
 
-// startConfined starts a process in the current namespace. If that namespace has ended,
-// it uses the next one.
+// startConfined starts a process in the current namespace. If that namespace
+// has ended, it uses the next one.
 func (m *monitor) startConfined(p *program.Program, identity security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	for {
 		child, err := p.Start(m.confinedSpawner, identity, spec, setup)

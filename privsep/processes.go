@@ -44,8 +44,9 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 	return nil
 }
 
-// handOverProcess sends the dispatcher the channel to a process and the reading end of
-// the process's log. It reports to the dispatcher when the process has exited.
+// handOverProcess sends the dispatcher the channel to a process and the reading
+// end of the process's log. It reports to the dispatcher when the process has
+// exited.
 func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
 	_ = child.Channel.WithFD(func(channel int) error {
 		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
@@ -65,7 +66,8 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 	}()
 }
 
-// startProcess starts a process of g. A service also gets the files that only it may have.
+// startProcess starts a process of g. A service also gets the files that only
+// it may have.
 func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child, err error) {
 	c := g.config
 	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
@@ -98,8 +100,8 @@ func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child,
 	return child, err
 }
 
-// identityFor returns the identity of a worker for the connection with that number. The
-// number 0 stands for no connection.
+// identityFor returns the identity of a worker for the connection with that
+// number. The number 0 stands for no connection.
 func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	if !m.config.Switches.BecomeUser || connection == 0 {
 		return m.config.defaultIdentity(m.service), nil

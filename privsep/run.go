@@ -109,9 +109,9 @@ func newMonitor(c Config, service identity.Service) *monitor {
 		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, result: make(chan error, 1)}
 }
 
-// adoptListeners takes over the listeners and checks the key files. For this the
-// process must still have all capabilities of its start. adoptListeners also completes
-// the settings of the workers, which depend on the kinds of listeners.
+// adoptListeners takes over the listeners, completes the settings of the
+// workers, which depend on the kinds of listeners, and checks the key files.
+// The process must still have all capabilities of its start.
 func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 	m.listeners = listeners
 	m.servesHTTPS = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
@@ -125,7 +125,7 @@ func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 // capabilities that are no longer needed. It takes over the listeners, opens
 // the programs of all processes and the auditor's files, and starts the threads
 // for operations that this process may not perform later. Every kind of start
-// calls begin before its first process, and fails if the sandbox has less than
+// calls prepare before its first worker, and fails if the sandbox has less than
 // the configuration requires.
 func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 	if err := m.adoptListeners(listeners); err != nil {
@@ -173,7 +173,8 @@ func (m *monitor) closeListeners() {
 	m.listeners = nil
 }
 
-// close ends everything that begin started, including any process that is left.
+// close ends everything that prepare started, including any process that is
+// left.
 func (m *monitor) close() {
 	close(m.done)
 	m.closeListeners()

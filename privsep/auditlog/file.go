@@ -21,11 +21,11 @@ type file struct {
 	log    *slog.Logger
 	osFile *os.File
 
-	reopenFailed bool // the file that has the name now can't be used, which was logged
+	reopenFailed bool // the last reopen failed, which was logged
 }
 
-// openFile opens or creates the file at path. The file's name in errors is in
-// what, and the flags for open(2) are in how.
+// openFile opens or creates the file at path. label names the file in errors,
+// and flags are those of open(2).
 func openFile(o Options, label, path string, flags int) (*file, error) {
 	// Anyone who can replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, PrivateGroup: become.PrivateGroup}
@@ -59,8 +59,8 @@ func (f *file) reopen() error {
 }
 
 // endsMidLine reports whether the file ends in the middle of a line. The
-// descriptor for the auditor can't be read, so endsMidLine opens the file again.
-// If that fails, it reports true.
+// descriptor for the auditor can't be read, so endsMidLine opens the file
+// again. If that fails, it reports true.
 func (f *file) endsMidLine() bool {
 	info, err := f.osFile.Stat()
 	if err != nil || info.Size() == 0 {
@@ -75,7 +75,7 @@ func (f *file) endsMidLine() bool {
 }
 
 // follow opens the file again by its name if the name now leads to another
-// file, or if again is set. A rotation without SIGHUP moves the file away. The
+// file, or if force is set. A rotation without SIGHUP moves the file away. The
 // auditor then writes to the moved file until a new one can be opened. If the
 // file was removed and no other file can be opened, follow returns an error,
 // because lines would be lost.

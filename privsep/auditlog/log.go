@@ -28,8 +28,8 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Log is the audit log while the gateway runs. Its methods block while the file system
-// hangs.
+// Log is the audit log while the gateway runs. Its methods block while the file
+// system hangs.
 type Log struct {
 	options    Options
 	claimsFile *file // file of Idempotency-Keys; nil: there is none
@@ -83,7 +83,7 @@ func (l *Log) sendLog(auditor *ipc.Channel) error {
 }
 
 // Follow checks whether the log's name still leads to the open file. If not, it
-// sends the auditors the file that has the name now. If again is set, it opens
+// sends the auditors the file that has the name now. If force is set, it opens
 // and sends the file in any case.
 func (l *Log) Follow(auditors []*ipc.Channel, force bool) *ipc.Followed {
 	l.mu.Lock()

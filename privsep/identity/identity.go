@@ -53,9 +53,9 @@ func Determine(p *ipc.PackedPlan) (Service, error) {
 	return s, errs.Wrap(s.UserCheckErr, errs.Denied, "refusing to start")
 }
 
-// becomeUserService returns the service of become_user. Each worker has the identity of
-// its client. So the kernel must identify every client, and the configuration
-// may admit clients in no other way.
+// becomeUserService returns the service of become_user. Each worker has the
+// identity of its client. So the kernel must identify every client, and the
+// configuration may admit clients in no other way.
 func (s Service) becomeUserService(p *ipc.PackedPlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := CheckBecomeUser(p, s.Root); err != nil {
@@ -78,8 +78,8 @@ func CheckBecomeUser(p *ipc.PackedPlan, root bool) error {
 	return nil
 }
 
-// requestedIdentity returns the identity of -u and -g. A missing user or group is taken
-// from the user who started the gateway.
+// requestedIdentity returns the identity of -u and -g. A missing user or group
+// is taken from the user who started the gateway.
 func requestedIdentity(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)
@@ -92,7 +92,8 @@ func requestedIdentity(s ipc.Service) security.Identity {
 	return id
 }
 
-// ProtectedAccounts returns the accounts whose authority no worker may have: root, then SchedUser.
+// ProtectedAccounts returns the accounts whose authority no worker may have:
+// root, then SchedUser.
 func ProtectedAccounts(s ipc.Service) []security.Account {
 	schedName := "SchedUser (root)"
 	if s.SchedUser != "" {
@@ -101,8 +102,8 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 	return []security.Account{{Name: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {Name: schedName, UID: s.SchedUID, Groups: s.SchedGroups}}
 }
 
-// RefusalReason returns why the peer of a connection may not have a worker of its
-// own; "" when it may. A worker of root or SchedUser would have their
+// RefusalReason returns why the peer of a connection may not have a worker of
+// its own; "" when it may. A worker of root or SchedUser would have their
 // authority, and many users share the overflow ids. unchecked is the setting
 // disable_user_check.
 func (s Service) RefusalReason(c ipc.Connection, unchecked bool) string {

@@ -43,10 +43,10 @@ func NewClient(in, out *os.File) (*Client, error) {
 	return c, nil
 }
 
-// identifySocket uses the socket on standard input as the client's connection, and
-// returns true. It returns false for a socket pair that is used like a pipe:
-// some programs start others with two socket pairs, one for input and one for
-// output.
+// identifySocket uses the socket on standard input as the client's connection,
+// and returns true. It returns false for a socket pair that is used like a
+// pipe: some programs start others with two socket pairs, one for input and one
+// for output.
 func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
@@ -80,8 +80,8 @@ func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	return true, nil
 }
 
-// identifyFile determines the client from a pipe, file or terminal. The owner of
-// the file is the client if no other user can have written the input: other
+// identifyFile determines the client from a pipe, file or terminal. The owner
+// of the file is the client if no other user can have written the input: other
 // users may not open the file, and its group may not write to it.
 //
 // A terminal may be writable for its group. Programs of that group write
@@ -115,8 +115,8 @@ func (c *Client) Streams() (*ipc.Streams, []int) {
 	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }
 
-// RestoreBlocking restores the socket's blocking mode, because processes that share it
-// may not expect it to be non-blocking.
+// RestoreBlocking restores the socket's blocking mode, because processes that
+// share it may not expect it to be non-blocking.
 func (c *Client) RestoreBlocking() {
 	if c.blocking {
 		_ = unix.SetNonblock(c.in, false)

@@ -11,7 +11,7 @@ import (
 
 // ServeAs returns the identity of the worker. With become_user it is the
 // client's identity. Otherwise it is the same as for a gateway that listens.
-// refused is the reason why the client may not be served. The gateway answers
+// refusal is the reason why the client may not be served. The gateway answers
 // such a client with 403. err is set only if the service itself fails.
 func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, err error) {
 	if service, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {

@@ -13,13 +13,13 @@ type entry struct {
 	path         string     // path in the configuration
 	stamp        string     // stamp of the files at its paths, before they were opened
 	files        []*os.File // entries of several generations may share them
-	unused       []*os.File // files that the keeper has refused
-	refusedStamp string     // stamp of a newer file that can't be used
-	newest       bool       // files are those at its paths; otherwise a newer key that is not in use may have signed a token
+	unused       []*os.File // files that were opened and are no longer used; Close closes them
+	refusedStamp string     // stamp of a newer file that workers can't use
+	newest       bool       // the files are still those at the paths; otherwise tokens may be signed by a newer key that is not in use
 }
 
-// reuse makes e use the files of an earlier entry. newest says whether those are
-// still the files at the paths of e.
+// reuse makes e use the files of an earlier entry. newest says whether those
+// are still the files at the paths of e.
 func (e *entry) reuse(previous entry, newest bool) {
 	e.unused = append(e.unused, e.files...)
 	e.files, e.newest = previous.files, newest && previous.files != nil
@@ -31,7 +31,7 @@ type tokenFile struct {
 	option        string // its name in the configuration
 	path          string // "": there is no such file
 	open          func() (*os.File, error)
-	unlockCommand func(path string) string // returns a command that lets the parent read the file; "": the parent should not be able to read it
+	unlockCommand func(path string) string // returns a command that lets the parent read the file, or "" if the parent should not read it
 	log           *slog.Logger
 }
 
@@ -58,8 +58,9 @@ func (t tokenFile) check() error {
 	return err
 }
 
-// openEntry opens the file. A file that is missing or unreadable counts as no key.
-// The argument before is the entry of the generation in force.
+// openEntry opens the file, or reuses the open one if nothing has changed. A
+// file that is missing or unreadable counts as no key. previous is the entry of
+// the generation in force.
 func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
 	samePath := previous.path == t.path
@@ -74,7 +75,7 @@ func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	switch {
 	case err == nil:
 		e.files, e.newest = []*os.File{f}, true
-	case samePath && previous.files == nil && isAbsent(err): // the same as before
+	case samePath && previous.files == nil && isAbsent(err): // still no key
 	case samePath:
 		t.fallBack(&e, previous, err)
 	case isAbsent(err):

@@ -13,7 +13,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// maxCopySize is the maximum size of a file that workers get a copy of, in bytes.
+// maxCopySize is the maximum size of a file that workers get a copy of, in
+// bytes.
 const maxCopySize = 1 << 20
 
 // openTokenKey opens the key of HS256 tokens.
@@ -87,7 +88,8 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	return closeOnError(f, err)
 }
 
-// explainPairRefusal returns the keeper's error about the private key and its certificates.
+// explainPairRefusal returns the keeper's error about the private key and its
+// certificates.
 func (o Options) explainPairRefusal(err error) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", o.TLS.Key, o.TLS.Certificate), Err: err}
 	if e.Kind == errs.Invalid {
@@ -107,8 +109,8 @@ func (o Options) workersCanRead(f *os.File) (owner, group bool, err error) {
 	return st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0, nil
 }
 
-// sealedCopy returns a sealed copy of a public file. If there is no path, the copy is
-// empty.
+// sealedCopy returns a sealed copy of a public file. If there is no path, the
+// copy is empty.
 func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if path == "" {
 		return spawn.SealedCopy(strings.NewReader(""), rule.Label, unix.MFD_NOEXEC_SEAL)

@@ -31,8 +31,8 @@ type Keys struct {
 	empty    entry // stands for a file that does not exist
 }
 
-// CheckFiles rejects unprotected files. It is called before privileges are dropped,
-// because the parent may not be able to examine them later.
+// CheckFiles rejects unprotected files. It is called before privileges are
+// dropped, because the parent may not be able to examine them later.
 func CheckFiles(o Options) error {
 	if o.HTTPS {
 		if err := checkTLS(o.TLS); err != nil {
@@ -44,9 +44,9 @@ func CheckFiles(o Options) error {
 
 // Open opens the keys that o names. The parent has dropped its capabilities
 // before the first call. So it can open renewed files later with the same
-// privileges as the first ones. The argument before has the keys in use, or
-// none. If a new file can't be used, the key that it replaces stays in use.
-// With strict, an error about certificates is returned instead. The caller
+// privileges as the first ones. previous has the keys in use, if any. If a new
+// file can't be used, the key that it replaces stays in use. With
+// requireNewCerts, Open returns an error about certificates instead. The caller
 // closes the keys even if there is an error.
 func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
@@ -77,7 +77,7 @@ func Stamp(s ipc.Secrets) string {
 
 // openPair opens the private key with its certificates. If nothing has changed,
 // the files that were open before stay in use. They also stay in use if the new
-// files can't be used, unless strict is set.
+// files can't be used, unless requireNewCerts is set.
 func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
 	o := k.options
 	if err := checkTLS(o.TLS); err != nil {
@@ -101,19 +101,19 @@ func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
 	return nil
 }
 
-// fallBackPair makes k use the private key and the certificates that were in use
-// before, and logs the reason.
+// fallBackPair makes k use the private key and the certificates that were in
+// use before, and logs the reason.
 func (k *Keys) fallBackPair(previous *Keys, err error) {
 	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(err), "error", err)...)
 	k.pair.reuse(previous.pair, false)
 }
 
-// HandleRefusal handles a key that the keeper has rejected: the token key if token is
-// set, otherwise the private key of the certificates. It replaces the key by
-// the one used before, as Open does for a file that can't be opened. If the
-// keeper rejects that token key too, k continues without a token key. An error
-// means that k can't be used. Without an error, the caller sends k to the
-// keeper again.
+// HandleRefusal handles a key that the keeper has rejected with the reason err:
+// the token key if isTokenKey is set, otherwise the private key of the
+// certificates. It replaces the key by the one used before, as Open does for a
+// file that can't be opened. If the keeper rejects that token key too, k
+// continues without a token key. If HandleRefusal returns an error, k can't be
+// used. Otherwise the caller sends k to the keeper again.
 func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, requireNewCerts bool) error {
 	o := k.options
 	switch {
@@ -151,8 +151,8 @@ func (k *Keys) RefuseKeySet(next *Keys) bool {
 	return true
 }
 
-// LogChanges logs which files are newly in use, and warns if workers can read the
-// key of HS256 tokens.
+// LogChanges logs which files are newly in use, and warns if workers can read
+// the key of HS256 tokens.
 func (k *Keys) LogChanges(previous *Keys) {
 	log := k.options.Log
 	isNew := func(cur, old entry) bool { return cur.newest && (cur.path != old.path || cur.stamp != old.stamp) }
@@ -171,8 +171,8 @@ func (k *Keys) LogChanges(previous *Keys) {
 	}
 }
 
-// IsSettled reports whether every file with token keys is at rest: if it has
-// changed since Open, its last write was at least the given time ago. Half a
+// IsSettled reports whether no file with token keys is being written: each file
+// is unchanged since Open, or was last written at least settleTime ago. Half a
 // token key is a valid key, so a file must not be used while it is being
 // written. Half a certificate is invalid, and the keeper rejects it.
 func (k *Keys) IsSettled(settleTime time.Duration) bool {
@@ -196,16 +196,16 @@ func (k *Keys) fd(e entry, i int) int {
 	return int(e.files[i].Fd())
 }
 
-// WorkerMessage returns the message that tells a worker about k, and the files to
-// send with it.
+// WorkerMessage returns the message that tells a worker about k, and the files
+// to send with it.
 func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 	tls := k.pair.files != nil
 	return &ipc.PublicKeys{Current: k.keySet.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
 		[]int{k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.keySet, 0)}
 }
 
-// KeeperMessage returns the message that tells the keeper about k, and the files to
-// send with it.
+// KeeperMessage returns the message that tells the keeper about k, and the
+// files to send with it.
 func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
 	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},

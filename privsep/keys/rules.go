@@ -66,20 +66,22 @@ func (o Options) authoritiesRule() guard.Rule {
 	return rule
 }
 
-// unlockTokenKeyCommand returns a command that makes the key readable for SchedUser
-// and for a parent that is root without capabilities. It returns "" if there is
-// no such command, or if the parent is not root. Without root, workers run as
-// the parent's user, and could read every key that the parent can read.
+// unlockTokenKeyCommand returns a command that makes the key readable for
+// SchedUser and for a parent that is root without capabilities. It returns ""
+// if there is no such command, or if the parent is not root. Without root,
+// workers run as the parent's user, and could read every key that the parent
+// can read.
 func (o Options) unlockTokenKeyCommand(path string) string {
 	if o.Root && o.Tokens.RootCanRead {
-		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.
+		// The directory keeps its owner. It may be StateSaveLocation, to which
+		// slurmctld writes.
 		return guard.EnterSecretCommand(path, ":root") + o.Tokens.ShareCommand + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
 	}
 	return ""
 }
 
-// unlockPublicCommand returns the command that lets every user read a key set or
-// certificates.
+// unlockPublicCommand returns the command that lets every user read a key set
+// or certificates.
 func unlockPublicCommand(path string) string {
 	return guard.EnterCommand(path) + "chmod a+r " + guard.Quote(path)
 }

@@ -10,8 +10,8 @@ import (
 	"schedrestd/sockaddr"
 )
 
-// IsAborted reports whether the error err of Accept concerns only one connection,
-// which ended before it was accepted (accept(2)).
+// IsAborted reports whether the error err of Accept concerns only one
+// connection, which ended before it was accepted (accept(2)).
 func IsAborted(err error) bool {
 	switch err {
 	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:
@@ -20,8 +20,8 @@ func IsAborted(err error) bool {
 	return false
 }
 
-// Accept accepts a connection without waiting. The error is EAGAIN when no connection
-// waits, and os.ErrClosed after Close.
+// Accept accepts a connection without waiting. The error is EAGAIN when no
+// connection waits, and os.ErrClosed after Close.
 func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	closed := l.raw.Read(func(s uintptr) bool {
 		fd, peer, err = unix.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -33,8 +33,9 @@ func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	return fd, peer, err
 }
 
-// Wait returns nil when a connection waits to be accepted, and an error after Close. It
-// polls first, because the runtime's poller forgets events from before the call.
+// Wait returns nil when a connection waits to be accepted, and an error after
+// Close. It polls first, because the runtime's poller forgets events from
+// before the call.
 func (l *Listener) Wait() error {
 	return l.raw.Read(func(s uintptr) bool {
 		fds := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}

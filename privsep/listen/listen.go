@@ -100,8 +100,8 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
-// setFile completes l with a non-blocking listening descriptor. l takes ownership
-// of the descriptor.
+// setFile completes l with a non-blocking listening descriptor. l takes
+// ownership of the descriptor.
 func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	l.raw, err = file.SyscallConn()

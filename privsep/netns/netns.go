@@ -1,4 +1,5 @@
-// Package netns opens and enters network namespaces that the administrator names.
+// Package netns opens and enters network namespaces that the administrator
+// names.
 package netns
 
 import (
@@ -16,7 +17,7 @@ import (
 )
 
 // Namespace is an open network namespace. It stays the same when its name is
-// changed or removed. A nil Space is the namespace that the process was started
+// changed or removed. A nil Namespace is the one that the process was started
 // in.
 type Namespace struct {
 	fd      int
@@ -62,7 +63,7 @@ func Open(variable, text string) (*Namespace, error) {
 	return &Namespace{fd, setting}, nil
 }
 
-// Close closes s. A nil Space has nothing to close.
+// Close closes s, which may be nil.
 func (s *Namespace) Close() {
 	if s != nil {
 		unix.Close(s.fd)
@@ -72,7 +73,7 @@ func (s *Namespace) Close() {
 // String returns the setting that named s, and its value.
 func (s *Namespace) String() string { return s.setting }
 
-// Do calls do on a thread that is in s.
+// Do calls f on a thread that is in s.
 func (s *Namespace) Do(f func() error) error {
 	if s == nil {
 		return f()

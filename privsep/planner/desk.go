@@ -71,7 +71,7 @@ type fileOpener struct {
 	root         bool
 	requests     int
 	files        []string // configuration files that were opened
-	checkedFiles int      // how many of files were judged
+	checkedFiles int      // how many of files were checked
 }
 
 // sendFile opens the file of m and sends the answer.
@@ -107,8 +107,8 @@ func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
 	return f, err
 }
 
-// checkTrust checks that only trusted users can change the configuration files that
-// were opened so far.
+// checkTrust checks that only trusted users can change the configuration files
+// that were opened so far.
 func (d *fileOpener) checkTrust(m *ipc.Judge) error {
 	trust := guard.Trust{PrivateGroup: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
 	err := guard.CheckFiles(d.files, guard.Configuration, trust)

@@ -39,8 +39,8 @@ type Planner struct {
 	spawner  *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
 }
 
-// replanLimit limits the time for a Plan at a reload, which includes the time
-// to resolve names.
+// replanLimit limits the time for a new Plan at a reload. This includes the
+// time to resolve names.
 const replanLimit = 2 * time.Minute
 
 // New opens the program. The program gets args, and those variables of environ

@@ -16,7 +16,7 @@ import (
 // Program is the program that all processes of a role are started from.
 type Program struct {
 	File     *os.File
-	Identity security.Identity // identity of a service
+	Identity security.Identity // identity of a service; unset for workers
 	openErr  error             // why there is no file
 	Argv     []string
 }
@@ -32,9 +32,9 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
 // Open opens the programs in the directory of the running program. argv has the
 // arguments for each role. From then on the parent executes the open files. If
-// a service's program can't be opened, the start of that service fails with the
-// error. worker is the identity of workers, and root reports whether this
-// process can change identities.
+// a service's program can't be opened, Start fails for that service with the
+// error. worker is the identity of workers. root says whether this process can
+// change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {
@@ -57,9 +57,9 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 	return s, nil
 }
 
-// serviceIdentity returns the identity of a service. If root is set, its uid is one
-// that no user and no worker has. So a captured worker can neither stop nor
-// trace the service.
+// serviceIdentity returns the identity of a service: as root one that no user
+// and no worker has, so that a captured worker can neither stop nor trace the
+// service. Without root it is that of the workers.
 func serviceIdentity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
 		return worker, nil
@@ -68,8 +68,8 @@ func serviceIdentity(worker security.Identity, root bool) (security.Identity, er
 	return security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id}, err
 }
 
-// Start starts a process with the identity who, and sends it setup as its first
-// message.
+// Start starts a process with the identity id, and sends it setup as its first
+// message. It first enters the process's limits into setup.
 func (p *Program) Start(spawner *spawn.Spawner, id security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	if p.openErr != nil {
 		return nil, p.openErr

@@ -7,7 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Parts returns the state of each part of the confinement that processes inherit.
+// Parts returns the state of each part of the confinement that processes
+// inherit.
 func (s *Spawner) Parts() []ipc.Part { return s.states[:] }
 
 // missingParts returns the parts that are missing or switched off, and why.
@@ -23,9 +24,9 @@ func (s *Spawner) missingParts() string {
 
 // CheckRequired returns an error if the configuration requires all parts of the
 // confinement and one is missing or switched off. Every kind of start calls it
-// before the first worker is started. CheckRequired can't detect the lack of a
-// part that workers set up themselves. A worker that lacks such a part refuses
-// to serve (ipc.SandboxRequire).
+// before the first worker is started. CheckRequired can't detect that a part is
+// missing that workers set up themselves. Such a worker refuses to serve
+// (ipc.SandboxRequire).
 func (s *Spawner) CheckRequired() error {
 	missing := s.missingParts()
 	if !s.Switches.RequireConfinement || missing == "" {

@@ -15,9 +15,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts a process with channel as its descriptor 3 and log as its descriptor 2.
-// After a start without root the process inherits the identity of the user who started
-// the gateway.
+// start starts a process with channel as its descriptor 3 and log as its
+// descriptor 2. After a start without root the process inherits the identity of
+// the user who started the gateway.
 func (s *Spawner) start(spec Spec, channel, log int) (p *Process, err error) {
 	if !s.Do(func() { p, err = s.execute(spec, channel, log) }) { // a signal has ended the gateway's start
 		return nil, errs.New(errs.Unavailable, "the gateway is stopping")
@@ -114,11 +114,11 @@ func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 	return fd, errs.Wrap(err, errs.Internal, "duplicate the descriptor of %s", program.Name())
 }
 
-// expectedAttributes returns the attributes that a process must have, as far as the parent
-// knows them. The parent does not know the namespaces that a process creates
-// for itself. It can't look them up either: an installed program is usually not
-// readable for the parent's user, and only root can examine a process of such a
-// program.
+// expectedAttributes returns the attributes that a process must have, as far as
+// the parent knows them. The parent does not know the namespaces that a process
+// creates for itself. It can't look them up either: an installed program is
+// usually not readable for the parent's user, and only root can examine a
+// process of such a program.
 func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, OwnUserns: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {

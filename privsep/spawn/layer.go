@@ -62,7 +62,7 @@ func (s *Spawner) setState(p part, err error) {
 	}
 }
 
-// coversAll reports whether every part that is on in other is also on in l.
+// coversAll reports whether every part that is on in other is on in l, too.
 func (l partStates) coversAll(other partStates) bool {
 	for p := range l {
 		if other[p].State == ipc.PartOn && l[p].State != ipc.PartOn {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/security/root"
 )
 
-// enterPart records the state of p. If p is a part that a thread can enter, the
-// calling thread enters it.
+// enterPart makes the calling thread enter the part p, if a thread can enter
+// it, and records the state of p.
 func (s *Spawner) enterPart(p part, held security.Capabilities) {
 	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
 	s.states[p].Name = parts[p].name
@@ -38,7 +38,8 @@ func (s *Spawner) enterPart(p part, held security.Capabilities) {
 	}
 }
 
-// enterRoot moves the calling thread into a file system that has the programs and little else.
+// enterRoot moves the calling thread into a file system that has the programs
+// and little else.
 func (s *Spawner) enterRoot() error {
 	rootFS := root.New(map[string]*os.File{WorkerName: s.Worker, stageName: s.stage})
 	defer rootFS.Close()
@@ -83,9 +84,10 @@ func (s *Spawner) enterPIDs() error {
 	return err
 }
 
-// startNamespaceInit starts the init process of a PID namespace on this thread, and
-// returns when that process has closed its sandbox. Workers and services in the
-// namespace see only each other, so they can't signal any process outside it.
+// startNamespaceInit starts the init process of a PID namespace on this thread,
+// and returns when that process has closed its sandbox. Workers and services in
+// the namespace see only each other, so they can't signal any process outside
+// it.
 //
 // The init process starts with the parent's identity and mounts the /proc of
 // the namespace. Then it switches to an id that no user has, and only waits
@@ -104,11 +106,11 @@ func (s *Spawner) startNamespaceInit(identity security.Identity) (*Child, error)
 	return p, nil
 }
 
-// findUserNS tries the setups in nests in order, and returns the first that works
-// here. For each setup it starts a process that closes its sandbox. It returns
+// findUserNS tries userNSSetups in order, and returns the first that works
+// here. To try a setup, it starts a process that closes its sandbox. It returns
 // nil if no setup is needed, possible, or successful. If a setup fails,
-// findUserNS stores the error in s.denied for each part that the setup would have
-// provided.
+// findUserNS stores the error in s.partErrors for each part that the setup
+// would have provided.
 func (s *Spawner) findUserNS(held security.Capabilities) *userNSSetup {
 	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // with disable_user_check a worker may be root, and the kernel maps no uid 0 into the user namespace
 		return nil
@@ -128,8 +130,8 @@ func (s *Spawner) findUserNS(held security.Capabilities) *userNSSetup {
 	return nil
 }
 
-// recordPartErrors records err as the reason why some parts are missing: those that the
-// setup being tried would have provided.
+// recordPartErrors records err as the reason why some parts are missing: those
+// that the setup being tried would have provided.
 func (s *Spawner) recordPartErrors(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
 		err = sys // without the name of the operation

@@ -16,7 +16,8 @@ import (
 var (
 	// SetIDCapabilities has the capabilities that a change of identity needs.
 	SetIDCapabilities = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-	// ServeCapabilities has the capabilities with which root starts and ends processes.
+	// ServeCapabilities has the capabilities with which root starts and ends
+	// processes.
 	ServeCapabilities = SetIDCapabilities | security.Caps(unix.CAP_KILL)
 )
 
@@ -70,8 +71,8 @@ func New(o Options) (s *Spawner, err error) {
 	return s, nil
 }
 
-// NewReplacement makes a Spawner that can replace s. Its processes are confined at
-// least as much as those of s.
+// NewReplacement makes a Spawner that can replace s. Its processes are confined
+// at least as much as those of s.
 func (s *Spawner) NewReplacement() (*Spawner, error) {
 	next, err := New(s.Options)
 	if err == nil && !next.states.coversAll(s.states) {
@@ -99,9 +100,9 @@ func (s *Spawner) Stop() {
 // times a second.
 const timerSlack = 1_000_000
 
-// prepareThread prepares the calling thread, whose attributes are inherited by the
-// processes that it starts. It records in layers which parts of the confinement
-// are on, and which are missing.
+// prepareThread prepares the calling thread, whose attributes are inherited by
+// the processes that it starts. It records in s.states which parts of the
+// confinement are on, and which are missing.
 func (s *Spawner) prepareThread() error {
 	s.threadID = unix.Gettid()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)

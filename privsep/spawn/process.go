@@ -13,7 +13,7 @@ import (
 type Process struct {
 	PID    int
 	Exited chan struct{}   // closed when the process has exited
-	Status unix.WaitStatus // the exit status, valid when Dead is closed
+	Status unix.WaitStatus // the exit status, valid when Exited is closed
 
 	pidfd *os.File // non-blocking: the poller waits for the exit, and no thread is blocked
 }
@@ -64,8 +64,8 @@ func (p *Process) Signal(s unix.Signal) {
 	}
 }
 
-// exitTimeout is how long a process may take to exit when no other process needs it any
-// more.
+// exitTimeout is how long a process may take to exit when no other process
+// needs it any more.
 const exitTimeout = time.Second
 
 // awaitExit waits for the exit of the process, at most for limit. It reports

@@ -32,8 +32,8 @@ func OpenWorker(path string, identity security.Identity, root bool) (*os.File, e
 }
 
 // OpenProgram opens the program at path, or the file called name in the
-// directory of this program if path is empty. The argument what names the
-// process in errors. The users in never must not own the program or a directory
+// directory of this program if path is empty. label names the process in
+// errors. The users in forbiddenOwners must not own the program or a directory
 // above it.
 func OpenProgram(label, path, name string, identity security.Identity, root bool, forbiddenOwners ...uint32) (*os.File, error) {
 	if path == "" {
@@ -88,10 +88,10 @@ func findProgram(label, path string, root bool, forbiddenOwners []uint32) (*os.F
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// isExecuteOnly reports whether the file's mode is right for the identity who: this
-// user may execute the program but not read it. A process that can read its
-// program starts dumpable. Until it has made itself undumpable, another process
-// of the same uid could trace it, or take its channel to the parent.
+// isExecuteOnly reports whether the given identity may execute the program but
+// not read it. A process that can read its program starts dumpable. Until it
+// has made itself undumpable, another process of the same uid could trace it,
+// or take its channel to the parent.
 func isExecuteOnly(st unix.Stat_t, identity security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
@@ -129,8 +129,8 @@ func copyProgram(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), from.Name()), nil
 }
 
-// SealedCopy copies src to a memory file that can no longer be changed. The
-// argument how is MFD_EXEC or MFD_NOEXEC_SEAL.
+// SealedCopy copies src to a memory file that can no longer be changed.
+// execFlag is MFD_EXEC or MFD_NOEXEC_SEAL.
 func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(filepath.Base(name), flags|execFlag)
@@ -158,9 +158,9 @@ func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 	return mem, nil
 }
 
-// explainStart returns err, the kernel's reason for refusing a start, with a hint.
-// The hint names the limits if no process could be created, and the program if
-// that can't be executed.
+// explainStart returns err, the kernel's reason for refusing a start, with a
+// hint. The hint names the limits if no process could be created, and the
+// program if that can't be executed.
 func explainStart(program string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOEXEC):

@@ -28,7 +28,7 @@ import (
 const (
 	maxProofLog   = 4 << 10         // how many bytes of that process's log are read
 	proofTime     = 5 * time.Second // time that it may take in addition to its death tests
-	maxPageRounds = 40              // the page has at most so many rounds of death tests
+	maxPageRounds = 40              // maximum number of rounds of death tests for the page
 )
 
 // ProveSandbox proves that the sandbox kills processes that violate it. It runs
@@ -46,10 +46,10 @@ func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 	return s.Prove(testSet, nil)
 }
 
-// Prove starts a process that closes the sandbox and runs a set of tests; the
-// argument what names the set. Prove returns how the sandbox is closed. The
-// argument facts has what the process can't find out itself. If the tests
-// produce a page, the process writes it to out.
+// Prove starts a process that closes the sandbox and runs a set of tests, such
+// as ipc.ProveSmoke. Prove returns how the sandbox is closed. facts has what
+// the process can't find out itself. If the tests produce a page, the process
+// writes it to out.
 func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security.Sandbox, error) {
 	limit := s.StartLimit + proofTime
 	if testSet == ipc.ProvePage {
@@ -64,11 +64,11 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 	return p.awaitProof(s.Worker.Name(), limit)
 }
 
-// awaitProof waits until the process reports the result of its tests. It kills a
-// process that takes longer than limit. A program of this build sends a report
-// even if it can't close the sandbox. A program of another build may send none.
-// In that case proven returns an error with the text that the program has
-// written to its log, if any.
+// awaitProof waits until the process reports the result of its tests. It kills
+// a process that takes longer than limit. A program of this build sends a
+// report even if it can't close the sandbox. A program of another build may
+// send none. In that case awaitProof returns an error with the text that the
+// program has written to its log, if any.
 func (s *Child) awaitProof(program string, limit time.Duration) (enforced security.Sandbox, err error) {
 	killTimer := time.AfterFunc(limit, s.Kill)
 	defer killTimer.Stop()
@@ -95,8 +95,8 @@ func (s *Child) awaitProof(program string, limit time.Duration) (enforced securi
 		WithHint("%s may be from another build: install all programs from the same build with make install", program)
 }
 
-// explainStageError returns the error for a program that the stage could not execute.
-// The argument why is the text that the stage wrote, which ends with the
+// explainStageError returns the error for a program that the stage could not
+// execute. reason is the text that the stage wrote, which ends with the
 // kernel's reason.
 func explainStageError(program, reason string) error {
 	for _, cause := range []unix.Errno{unix.ENOEXEC, unix.EACCES, unix.EAGAIN} {

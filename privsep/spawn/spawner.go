@@ -9,8 +9,8 @@
 //
 // The files from the top: start.go and prove.go start processes for the parent;
 // new.go makes a Spawner; namespaces.go enters the namespaces; execute.go
-// starts a process on the Spawner's thread. The other files do not use a
-// Spawner.
+// starts a process on the Spawner's thread. The other files have what these
+// use.
 package spawn
 
 import (
@@ -59,8 +59,8 @@ type Spawner struct {
 	namespaceInit *Child       // the init process of the shared PID namespace; nil: processes are in the machine's, or each has its own
 	userNS        *userNSSetup // the user namespace setup of each process; nil: none has one
 	inherited     security.Inheritance
-	partErrors    [numParts]error // for each part, the error of the last nest that would have provided it
-	states        partStates      // except for parts that processes set up themselves
+	partErrors    [numParts]error // for each part, the error of the last user namespace setup that would have provided it
+	states        partStates
 }
 
 // offReason returns why a part is switched off; "" when it is not.
@@ -76,10 +76,10 @@ func (o *Options) offReason(p part) string {
 	return ""
 }
 
-// missingReason returns why part p is missing. It returns errNoUserNS if p needs a user
-// namespace and none could be set up, and otherwise the error of the last user
-// namespace setup (nest) that would have provided p. If there was no such
-// setup, it returns EPERM: only a thread with CAP_SYS_ADMIN can enter a
+// missingReason returns why part p is missing. It returns errNoUserNS if p
+// needs a user namespace and none could be set up, and otherwise the error of
+// the last user namespace setup that would have provided p. If there was no
+// such setup, it returns EPERM: only a thread with CAP_SYS_ADMIN can enter a
 // namespace without a user namespace of its own.
 func (s *Spawner) missingReason(p part) error {
 	if p != userNamespace && s.partErrors[userNamespace] != nil && s.userNS == nil {
@@ -88,16 +88,16 @@ func (s *Spawner) missingReason(p part) error {
 	return cmp.Or(s.partErrors[p], error(unix.EPERM))
 }
 
-// NamespaceEnded reports whether the PID namespace has ended. Call it when no process
-// can be started there. It waits for a moment, because the namespace ends only
-// when all processes in it have been waited for.
+// NamespaceEnded reports whether the PID namespace has ended. Call it when no
+// process can be started there. It waits for a moment, because the namespace
+// ends only when all processes in it have been waited for.
 func (s *Spawner) NamespaceEnded() bool {
 	return s.namespaceInit != nil && s.namespaceInit.awaitExit(exitTimeout)
 }
 
-// NamespaceDone returns a channel that is closed when the PID namespace has ended, with
-// its init process and all others. The channel is nil if there is no init
-// process.
+// NamespaceDone returns a channel that is closed when the PID namespace has
+// ended, with its init process and all others. The channel is nil if there is
+// no init process.
 func (s *Spawner) NamespaceDone() <-chan struct{} {
 	if s.namespaceInit == nil {
 		return nil

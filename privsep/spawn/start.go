@@ -23,7 +23,8 @@ type Spec struct {
 	Quiet    bool     // no line of a failed stage is logged; the exit status says enough
 }
 
-// Child is a process that was started, with the descriptors that the dispatcher gets.
+// Child is a process that was started, with the descriptors that the dispatcher
+// gets.
 type Child struct {
 	*Process
 	Channel  *ipc.Channel
@@ -32,7 +33,8 @@ type Child struct {
 	Foreign  bool // it is in a user namespace of its own
 }
 
-// Close closes this process's copies of the descriptors that the dispatcher gets.
+// Close closes this process's copies of the descriptors that the dispatcher
+// gets.
 func (s *Child) Close() {
 	s.Channel.Close()
 	s.Log.Close() // has no effect on nil

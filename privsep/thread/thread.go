@@ -91,11 +91,11 @@ func (t *Thread) Stop() {
 	}
 }
 
-// RunLocked calls do on a locked thread, which ends with its goroutine. The
-// goroutine that calls Locked must do nothing else. do never runs on the
+// RunLocked calls f on a locked thread, which ends with its goroutine. The
+// goroutine that calls RunLocked must do nothing else. f never runs on the
 // process's first thread: that thread does not end, and /proc shows its state
-// as that of the process. If Locked is called on the first thread, it calls do
-// on another thread and returns immediately.
+// as that of the process. If RunLocked is called on the first thread, it calls
+// f on another thread and returns immediately.
 func RunLocked(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {

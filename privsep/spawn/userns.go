@@ -38,8 +38,10 @@ func (n *userNSSetup) hasFlag(flag uintptr) bool { return n != nil && n.flags&fl
 // emptiesBounding reports whether each process empties its own bounding set.
 func (n *userNSSetup) emptiesBounding() bool { return n != nil && n.capsPurpose != "" }
 
-// apply makes a process start in the namespaces of n. If asRoot is not set, the
-// process can't set supplementary groups there.
+// apply makes a process start in the namespaces of n. asRoot says that root
+// starts the process: then it gets the given identity, through a stage.
+// Otherwise it keeps the identity of this process, and can't set supplementary
+// groups.
 func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, asRoot bool) {
 	uid, gid := int(identity.UID), int(identity.GID)
 	if !asRoot {
@@ -59,9 +61,9 @@ func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, 
 	}
 }
 
-// makeDumpableForStart makes this process dumpable until the returned function is
-// called. It is called for the start of a child: this process has to write the
-// child's id maps, which are files in /proc, before the child executes its
+// makeDumpableForStart makes this process dumpable until the returned function
+// is called. It is called for the start of a child: this process has to write
+// the child's id maps, which are files in /proc, before the child executes its
 // program. Until then the child shares this process's memory, and if that is
 // not dumpable, the files belong to root. Meanwhile only a process with the
 // same uid and outside of any sandbox could attack this process.
