@@ -32,8 +32,7 @@ const (
 	BadAnswer                   // a daemon's answer is invalid
 	Unsupported                 // neither the gateway nor the daemon supports this
 
-	// These kinds concern the HTTP request itself, whichever operation it
-	// requests.
+	// These kinds concern HTTP requests to any operation.
 	MethodNotAllowed // the path exists without this method
 	UnsupportedMedia // an unsupported media type of the body
 	RequestTimeout   // the rest of the request did not arrive in time
@@ -127,7 +126,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// LogAttrs returns attrs for a log line. It adds the hint unless that is empty.
+// LogAttrs returns attrs for a log line, with the hint unless that is empty.
 func LogAttrs(hint string, attrs ...any) []any {
 	if hint != "" {
 		attrs = append(attrs, "hint", hint)

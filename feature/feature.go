@@ -1,12 +1,10 @@
-// Package feature names the features that a gateway can load: authentication
-// methods, content, and API versions with their flags. In slurmrestd they are
-// plugins. Here, nothing is really loaded: every feature is built in, and the
-// administrator enables it by its name. The names are those of slurmrestd's
-// options and documents.
+// Package feature names the features of a gateway that an administrator can
+// enable: authentication methods, content, and API versions with their flags.
+// In slurmrestd they are plugins; here they are built in. The names are those
+// of slurmrestd's options and documents.
 //
-// The package contains only names. So package plan, which parses command lines,
-// can import it without the tables of the API. A test compares the names with
-// package api.
+// Package plan, which parses command lines, can import this package without the
+// tables of the API. A test compares the names with package api.
 package feature
 
 import (
@@ -122,7 +120,6 @@ func (w *words[T]) bit(name string) (T, bool) {
 	return bit, ok
 }
 
-// unknownError returns the error for an unknown word.
 func unknownError(origin, kind, word string) *errs.Error {
 	if word == "list" {
 		return errs.New(errs.Invalid, "%s: list can't be combined with other names", origin)
@@ -130,8 +127,8 @@ func unknownError(origin, kind, word string) *errs.Error {
 	return errs.New(errs.Invalid, "%s: unknown %s %q", origin, kind, word)
 }
 
-// split splits a value at commas. It drops spaces around the words, and empty
-// words.
+// split splits a value at commas, without spaces around the words and without
+// empty words.
 func split(value string) []string {
 	var list []string
 	for w := range strings.SplitSeq(value, ",") {

@@ -50,8 +50,8 @@ func (f Flags) names() []string {
 	return list
 }
 
-// Parser is an API version, v0.0.Version, with flags. In the list Parsers,
-// Flags are the supported flags. Elsewhere they are the requested flags.
+// Parser is an API version, v0.0.Version, with flags: the supported ones in the
+// list Parsers, elsewhere the requested ones.
 type Parser struct {
 	Version uint8
 	Flags   Flags
@@ -88,8 +88,8 @@ func AllParsers() []Parser {
 
 // ParseParsers parses the value of -d: comma-separated versions, each with or
 // without the prefix "data_parser/" and flags. "latest" stands for the newest
-// version. The result is in the order of Parsers. The argument from is the
-// origin of the value, for error messages.
+// version. The result is in the order of Parsers. origin is the origin of the
+// value, for error messages.
 func ParseParsers(origin, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {
@@ -145,8 +145,7 @@ func parserOf(name string) (Parser, bool) {
 	return Parser{}, false
 }
 
-// flagOf returns the flag with the given name, such as "+fast". It returns 0 if
-// no flag has this name.
+// flagOf returns the flag with the given name, such as "+fast", or 0.
 func flagOf(name string) Flags {
 	for _, e := range AllFlags {
 		if e.Name == name {

@@ -35,7 +35,8 @@ func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 // lengths.
 func (r *Row) Size() string { return r.size() }
 
-// WalkFields walks m as if to encode it, calls visit for each field, and returns m.
+// WalkFields walks m as if to encode it, calls visit for each field, and
+// returns m.
 func WalkFields(m Message, visit func(field any, label string, lo, hi int)) Message {
 	m.Walk(&Walker{hook: visit})
 	return m
@@ -47,8 +48,8 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// DecodePacket reads one packet like an end of a channel in the given phase, and
-// returns the next phase.
+// DecodePacket reads one packet like an end of a channel in the given phase,
+// and returns the next phase.
 func DecodePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}
 	r, err := c.decodePacket(frame, oob, 0)

@@ -18,8 +18,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// minMessage returns the shortest message of a row: empty texts, empty lists, and
-// the smallest value of every other field.
+// minMessage returns the shortest message of a row: empty texts, empty lists,
+// and the smallest value of every other field.
 func minMessage(r *ipc.Row) ipc.Message {
 	return ipc.WalkFields(r.New(), func(field any, _ string, lo, _ int) {
 		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && lo > 0 {

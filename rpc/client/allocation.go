@@ -49,8 +49,8 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
 }
 
-// queryAllocation sends a request and returns the allocation in its answer. For a
-// heterogeneous job this is the allocation of the first component.
+// queryAllocation sends a request and returns the allocation in its answer. For
+// a heterogeneous job this is the allocation of the first component.
 func (c *Client) queryAllocation(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
 		var single message.Allocation
@@ -95,7 +95,8 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 	}
 }
 
-// cancelAllocation cancels a job whose client no longer waits for its resources.
+// cancelAllocation cancels a job whose client no longer waits for its
+// resources.
 func (c *Client) cancelAllocation(ctx context.Context, cred model.Credential, id uint32) error {
 	ctx = context.WithoutCancel(ctx)
 	r := request{kind: message.RequestCompleteAllocation, body: &message.CompleteAllocation{JobID: model.Some(id), ExitCode: 0xffffffff}}

@@ -84,8 +84,8 @@ func (c *cluster) set(name string, s state) {
 	c.states[name] = s
 }
 
-// dialledNames returns the controllers that were dialled since the last call, without
-// repetitions.
+// dialledNames returns the controllers that were dialled since the last call,
+// without repetitions.
 func (c *cluster) dialledNames() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

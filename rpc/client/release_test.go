@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// releaseController returns a controller that reports its release, and counts the
-// requests for it.
+// releaseController returns a controller that reports its release, and counts
+// the requests for it.
 func releaseController(release string, asked *atomic.Int32) *server.Server {
 	s := controller()
 	s.Handlers[message.RequestBuildInfo] = decoded(message.ResponseBuildInfo, func(*message.BuildInfoRequest) (message.Body, error) {

@@ -18,8 +18,8 @@ import (
 
 // TestSilentAfterALongList checks requests for lists to a controller that stops
 // answering after a long list. The requests must not be refused for lack of
-// memory, because there are no other long answers. Only client.MaxLongRequests of
-// them may reach the controller.
+// memory, because there are no other long answers. Only client.MaxLongRequests
+// of them may reach the controller.
 func TestSilentAfterALongList(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool

@@ -140,9 +140,8 @@ func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
 
-// Trace makes a decoder call f for each field. The argument at is the field's
-// offset, and n its length in bytes. Trace is for tests and for dumps of
-// messages.
+// Trace makes a decoder call f with the offset and the length of each field, in
+// bytes. It is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
 // Version returns the protocol version of the walk.
@@ -159,8 +158,8 @@ func (c *Codec) Until(v Version) bool { return c.version < v }
 // should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
-// Storing reports whether the walked values are set (decoding, filling) rather
-// than read.
+// Storing reports whether the walk sets the values (decoding, filling) and does
+// not read them.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
 // Err returns the first error, or nil.

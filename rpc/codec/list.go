@@ -81,10 +81,9 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxListMemory limits the memory for the elements of all lists in a message. If
-// records are passed on one by one, it limits the memory for the lists of one
-// record. A list of empty texts takes at least four times as much memory as it
-// has bytes on the wire.
+// maxListMemory limits the memory for the elements of all lists in a message,
+// or of one record if records are passed on one by one. A list of empty texts
+// takes at least four times as much memory as it has bytes on the wire.
 const maxListMemory = 256 << 20
 
 // addListMemory counts an element that is kept.
@@ -171,8 +170,8 @@ func (c *Codec) Loop(name string, n int, walk func(i int)) {
 }
 
 // Stream is the repeated part of an answer. It is either kept as a list, or
-// passed on one element at a time. In the second case an answer of any length
-// needs only the memory of one element.
+// passed on one element at a time, so that an answer of any length needs only
+// the memory of one element.
 type Stream[T any] struct {
 	List []T            // encoding: the elements to send; decoding without Each: the received elements
 	Each func(*T) error // decoding: called with each element, which is valid only during the call

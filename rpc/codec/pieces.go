@@ -9,10 +9,10 @@ type pieces struct {
 }
 
 // NewPiecesDecoder returns a Codec whose input consists of first and of the
-// pieces that next() returns. The argument later is the total number of bytes
-// in those pieces. The Codec checks counts and lengths against the bytes of the
-// whole input. It does not use a piece after it has called next again. An error
-// of next becomes the Codec's error.
+// pieces that next() returns, which have remaining bytes in total. The Codec
+// checks counts and lengths against the bytes of the whole input. It does not
+// use a piece after it has called next again. An error of next becomes the
+// Codec's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), remaining int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, remaining: remaining}}
 }
@@ -57,11 +57,10 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the maximum length of a value in a message that arrives in
-// pieces, however long the message may be. The whole value is in memory at
-// once, and for a short time twice.
+// maxValue is the maximum length of a value that spans several pieces. The
+// whole value is in memory at once, and for a short time twice.
 const maxValue = 16 << 20
 
-// maxJoined is the length of the longest value whose memory is kept for the
-// next value.
+// maxJoined is the maximum size of the memory that is kept for the next such
+// value.
 const maxJoined = 64 << 10

@@ -38,7 +38,7 @@ func Of(number uint32, text string) *errs.Error {
 	switch text = clean(text); {
 	case text == "" || text == r.slurm:
 	case e.Kind == errs.Unauthenticated:
-		e.Err = errors.New(text) // for the log only, because a client that guesses must learn only that it was refused
+		e.Err = errors.New(text) // for the log only: a client that guesses must not learn the reason
 	case strings.HasPrefix(text, e.Message):
 		e.Message, e.Detail = text, text // our own daemons use the same texts
 	default:
@@ -48,9 +48,9 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// isRefusal reports whether an unknown number is in one of the ranges that Slurm
-// uses for refusals. For these numbers slurmrestd answers 422. The ranges have
-// gaps, which a later release of Slurm may fill.
+// isRefusal reports whether an unknown number is in one of the ranges that
+// Slurm uses for refusals, for which slurmrestd answers 422. A later release of
+// Slurm may have more numbers in these ranges.
 func isRefusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }

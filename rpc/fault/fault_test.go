@@ -140,7 +140,7 @@ func TestEveryNumber(t *testing.T) {
 // no status of their own.
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
-// daemonFaults has the numbers of refusals that are caused by the daemon's state and
-// not by the request: standby, an internal error, disabled submissions, a job
-// that could not be signalled.
+// daemonFaults has the numbers of refusals that are caused by the daemon's
+// state and not by the request: standby, an internal error, disabled
+// submissions, a job that could not be signalled.
 var daemonFaults = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}

@@ -14,16 +14,15 @@ type BuildInfoRequest struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). Except for Whole, it
-// has only the fields that this project needs. If Whole is set, decoding stores
-// most of the other fields there; otherwise decoding skips them. Encoding sends
-// the other fields empty.
+// BuildInfo answers BuildInfoRequest (table conf_response). It has the fields
+// that this project needs. Decoding stores most of the other fields in Config,
+// if that is set. Encoding sends the other fields empty.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
 	ClusterName string
 	Version     string               // release of Slurm, "24.11.5"
-	Config      *model.Configuration // receives the other fields; nil to skip them
+	Config      *model.Configuration // for the other fields; nil to skip them
 }
 
 // Walk encodes or decodes the fields in wire order.
@@ -284,7 +283,7 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
-// keeper walks fields, and stores them in Whole if Whole is set.
+// keeper walks fields, and stores them in config unless that is nil.
 type keeper struct {
 	*codec.Codec
 	config *model.Configuration

@@ -67,10 +67,9 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connectedFlagName returns the name that both flags of a federation have in the
-// protocol's table. Slurm's code has no names for these flags: it sends the
-// values of two expressions with the same end. The table has that end in place
-// of a name.
+// connectedFlagName returns the name that both flags of a federation have in
+// the protocol's table. Slurm's code sends the values of two expressions,
+// without names. The table has the common end of these expressions.
 func connectedFlagName(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

@@ -65,8 +65,7 @@ type ModifyJobs struct {
 func (m *ModifyJobs) Walk(c *codec.Codec) { m.Filter.Walk(c); accountingJob(c, &m.Record) }
 
 // Coordinators adds or removes users as coordinators of accounts (table
-// dbd_acct_coord_msg). An addition is answered by a PersistRC, a removal by
-// Names.
+// dbd_acct_coord_msg). Adding is answered by a PersistRC, removing by Names.
 type Coordinators struct {
 	Accounts []string
 	Users    GetUsers
@@ -78,15 +77,14 @@ func (m *Coordinators) Walk(c *codec.Codec) {
 	codec.Record(c, "cond", "db_user_cond", &m.Users, func(c *codec.Codec, u *GetUsers) { u.Walk(c) })
 }
 
-// AddAccountsWithAssocs adds accounts and associations. It is answered by a PersistRC
+// AddAccountsTo adds accounts and associations. It is answered by a PersistRC
 // whose comment lists the additions. Daemons support it from protocol 40 on.
 type AddAccountsTo struct{ model.AddAccountsWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AddAccountsTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); account(c, &m.Account) }
 
-// AddUsersWithAssocs adds users and associations. Its answer is like that of
-// AddAccountsTo.
+// AddUsersTo adds users and associations. It is answered like AddAccountsTo.
 type AddUsersTo struct{ model.AddUsersWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.

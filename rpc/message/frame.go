@@ -27,11 +27,12 @@ type Frame struct {
 	Body       []byte     // a part of the argument of ParseFrame
 }
 
-// CredentialFunc creates the credential for an encoded body. A nil Sealer means that
-// the message has no credential.
+// CredentialFunc creates the credential for an encoded body. A message without
+// a credential has nil.
 type CredentialFunc func(t Type, body []byte) (*Credential, error)
 
-// FixedCredential returns a Sealer that gives every body the same credential.
+// FixedCredential returns a CredentialFunc that gives every body the same
+// credential.
 func FixedCredential(credential *Credential) CredentialFunc {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
@@ -46,13 +47,11 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 	return EncodeWithCredential(v, flags, t, FixedCredential(credential), body)
 }
 
-// EncodeWithCredential encodes a message with a credential that depends on the body. If
-// seal returns an error, EncodeWithCredential returns the same error.
+// EncodeWithCredential encodes a message with a credential that depends on the
+// body. It returns the error of newCredential unchanged.
 func EncodeWithCredential(v codec.Version, flags uint16, t Type, newCredential CredentialFunc, body Body) ([]byte, error) {
-	// The credential is sent before the body but created after it, so its
-	// length is not known when the body is encoded. A long body should not be
-	// copied. Therefore space is reserved for the credential, and the unused
-	// rest of the space is cut off.
+	// The credential is sent before the body but created after it. Space is
+	// reserved before the body, so that a long body need not be copied.
 	c := codec.NewEncoder(v, make([]byte, frontSpace, 2*frontSpace))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -75,8 +74,8 @@ func EncodeWithCredential(v codec.Version, flags uint16, t Type, newCredential C
 	return b, nil
 }
 
-// encodeFront encodes the data before the body: space for the length, header,
-// credential.
+// encodeFront encodes the data before the body: space for the length, the
+// header and the credential.
 func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	c := codec.NewEncoder(header.Version, make([]byte, 4, frontSpace))
 	header.Walk(c)
@@ -92,9 +91,9 @@ func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
 
-// ParsePieces parses a message in pieces. The first piece, b, contains the
-// header and the credential; later is the number of bytes after b. In the
-// returned Frame, Body is the part of the body that is in b.
+// ParsePieces parses the first piece of a message, which contains the header
+// and the credential. remaining is the number of bytes of the other pieces. In
+// the returned Frame, Body is the part of the body that is in b.
 func ParsePieces(b []byte, remaining int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(remaining) != uint64(f.Header.BodyLength) {
@@ -141,9 +140,8 @@ func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 	return decode(codec.NewDecoder(v, b), t, body)
 }
 
-// DecodePieces decodes a body in several pieces. b is the first piece, and
-// next() returns the others. The argument later is the total number of bytes in
-// those others, as for codec.NewPiecesDecoder.
+// DecodePieces decodes a body in several pieces: b is the first one, and next()
+// returns the others, which have remaining bytes in total.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), remaining int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, remaining), t, body)
 }
@@ -182,8 +180,8 @@ func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 }
 
 // Front returns the data before a body of n bytes: the message's length, header
-// and credential. It has the same length for every n. A nil credential sets
-// FlagNoCredential.
+// and credential. The length of this data does not depend on n. A nil
+// credential sets FlagNoCredential.
 func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int) ([]byte, error) {
 	if credential == nil {
 		flags |= FlagNoCredential

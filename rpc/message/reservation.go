@@ -14,7 +14,8 @@ type ReservationInfoRequest struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *ReservationInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// ReservationInfo answers ReservationInfoRequest (table reservation_info_response).
+// ReservationInfo answers ReservationInfoRequest (table
+// reservation_info_response).
 type ReservationInfo struct {
 	LastUpdate   model.Time
 	Reservations codec.Stream[model.Reservation]
@@ -29,7 +30,8 @@ func (m *ReservationInfo) Walk(c *codec.Codec) {
 	})
 }
 
-// reservation walks one element of a ReservationInfo (table reservation_info_record).
+// reservation walks an element of a ReservationInfo (table
+// reservation_info_record).
 func reservation(c *codec.Codec, r *model.Reservation) {
 	c.String("accounts", &r.Accounts)
 	c.String("burst_buffer", &r.BurstBuffer)

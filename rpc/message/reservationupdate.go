@@ -64,7 +64,8 @@ func optTime(c *codec.Codec, name string, v *model.Time) {
 	}
 }
 
-// zeroTerminated walks a number that older protocols send as a list that ends with
+// zeroTerminated walks a number that older protocols send as a list that ends
+// with
 // 0. An empty list means that the number is not set.
 func zeroTerminated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	var list []uint32

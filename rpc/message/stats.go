@@ -101,36 +101,64 @@ func backfillStats(c *codec.Codec, b *model.BackfillStats) {
 
 func (m *ControllerStats) walkTypes(c *codec.Codec) {
 	n := c.Count("rpc_type_size", len(m.RPCTypes))
-	codec.Array(c, "rpc_type_id", "u16", &m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint16("rpc_type_id", &t.Type) })
+	codec.Array(c, "rpc_type_id", "u16", &m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+		c.Uint16("rpc_type_id", &t.Type)
+	})
 	checkCount(c, "rpc_type_size", n, len(m.RPCTypes))
-	codec.Column(c, "rpc_type_cnt", "u32", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint32("rpc_type_cnt", &t.Count) })
-	codec.Column(c, "rpc_type_time", "u64", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint64("rpc_type_time", &t.Time) })
+	codec.Column(c, "rpc_type_cnt", "u32", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+		c.Uint32("rpc_type_cnt", &t.Count)
+	})
+	codec.Column(c, "rpc_type_time", "u64", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+		c.Uint64("rpc_type_time", &t.Time)
+	})
 	if c.Until(codec.V2405) {
 		return
 	}
 	flag8(c, "rpc_queue_enabled", &m.QueueEnabled)
 	if c.If("rpc_queue_enabled", m.QueueEnabled) {
-		codec.Column(c, "rpc_type_queued", "u16", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint16("rpc_type_queued", &t.Queued) })
-		codec.Column(c, "rpc_type_dropped", "u64", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint64("rpc_type_dropped", &t.Dropped) })
-		codec.Column(c, "rpc_type_cycle_last", "u16", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint16("rpc_type_cycle_last", &t.CycleLast) })
-		codec.Column(c, "rpc_type_cycle_max", "u16", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint16("rpc_type_cycle_max", &t.CycleMax) })
+		codec.Column(c, "rpc_type_queued", "u16", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+			c.Uint16("rpc_type_queued", &t.Queued)
+		})
+		codec.Column(c, "rpc_type_dropped", "u64", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+			c.Uint64("rpc_type_dropped", &t.Dropped)
+		})
+		codec.Column(c, "rpc_type_cycle_last", "u16", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+			c.Uint16("rpc_type_cycle_last", &t.CycleLast)
+		})
+		codec.Column(c, "rpc_type_cycle_max", "u16", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) {
+			c.Uint16("rpc_type_cycle_max", &t.CycleMax)
+		})
 	}
 	c.EndIf()
 }
 
 func (m *ControllerStats) walkUsers(c *codec.Codec) {
 	n := c.Count("rpc_user_size", len(m.RPCUsers))
-	codec.Array(c, "rpc_user_id", "u32", &m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) { c.Uint32("rpc_user_id", &u.UserID) })
+	codec.Array(c, "rpc_user_id", "u32", &m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) {
+		c.Uint32("rpc_user_id", &u.UserID)
+	})
 	checkCount(c, "rpc_user_size", n, len(m.RPCUsers))
-	codec.Column(c, "rpc_user_cnt", "u32", m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) { c.Uint32("rpc_user_cnt", &u.Count) })
-	codec.Column(c, "rpc_user_time", "u64", m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) { c.Uint64("rpc_user_time", &u.Time) })
+	codec.Column(c, "rpc_user_cnt", "u32", m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) {
+		c.Uint32("rpc_user_cnt", &u.Count)
+	})
+	codec.Column(c, "rpc_user_time", "u64", m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) {
+		c.Uint64("rpc_user_time", &u.Time)
+	})
 }
 
 func (m *ControllerStats) walkPending(c *codec.Codec) {
-	codec.Array(c, "rpc_queue_type_id", "u32", &m.PendingRPCs, func(c *codec.Codec, p *model.PendingRPCs) { c.Uint32("rpc_queue_type_id", &p.Type) })
-	codec.Column(c, "rpc_queue_count", "u32", m.PendingRPCs, func(c *codec.Codec, p *model.PendingRPCs) { c.Uint32("rpc_queue_count", &p.Count) })
-	codec.Array(c, "rpc_dump_types", "u32", &m.PendingHosts, func(c *codec.Codec, p *model.PendingHosts) { c.Uint32("rpc_dump_types", &p.Type) })
-	codec.Column(c, "rpc_dump_hostlist", "str", m.PendingHosts, func(c *codec.Codec, p *model.PendingHosts) { c.String("rpc_dump_hostlist", &p.Hosts) })
+	codec.Array(c, "rpc_queue_type_id", "u32", &m.PendingRPCs, func(c *codec.Codec, p *model.PendingRPCs) {
+		c.Uint32("rpc_queue_type_id", &p.Type)
+	})
+	codec.Column(c, "rpc_queue_count", "u32", m.PendingRPCs, func(c *codec.Codec, p *model.PendingRPCs) {
+		c.Uint32("rpc_queue_count", &p.Count)
+	})
+	codec.Array(c, "rpc_dump_types", "u32", &m.PendingHosts, func(c *codec.Codec, p *model.PendingHosts) {
+		c.Uint32("rpc_dump_types", &p.Type)
+	})
+	codec.Column(c, "rpc_dump_hostlist", "str", m.PendingHosts, func(c *codec.Codec, p *model.PendingHosts) {
+		c.String("rpc_dump_hostlist", &p.Hosts)
+	})
 }
 
 // checkCount rejects a count that differs from the number of records.

@@ -15,13 +15,14 @@ import (
 var ErrUntrusted = errors.New("it is served by an untrusted user")
 
 // retryDelay is the pause before the next attempt to connect to a socket whose
-// queue is full. Connecting to a UNIX socket does not wait for space in the queue.
+// queue is full. Connecting to a UNIX socket does not wait for space in the
+// queue.
 const retryDelay = 5 * time.Millisecond
 
 // Connect opens a connection with dial, to munged or to another daemon that
-// issues credentials. It fails with ErrUntrusted if trusted returns false for the
-// user who serves the socket. While the socket's queue is full, Connect tries
-// again, until ctx ends.
+// issues credentials. It fails with ErrUntrusted if trusted returns false for
+// the user who serves the socket. While the socket's queue is full, Connect
+// tries again, until ctx ends.
 func Connect(ctx context.Context, dial func(context.Context) (net.Conn, error), trusted func(uid uint32) bool) (net.Conn, error) {
 	for {
 		nc, err := dial(ctx)

@@ -48,7 +48,8 @@ func openLab(t *testing.T) lab {
 
 func (l lab) munge() *munge.Client { return &munge.Client{Socket: l["LAB_MUNGE_SOCKET"]} }
 
-// config returns the configuration of a client that authenticates with MUNGE only.
+// config returns the configuration of a client that authenticates with MUNGE
+// only.
 func (l lab) config(t *testing.T) client.Config {
 	t.Helper()
 	return client.Config{

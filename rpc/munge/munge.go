@@ -165,8 +165,8 @@ func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]by
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
-// receive reads an answer, which must be of kind want, and returns it without its
-// header.
+// receive reads an answer, which must be of kind want, and returns it without
+// its header.
 func receive(r io.Reader, want kind) ([]byte, error) {
 	var h [headerLength]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {

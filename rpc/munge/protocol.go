@@ -19,8 +19,8 @@ const (
 	version      = 4
 	headerLength = 4 + 1 + 1 + 1 + 4
 
-	// maxLength limits the data after a header, in both directions. munged's
-	// own limit is 1 MiB; our credentials have about 300 bytes.
+	// maxLength limits the data after a header, in both directions, in bytes.
+	// munged's own limit is 1 MiB; our credentials have about 300 bytes.
 	maxLength = 64 << 10
 
 	// maxTTL is munged's own limit, to which it reduces longer times.
@@ -93,7 +93,7 @@ func finish(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// parseHeader checks the header of an answer, whose kind must be want. It
+// parseHeader checks the header of an answer, which must be of kind want. It
 // returns the length of the data after the header.
 func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	n := binary.BigEndian.Uint32(h[headerLength-4:])

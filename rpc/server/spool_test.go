@@ -160,8 +160,8 @@ func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential,
 	return nc
 }
 
-// readJobList reads the answer to the only request on nc. It returns the number of
-// jobs in the answer, or the error number.
+// readJobList reads the answer to the only request on nc. It returns the number
+// of jobs in the answer, or the error number.
 func readJobList(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)

@@ -13,16 +13,15 @@ const PieceSize = 64 << 10
 // Pieces has the rest of a long message in pieces, and frees each piece after
 // its use. It is not safe for concurrent use.
 //
-// The memory does not come from Go's heap, because freed pieces would continue
-// to use memory there until the garbage collector runs. The garbage collector
-// does not know this memory, so the caller must call Drop, or call Next until
-// it returns io.EOF.
+// The memory does not come from Go's heap, where freed pieces would use memory
+// until the garbage collector runs. So the caller must call Drop, or call Next
+// until it returns io.EOF.
 type Pieces struct {
 	// OnFree is called for each piece that is freed, with its length.
 	OnFree func(n int)
 
 	list    [][]byte
-	current []byte // result of the last Next
+	current []byte // the piece that Next returned last
 }
 
 // Collect reads n bytes from r. After an error it frees what it has read.

@@ -12,9 +12,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestEncodeSealed checks that the function that creates the credential gets
-// the body that is sent after it, for any length of credential and body.
-func TestEncodeSealed(t *testing.T) {
+// TestEncodeWithCredential checks that the function that creates the credential
+// gets the body that is sent after it, for any length of credential and body.
+func TestEncodeWithCredential(t *testing.T) {
 	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
 		for _, size := range []int{0, 1, 250, frontSpace - 31, frontSpace - 30, frontSpace - 29, frontSpace - 28, frontSpace - 27, frontSpace, 8 << 10, 100 << 10} {
@@ -22,7 +22,7 @@ func TestEncodeSealed(t *testing.T) {
 			var hashed []byte
 			b, err := EncodeWithCredential(v, FlagPersistent, RequestNodeInfoSingle, func(kind Type, body []byte) (*Credential, error) {
 				if kind != RequestNodeInfoSingle {
-					t.Errorf("sealed as message %d", kind)
+					t.Errorf("credential for message %d", kind)
 				}
 				hashed = bytes.Clone(body)
 				return &want, nil
@@ -32,7 +32,7 @@ func TestEncodeSealed(t *testing.T) {
 			}
 			f, err := ParseFrame(b[4:])
 			if err != nil || f.Header.Flags != FlagPersistent || !bytes.Equal(hashed, f.Body) {
-				t.Fatalf("protocol %d, credential of %d bytes: flags %x, %v; the body is the sealed one: %v", v, size, f.Header.Flags, err, bytes.Equal(hashed, f.Body))
+				t.Fatalf("protocol %d, credential of %d bytes: flags %x, %v; the credential is for this body: %v", v, size, f.Header.Flags, err, bytes.Equal(hashed, f.Body))
 			}
 			if diff := cmp.Diff(want, f.Credential); diff != "" {
 				t.Errorf("protocol %d: %s", v, diff)
@@ -48,9 +48,9 @@ func TestEncodeSealed(t *testing.T) {
 	}
 }
 
-// TestEncodeSealedFails checks that EncodeWithCredential returns no message if the
-// credential can't be created.
-func TestEncodeSealedFails(t *testing.T) {
+// TestEncodeWithCredentialFails checks that EncodeWithCredential returns no
+// message if the credential can't be created.
+func TestEncodeWithCredentialFails(t *testing.T) {
 	down := errors.New("down")
 	b, err := EncodeWithCredential(codec.Newest, 0, RequestPing, func(Type, []byte) (*Credential, error) { return nil, down }, Empty{})
 	if !errors.Is(err, down) || b != nil {

@@ -1,9 +1,12 @@
 package message
 
-import "schedrestd/rpc/codec"
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
 
-// loop walks n records after their Count. In a description the records' fields
-// are in a loop, not in a table.
+// loop walks n records after their Count. In a description, their fields are in
+// a loop instead of a table of their own.
 func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
 	records := *list
 	if c.Storing() {
@@ -41,3 +44,37 @@ func text(c *codec.Codec, s *string) { c.Element(s) }
 
 // texts walks a list of texts; nil is null.
 func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }
+
+// optAs walks a number in which notSet, not NO_VAL, means "not set".
+func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
+	n := uint32(v.Or(notSet))
+	if c.Uint32(name, &n); !c.Storing() {
+		return
+	}
+	*v = model.Some(T(n))
+	if T(n) == notSet {
+		*v = model.Opt[T]{}
+	}
+}
+
+// absent walks a flag that says whether a record follows, and returns true if
+// none follows. The caller then leaves its record at the zero value, which
+// means the same. This project always sends a record.
+func absent(c *codec.Codec) bool {
+	present := true
+	c.Bool("present", &present)
+	return c.StopIf("present == 0", !present)
+}
+
+// bit16 walks one bit of a set, which older protocols send as a number of 16
+// bits.
+func bit16[T ~uint16 | ~uint32](c *codec.Codec, name string, set *T, bit T) {
+	on := *set&bit != 0
+	if flag16(c, name, &on); !c.Storing() {
+		return
+	}
+	*set &^= bit
+	if on {
+		*set |= bit
+	}
+}
