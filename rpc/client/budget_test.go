@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// allowanceOf returns an allowance in b for a user with the name who.
+// allowanceOf returns an allowance in b for the given user.
 func (b *Budget) allowanceOf(user string) *allowance {
 	return &allowance{budget: b, owner: owner{actAs: user}}
 }
@@ -36,7 +36,7 @@ func (b *Budget) waitQueued(t *testing.T, n int) {
 	}
 }
 
-// acquireAsync runs b.take in the background.
+// acquireAsync runs b.acquire in the background.
 func (b *Budget) acquireAsync(ctx context.Context, r *allowance, n int) chan error {
 	done := make(chan error, 1)
 	go func() { done <- b.acquire(ctx, r, n, true) }()

@@ -70,7 +70,7 @@ func newLister(t *testing.T, jobs int) *lister {
 	return l
 }
 
-// eventually waits until is() returns true.
+// eventually waits until holds() returns true.
 func eventually(t *testing.T, condition string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {

@@ -249,8 +249,8 @@ func TestLabJob(t *testing.T) {
 	}
 }
 
-// submitAs submits a job by running this program with the user and group in
-// who.
+// submitAs submits a job by running this program with the user and group of
+// cred.
 func (l lab) submitAs(t *testing.T, cred *syscall.Credential) string {
 	t.Helper()
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")
