@@ -65,7 +65,7 @@ func TestCorpus(t *testing.T) {
 			goldenText += name + " " + strings.Join(statuses, " ") + "\n"
 		}
 	}
-	golden(t, filepath.Join("testdata", "corpus.txt"), "# What JSON leaves open: the status of each text as the whole body, as a name, and in an unknown field.\n"+goldenText)
+	golden(t, filepath.Join("testdata", "corpus.txt"), "# Texts that JSON neither permits nor forbids: the status of each text as the whole body, as a name, and in an unknown field.\n"+goldenText)
 	c.checkUnharmed()
 }
 

@@ -49,7 +49,7 @@ func (f *forger) signatures() []row {
 	hs("signed with another hash, cut", func(s string) []byte { return mac(crypto.SHA512, f.secret)(s)[:32] })
 	hs("with the signature in hexadecimal", func(s string) []byte { return []byte(hex.EncodeToString(f.ownSigner("HS256")(s))) })
 	hs("signed over the payload alone", func(s string) []byte { _, p, _ := strings.Cut(s, "."); return f.ownSigner("HS256")(p) })
-	hs("signed over what is decoded", func(string) []byte {
+	hs("signed over the decoded text", func(string) []byte {
 		return f.ownSigner("HS256")(f.fill(plainHeader, "HS256") + "." + f.fill(plainClaims, ""))
 	})
 

@@ -350,11 +350,11 @@ func (l *leaks) sendRPC(kind string, newToken func(origin string) string) {
 		}
 		l.answers = append(l.answers, fmt.Sprint(err))
 	}
-	_, err := ctl.Token(ctx, model.Credential{Token: l.OwnToken}, newToken("as the name of whom a token is for"), time.Minute)
+	_, err := ctl.Token(ctx, model.Credential{Token: l.OwnToken}, newToken("as the user of a new token"), time.Minute)
 	l.answers = append(l.answers, fmt.Sprint(err))
 	for origin, verify := range map[string]func(cred model.Credential) error{
-		"as the name of whom to act as":                      func(cred model.Credential) error { return ctl.Verify(ctx, cred) },
-		"as the name of whom to act as, to the other daemon": func(cred model.Credential) error { return dbd.Verify(ctx, cred) },
+		"as the name of the user to act as":                      func(cred model.Credential) error { return ctl.Verify(ctx, cred) },
+		"as the name of the user to act as, to the other daemon": func(cred model.Credential) error { return dbd.Verify(ctx, cred) },
 	} {
 		err := verify(model.Credential{Token: l.OwnToken, ActAs: newToken(origin)})
 		if err == nil {
