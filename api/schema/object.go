@@ -162,9 +162,9 @@ func warnNotSettable(r *Report, doc *Value, _ any) {
 	}
 }
 
-// parseMembers parses the members of doc into o. A null sets nothing, but
-// satisfies Required. A known name that occurs twice is an error, because a
-// filter in front of the gateway may have checked the other occurrence.
+// parseMembers parses the members of doc into o. A null sets nothing, and is an
+// error in a required field. A known name that occurs twice is an error, because
+// a filter in front of the gateway may have checked the other occurrence.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
@@ -182,8 +182,11 @@ func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []stri
 				r.Error(m, "set twice")
 			default:
 				seen[f] = true
-				if m.Kind != Null {
+				switch {
+				case m.Kind != Null:
 					list[f].parse(r, m, o)
+				case list[f].required: // for example, a null coordinator would remove all coordinators
+					r.Error(m, "must not be null")
 				}
 			}
 		})

@@ -99,6 +99,8 @@ func TestParse(t *testing.T) {
 		{name: "all", version: 42, text: `{"name":"a","offset":-5,"load":2,"big":false,"parts":["x"],"state":["blue","NEON"],"inner":{"id":1},"group":{"schedd_start_time":4}}`,
 			want: thing{Name: "a", Offset: -5, Load: 2, Parts: []string{"x"}, State: 0x21, Inner: inner{1}, Started: 4}},
 		{name: "null counts as absent", version: 42, text: `{"name":"a","offset":null}`, want: thing{Name: "a"}},
+		{name: "null in a required field", version: 42, text: `{"name":null}`,
+			errors: []Note{{Source: "#/name", Text: "must not be null", Line: 1, Column: 9}}},
 		{name: "accepted with a warning", version: 42, text: `{"name":5,"offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`,
 			want: thing{Name: "5", Offset: 6, Big: true, Parts: []string{"x"}, State: 0x10},
 			warnings: []Note{
