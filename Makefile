@@ -56,8 +56,11 @@ demo: build ## a cluster of one machine with the gateway in front of it, at LIST
 CONCURRENT = $(shell expr $$(nproc) + 2)
 LONGEST = $(addprefix ./,integration/jobs privsep integration/chaos integration/auth integration/gateway integration/attack)
 
+# Without the debugger's tables (-w) the test programs are linked in half the time. "make lint" runs vet.
+TESTFLAGS = -ldflags=-w -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT)
+
 test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT) $(LONGEST) $$($(GO) list ./...) -- -tags failpoint -run Failpoint ./ctld
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-w -vet=off -tags failpoint -run Failpoint ./ctld
 
 race: ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
