@@ -21,7 +21,7 @@ import (
 	"schedrestd/lint/section"
 )
 
-var update = flag.Bool("update", false, "write generated pages anew")
+var update = flag.Bool("update", false, "rewrite generated pages")
 
 // TestTableIsSound checks the properties of the protocol table on which the
 // reader and the docs rely.

@@ -18,9 +18,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listed returns an answer with a record for each name. It calls one(name) to
+// listResponse returns an answer with a record for each name. It calls one(name) to
 // create a record.
-func listed[T any](names []string, one func(name string) T) message.ListResponse[T] {
+func listResponse[T any](names []string, one func(name string) T) message.ListResponse[T] {
 	l := message.ListResponse[T]{Records: codec.Stream[T]{List: []T{}}}
 	for _, name := range names {
 		l.Records.List = append(l.Records.List, one(name))
@@ -36,30 +36,30 @@ func accountingRecords() *server.Server {
 			if len(r.States) > 0 {
 				return nil, fault.Of(fault.AccessDenied, "")
 			}
-			return &message.AccountingJobs{ListResponse: listed(r.Names, func(s string) model.AccountingJob {
+			return &message.AccountingJobs{ListResponse: listResponse(r.Names, func(s string) model.AccountingJob {
 				return model.AccountingJob{Name: s, Steps: []model.AccountingStep{{Name: "batch"}}}
 			})}, nil
 		}),
 		message.AccountingGetAssocs: decoded(message.AccountingGotAssocs, func(r *message.GetAssociations) (message.Body, error) {
-			return &message.Associations{ListResponse: listed(r.Users, func(s string) model.Association { return model.Association{User: s} })}, nil
+			return &message.Associations{ListResponse: listResponse(r.Users, func(s string) model.Association { return model.Association{User: s} })}, nil
 		}),
 		message.AccountingGetAccounts: decoded(message.AccountingGotAccounts, func(r *message.GetAccounts) (message.Body, error) {
 			if r.Flags != model.AccountWithAssocs {
 				return nil, errs.New(errs.Internal, "flags %d", r.Flags)
 			}
-			return &message.Accounts{ListResponse: listed(r.Assoc.Accounts, func(s string) model.Account { return model.Account{Name: s} })}, nil
+			return &message.Accounts{ListResponse: listResponse(r.Assoc.Accounts, func(s string) model.Account { return model.Account{Name: s} })}, nil
 		}),
 		message.AccountingGetUsers: decoded(message.AccountingGotUsers, func(r *message.GetUsers) (message.Body, error) {
-			return &message.Users{ListResponse: listed(r.Assoc.Users, func(s string) model.User { return model.User{Name: s} })}, nil
+			return &message.Users{ListResponse: listResponse(r.Assoc.Users, func(s string) model.User { return model.User{Name: s} })}, nil
 		}),
 		message.AccountingGetQOS: decoded(message.AccountingGotQOS, func(r *message.GetQOS) (message.Body, error) {
-			return &message.QOSList{ListResponse: listed(r.Names, func(s string) model.QOS { return model.QOS{Name: s} })}, nil
+			return &message.QOSList{ListResponse: listResponse(r.Names, func(s string) model.QOS { return model.QOS{Name: s} })}, nil
 		}),
 		message.AccountingGetClusters: decoded(message.AccountingGotClusters, func(r *message.GetClusters) (message.Body, error) {
-			return &message.Clusters{ListResponse: listed(r.Names, func(s string) model.Cluster { return model.Cluster{Name: s} })}, nil
+			return &message.Clusters{ListResponse: listResponse(r.Names, func(s string) model.Cluster { return model.Cluster{Name: s} })}, nil
 		}),
 		message.AccountingGetTRES: decoded(message.AccountingGotTRES, func(r *message.GetTRES) (message.Body, error) {
-			return &message.TRESList{ListResponse: listed(r.Types, func(s string) model.TRES { return model.TRES{Type: s} })}, nil
+			return &message.TRESList{ListResponse: listResponse(r.Types, func(s string) model.TRES { return model.TRES{Type: s} })}, nil
 		}),
 	}}
 }
@@ -133,7 +133,7 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++
-			body := message.TRESList{ListResponse: listed([]string{"x", "y"}, func(s string) model.TRES { return model.TRES{Type: s} })}
+			body := message.TRESList{ListResponse: listResponse([]string{"x", "y"}, func(s string) model.TRES { return model.TRES{Type: s} })}
 			body.Code = code
 			b, _ := message.EncodePersistent(v, message.AccountingGotTRES, &body)
 			b = b[:len(b)-cut]

@@ -154,14 +154,14 @@ func TestLabStolen(t *testing.T) {
 	cfg := l.config(t)
 	v := spoken(t, cfg)
 	for name, hashed := range map[string][]byte{"its own body": nil, "another body": []byte("another body")} {
-		seal := func(kind message.Type, body []byte) (*message.Credential, error) {
+		newCredential := func(kind message.Type, body []byte) (*message.Credential, error) {
 			if hashed != nil {
 				body = hashed
 			}
 			text, err := cfg.Munge.Encode(ctx, munge.Payload(uint16(kind), body), cfg.MungeUID)
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
-		request, err := message.EncodeWithCredential(v, 0, message.RequestNodeInfo, seal, &message.NodeInfoRequest{})
+		request, err := message.EncodeWithCredential(v, 0, message.RequestNodeInfo, newCredential, &message.NodeInfoRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
