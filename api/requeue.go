@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -77,7 +76,8 @@ var RequeueBody = schema.Object("openapi_jobs_requeue_query", func() schema.Fiel
 })
 
 // jobNames returns the type of a list of job names. The client sends an array,
-// or one text with commas.
+// or one text with commas between the names. A name may also contain commas, in
+// brackets: "12_[1,3]".
 func jobNames() schema.Type[[]string] {
 	list := csvString()
 	parse, parseOne := list.Parser(schema.View{}), jobName().Parser(schema.View{})
@@ -85,8 +85,8 @@ func jobNames() schema.Type[[]string] {
 		if !parse(r, doc, into) {
 			return false
 		}
-		if doc.Kind == schema.Text && !strings.Contains(doc.Text, "[") {
-			*into = commaList(doc.Text)
+		if doc.Kind == schema.Text {
+			*into = splitOutsideBrackets(doc.Text)
 		}
 		var name string
 		for _, s := range *into {
@@ -96,6 +96,27 @@ func jobNames() schema.Type[[]string] {
 		}
 		return true
 	})
+}
+
+// splitOutsideBrackets splits s at the commas that are not in brackets. For an
+// empty text it returns an empty list.
+func splitOutsideBrackets(s string) (list []string) {
+	if s == "" {
+		return nil
+	}
+	start, inBrackets := 0, false
+	for i := range len(s) {
+		switch {
+		case s[i] == '[':
+			inBrackets = true
+		case s[i] == ']':
+			inBrackets = false
+		case s[i] == ',' && !inBrackets:
+			list = append(list, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(list, s[start:])
 }
 
 // RequeuesAnswer is the answer to PostJobsRequeue.
