@@ -46,12 +46,12 @@ var cronEntry = schema.Object("cron_entry", func() schema.Fields[cron] {
 	}
 })
 
-// cronFields has, for each of the five fields, its smallest and largest value
-// and the length of its bitmap on the wire.
+// cronFields has, for each of the five fields, its lowest and highest value and
+// the length of its bitmap in the protocol.
 var cronFields = [5]struct {
-	name        string
-	least, most int
-	bits        uint32
+	name            string
+	lowest, highest uint64
+	bits            uint32
 }{
 	{"minute", 0, 59, 61}, {"hour", 0, 23, 25}, {"day of month", 1, 31, 32}, {"month", 1, 12, 13}, {"day of week", 0, 7, 8},
 }
@@ -72,7 +72,7 @@ func setCron(d *model.JobDesc, c cron) error {
 	for i, text := range c.fields {
 		f := cronFields[i]
 		*maps[i] = model.Bitmap{Len: f.bits, Set: true, Bits: make([]byte, (f.bits+7)/8)}
-		if err := cronField(text, f.least, f.most, maps[i]); err != nil {
+		if err := setCronBits(text, f.lowest, f.highest, maps[i]); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		if text == "*" {
@@ -83,34 +83,27 @@ func setCron(d *model.JobDesc, c cron) error {
 	return nil
 }
 
-// cronField parses a field such as "*", "*/5", "1-5", "10-50/10" or a
-// comma-separated list of these, and sets the bit of each value that the field
+// setCronBits parses a field such as "*", "*/5", "1-5", "10-50/10" or a
+// comma-separated list of these. It sets the bit of each value that the field
 // selects.
-func cronField(text string, minimum, maximum int, into *model.Bitmap) error {
+func setCronBits(text string, lowest, highest uint64, into *model.Bitmap) error {
 	for part := range strings.SplitSeq(text, ",") {
-		span, step, stepped := strings.Cut(part, "/")
-		every := 1
-		var err error
+		values, stepText, stepped := strings.Cut(part, "/")
+		from, to, ok := parseRange(values)
+		if values == "*" {
+			from, to, ok = lowest, highest, true
+		}
+		if !ok || from < lowest || to > highest {
+			return fmt.Errorf("%q is not between %d and %d", schema.Shorten(values), lowest, highest)
+		}
+		step := uint64(1)
 		if stepped {
-			every, err = strconv.Atoi(step)
-		}
-		from, to := minimum, maximum
-		if span != "*" {
-			low, high, isRange := strings.Cut(span, "-")
-			var err1, err2 error
-			from, err1 = strconv.Atoi(low)
-			to = from
-			if isRange {
-				to, err2 = strconv.Atoi(high)
-			}
-			if err1 != nil || err2 != nil || from < minimum || to > maximum || from > to {
-				return fmt.Errorf("%q is not between %d and %d", schema.Shorten(span), minimum, maximum)
+			var err error
+			if step, err = strconv.ParseUint(stepText, 10, 32); err != nil || step == 0 {
+				return fmt.Errorf("invalid step %q", schema.Shorten(stepText))
 			}
 		}
-		if err != nil || every < 1 {
-			return fmt.Errorf("invalid step %q", schema.Shorten(step))
-		}
-		for n := from; n <= to; n += every {
+		for n := from; n <= to; n += step {
 			into.Bits[n/8] |= 1 << (n % 8)
 		}
 	}

@@ -119,13 +119,8 @@ func setNodes(d *model.JobDesc, s string) error {
 	minNodes, maxNodes := uint64(1<<32), uint64(0)
 	for part := range strings.SplitSeq(s, ",") {
 		part, _, _ = strings.Cut(part, ":")
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		from, err1 := strconv.ParseUint(low, 10, 32)
-		to, err2 := strconv.ParseUint(high, 10, 32)
-		if err1 != nil || err2 != nil || from > to || to >= noUser {
+		from, to, ok := parseRange(part)
+		if !ok || to >= uint64(model.NoVal32) {
 			return fmt.Errorf("expected a number of nodes, got %q", schema.Shorten(s))
 		}
 		minNodes, maxNodes = min(minNodes, from), max(maxNodes, to)

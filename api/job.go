@@ -184,6 +184,18 @@ func rangeList(numbers func(yield func(int) bool)) string {
 	return b.String()
 }
 
+// parseRange parses a number or a range, such as "3" or "1-3". ok is false if s
+// is neither, or if the range is empty.
+func parseRange(s string) (from, to uint64, ok bool) {
+	low, high, isRange := strings.Cut(s, "-")
+	if !isRange {
+		high = low
+	}
+	from, err1 := strconv.ParseUint(low, 10, 32)
+	to, err2 := strconv.ParseUint(high, 10, 32)
+	return from, to, err1 == nil && err2 == nil && from <= to
+}
+
 // partitionPriority is a job's priority in one of its partitions.
 type partitionPriority struct {
 	Partition string

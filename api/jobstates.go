@@ -123,21 +123,19 @@ var GetJobStates = declare(jobStatesParams, Endpoint{
 
 // InTaskList reports whether a task is in a list such as "1-3,7,10-20:2%5". It
 // ignores the number after %, which limits the running tasks.
+//
+// The list comes from a daemon and not from a client. So an invalid part, which
+// Slurm would refuse in a submission, is not an error: it contains no task.
 func InTaskList(list string, task uint32) bool {
 	list, _, _ = strings.Cut(list, "%")
 	for part := range strings.SplitSeq(list, ",") {
-		part, step, stepped := strings.Cut(part, ":")
-		first, last, ranged := strings.Cut(part, "-")
-		if !ranged {
-			last = first
+		tasks, stepText, stepped := strings.Cut(part, ":")
+		from, to, ok := parseRange(tasks)
+		step, err := uint64(1), error(nil)
+		if stepped {
+			step, err = strconv.ParseUint(stepText, 10, 32)
 		}
-		from, err := strconv.ParseUint(first, 10, 32)
-		to, toErr := strconv.ParseUint(last, 10, 32)
-		by := uint64(1)
-		if n, err := strconv.ParseUint(step, 10, 32); stepped && err == nil && n > 0 {
-			by = n
-		}
-		if n := uint64(task); err == nil && toErr == nil && from <= n && n <= to && (n-from)%by == 0 {
+		if n := uint64(task); ok && err == nil && step > 0 && from <= n && n <= to && (n-from)%step == 0 {
 			return true
 		}
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 // TestTaskLists checks that InTaskList finds tasks in lists of ranges, with
-// steps and a limit.
+// steps and a limit, and that an invalid part contains no task.
 func TestTaskLists(t *testing.T) {
 	for list, want := range map[string][]uint32{
-		"1-3,7": {1, 2, 3, 7}, "0-9:3%2": {0, 3, 6, 9}, "5": {5}, "": nil, "x-3": nil, "3-1": nil, "4-": nil, "2-6:0": {2, 3, 4, 5, 6}, "8%1": {8},
+		"1-3,7": {1, 2, 3, 7}, "0-9:3%2": {0, 3, 6, 9}, "5": {5}, "": nil, "x-3": nil, "3-1": nil, "4-": nil, "2-6:0": nil, "0-9:x": nil, "0-9:": nil, "0-9:x,4": {4}, "8%1": {8},
 	} {
 		in := map[uint32]bool{}
 		for _, task := range want {
