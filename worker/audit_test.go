@@ -21,7 +21,7 @@ func TestIntentHasForwardedAddress(t *testing.T) {
 	}
 }
 
-// newAuditPair returns a changes value and the auditor's end of its channel, so
+// newAuditPair returns an auditClient and the auditor's end of its channel, so
 // that the test can answer as the auditor.
 func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 	t.Helper()
@@ -33,13 +33,13 @@ func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 	return c, auditor
 }
 
-// TestChangesWait checks that after the answer Later, a worker asks again with
-// a new number, and reports one outcome with the new number. Without permission
-// no change is made.
+// TestChangesWait checks that after the answer TryLater, a worker asks again
+// with a new number, and reports one outcome with the new number. Without
+// permission no change is made.
 func TestChangesWait(t *testing.T) {
-	leaves := []query.Decision{query.TryLater, query.TryLater, query.Granted, query.Denied}
+	decisions := []query.Decision{query.TryLater, query.TryLater, query.Granted, query.Denied}
 	c, auditor := newAuditPair(t)
-	var mu sync.Mutex // guards asked
+	var mu sync.Mutex // guards intents
 	var intents []uint64
 	outcomes := make(chan uint64, 2)
 	go func() {
@@ -52,9 +52,9 @@ func TestChangesWait(t *testing.T) {
 			case *query.Intent:
 				mu.Lock()
 				intents = append(intents, m.ID)
-				leave := leaves[len(intents)-1]
+				decision := decisions[len(intents)-1]
 				mu.Unlock()
-				_ = auditor.Send(&query.Noted{ID: m.ID, Decision: leave})
+				_ = auditor.Send(&query.Noted{ID: m.ID, Decision: decision})
 			case *query.Outcome:
 				outcomes <- m.ID
 			}
@@ -67,21 +67,21 @@ func TestChangesWait(t *testing.T) {
 	id := <-outcomes
 	mu.Lock()
 	if len(intents) != 3 || id != intents[2] || intents[0] == intents[2] {
-		t.Errorf("asked %v, told %d", intents, id)
+		t.Errorf("intents %v, outcome of %d", intents, id)
 	}
 	mu.Unlock()
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
-		t.Errorf("without leave: %v", err)
+		t.Errorf("without permission: %v", err)
 	}
 	must(t, auditor.Send(&query.Noted{ID: 99, Decision: query.Granted})) // no request waits for this permission, so the worker must decline it
 	if id := <-outcomes; id != 99 {
-		t.Errorf("told %d", id)
+		t.Errorf("outcome of %d", id)
 	}
 }
 
-// TestLatePermission checks permissions that arrive at the time limit. Each must be
-// used or declined. Otherwise, when this worker exits, the auditor would record
-// that the change may have been made.
+// TestLatePermission checks permissions that arrive at the time limit. Each
+// must be used or declined. Otherwise, when this worker exits, the auditor
+// would record that the change may have been made.
 func TestLatePermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64
@@ -105,7 +105,7 @@ func TestLatePermission(t *testing.T) {
 			}
 		}
 		if used+declined != times {
-			t.Errorf("leave for %d changes was used %d times and declined %d times", times, used, declined)
+			t.Errorf("permission for %d changes was used %d times and declined %d times", times, used, declined)
 		}
 	})
 }

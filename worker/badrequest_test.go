@@ -3,6 +3,10 @@ package worker
 import (
 	"bufio"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,13 +26,13 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// testLimits has the limits of these tests, in which input arrives immediately and
-// timeouts are short.
+// testLimits has the limits of these tests, in which input arrives immediately
+// and timeouts are short.
 var testLimits = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// testServer is a plain HTTP server. Its handler counts requests and answers with an
-// envelope.
+// testServer is a plain HTTP server. Its handler counts requests and answers
+// with an envelope.
 type testServer struct {
 	*server
 	t      *testing.T
@@ -57,7 +61,7 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 	st.server = newServer(nil, &setup, h, NewTokens(), nil)
 	go st.http.Serve(st.queue)
 	go st.http2.Serve(st.queue2)
-	t.Cleanup(func() { st.http.Close(); st.http2.Close() })
+	t.Cleanup(func() { st.http.Close(); st.http2.Close(); draining.Store(false) })
 	return st
 }
 
@@ -67,6 +71,24 @@ func (st *testServer) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
 	go st.queue.put(st.badRequests.wrap(c, c.peer))
+	return client
+}
+
+// connectTLS returns the client's end of a TCP connection. The server performs
+// a TLS handshake on the other end, and accepts the given protocols. Unless id
+// is 0, the server tracks the connection under this number.
+func (st *testServer) connectTLS(id uint64, protocols ...string) *net.TCPConn {
+	st.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(st.t, err)
+	leaf, _ := selfSigned(st.t, key)
+	client, c := st.pair()
+	if c.id = id; id != 0 {
+		st.tracker.track(id)
+		st.tracker.setConn(id, c, nil)
+	}
+	config := &tls.Config{NextProtos: protocols, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
+	go st.handshake(c, tls.Server(c, config), time.Minute)
 	return client
 }
 
@@ -178,7 +200,7 @@ func TestAbuses(t *testing.T) {
 		{"many headers", get + host + strings.Repeat("X: y\r\n", 4<<10) + "\r\n", []int{431}},
 		{"no version", "GET /ok\r\n" + host + "\r\n", []int{400}},
 		{"two spaces", "GET  /ok HTTP/1.1\r\n" + host + "\r\n", []int{400}},
-		{"a word too many", "GET /ok now HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"four parts", "GET /ok now HTTP/1.1\r\n" + host + "\r\n", []int{400}},
 		{"HTTP/1.2", "GET /ok HTTP/1.2\r\n" + host + "\r\n", []int{200}},
 		{"HTTP/2.0", "GET /ok HTTP/2.0\r\n" + host + "\r\n", []int{505}},
 		{"HTTP/0.9", "GET /ok HTTP/0.9\r\n" + host + "\r\n", []int{505}},
@@ -192,7 +214,7 @@ func TestAbuses(t *testing.T) {
 		{"negative length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: -3\r\n\r\nabc", []int{400}},
 		{"signed length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: +3\r\n\r\nabc", []int{400}},
 		{"hexadecimal length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 0x3\r\n\r\nabc", []int{400}},
-		{"endless length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 99999999999999999999\r\n\r\nabc", []int{400}},
+		{"too large a length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 99999999999999999999\r\n\r\nabc", []int{400}},
 		{"list of lengths", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3, 3\r\n\r\nabc", []int{400}},
 		{"length and chunks", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get + host + "\r\n", []int{400}},
 		{"chunks", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + get + host + "\r\n", []int{200, 200}},
@@ -211,12 +233,12 @@ func TestAbuses(t *testing.T) {
 		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\n" + host + "\r\n", []int{200}},
 		{"CONNECT", "CONNECT other:80 HTTP/1.1\r\n" + host + "\r\n", []int{200}},
 		{"many more requests", strings.Repeat(get+host+"\r\n", 1000), slices.Repeat([]int{200}, 1000)},
-		{"a refused one behind many", strings.Repeat(get+host+"\r\n", 100) + "GET\r\n\r\n", append(slices.Repeat([]int{200}, 100), 400)},
+		{"many requests and a malformed one", strings.Repeat(get+host+"\r\n", 100) + "GET\r\n\r\n", append(slices.Repeat([]int{200}, 100), 400)},
 		{"half a line", "GET /o", []int{400}},
 		{"half a header", get + "Ho", []int{400}},
 		{"half a body", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 30\r\n\r\nabc", []int{400}},
 		{"half of the second", get + host + "\r\n" + get, []int{200, 400}},
-		{"nothing after a bad one", "G(T / HTTP/1.1\r\n\r\n" + get + host + "\r\n" + get + host + "\r\n", []int{400}},
+		{"requests after a malformed one", "G(T / HTTP/1.1\r\n\r\n" + get + host + "\r\n" + get + host + "\r\n", []int{400}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -383,7 +405,7 @@ func TestReclaim(t *testing.T) {
 			conns <- c.(*http1Conn)
 		}
 	}
-	read := func(v *http1Conn) { // waits until some bytes of a request were read
+	awaitRead := func(v *http1Conn) { // waits until some bytes of a request were read
 		for {
 			v.mu.Lock()
 			begun := !v.requestStart.IsZero()
@@ -397,34 +419,34 @@ func TestReclaim(t *testing.T) {
 
 	silent := st.connect()
 	if v := <-conns; !v.reclaim() {
-		t.Error("a connection without a request stays")
+		t.Error("a connection without a request stays open")
 	}
 	if got := readAnswers(t, silent); got != nil {
-		t.Errorf("it got %v", got)
+		t.Errorf("answered %v", got)
 	}
 
 	half := st.connect()
 	v := <-conns
 	io.WriteString(half, get+"Ho")
-	read(v)
+	awaitRead(v)
 	for range 2 { // a second call returns the same result
 		if !v.reclaim() {
-			t.Error("a connection with a part of a header stays")
+			t.Error("a connection with a part of a header stays open")
 		}
 	}
 	if got := readAnswers(t, half); len(got) != 1 || got[0].StatusCode != http.StatusRequestTimeout {
-		t.Errorf("it got %v", got)
+		t.Errorf("answered %v", got)
 	}
 
 	busy := st.connect()
 	v = <-conns
 	io.WriteString(busy, get+host+"Connection: close\r\n\r\n")
 	if <-entered; v.reclaim() {
-		t.Error("a connection that is being answered ends")
+		t.Error("a connection whose request is being answered is closed")
 	}
 	release <- true
 	if got := readAnswers(t, busy); len(got) != 1 || got[0].StatusCode != http.StatusOK {
-		t.Errorf("it got %v", got)
+		t.Errorf("answered %v", got)
 	}
 }
 
@@ -435,17 +457,17 @@ type hookedConn struct {
 	pieces []string
 }
 
-func (u *hookedConn) Read(p []byte) (int, error) {
-	if len(u.pieces) == 0 {
-		return u.Conn.Read(p)
+func (c *hookedConn) Read(p []byte) (int, error) {
+	if len(c.pieces) == 0 {
+		return c.Conn.Read(p)
 	}
-	u.during[0]()
-	n := copy(p, u.pieces[0])
-	u.during, u.pieces = u.during[1:], u.pieces[1:]
+	c.during[0]()
+	n := copy(p, c.pieces[0])
+	c.during, c.pieces = c.during[1:], c.pieces[1:]
 	return n, nil
 }
 
-func (u *hookedConn) NetConn() net.Conn { return u.Conn }
+func (c *hookedConn) NetConn() net.Conn { return c.Conn }
 
 // TestRequestAfterReclaim checks that a request is not served if it becomes
 // complete after its connection was given up for another client. The dispatcher
@@ -467,7 +489,7 @@ func TestRequestAfterReclaim(t *testing.T) {
 		}
 		u.during[len(u.during)-1] = func() {
 			if !h.reclaim() {
-				t.Errorf("%s: it stays", name)
+				t.Errorf("%s: the connection stays open", name)
 			}
 		}
 		if n, err := h.Read(make([]byte, 4096)); n != 0 || err != io.EOF {

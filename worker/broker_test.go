@@ -20,7 +20,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// brokerWithDispatcher returns a Broker. Instead of a dispatcher, f answers its requests.
+// brokerWithDispatcher returns a Broker. Instead of a dispatcher, f answers its
+// requests.
 func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -32,7 +33,8 @@ func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	return e
 }
 
-// brokerWithResolver returns a Broker. Instead of a resolver, f answers its look-ups.
+// brokerWithResolver returns a Broker. Instead of a resolver, f answers its
+// look-ups.
 func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
@@ -54,8 +56,8 @@ func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *
 	return e
 }
 
-// connectingSocket returns a socket that is still connecting, like the sockets that
-// the dispatcher passes.
+// connectingSocket returns a socket that is still connecting, like the sockets
+// that the dispatcher passes.
 func connectingSocket(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -109,7 +111,7 @@ func TestDialTCP(t *testing.T) {
 		t.Errorf("past the deadline: %v", err)
 	}
 	if _, err := dial(ctx, client.Address{Network: "tcp", Address: "192.0.2.9:1"}); err == nil {
-		t.Error("dialled what is not configured")
+		t.Error("dialled an address that is not configured")
 	}
 }
 
@@ -145,7 +147,7 @@ func TestDialFails(t *testing.T) {
 	}
 	e.deliver(delayed)
 	if _, err := unix.FcntlInt(uintptr(delayed.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
-		t.Errorf("a descriptor that came late is open: %v", err)
+		t.Errorf("a descriptor that arrived too late is open: %v", err)
 	}
 }
 

@@ -2,9 +2,6 @@ package worker
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -61,13 +58,7 @@ func (st *testServer) overUnix() net.Conn {
 }
 
 func (st *testServer) overTLS() net.Conn {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(st.t, err)
-	leaf, _ := selfSigned(st.t, key)
-	near, far := st.pair()
-	tlsConn := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
-	go st.handshake(far, tlsConn, time.Minute)
-	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
+	client := tls.Client(st.connectTLS(0), &tls.Config{InsecureSkipVerify: true})
 	must(st.t, client.HandshakeContext(st.t.Context()))
 	return client
 }
@@ -189,8 +180,8 @@ func TestHalfCloseInLine(t *testing.T) {
 	}
 }
 
-// TestHasHalfClosed checks that hasHalfClosed returns true if a client has shut down its
-// sending side, but never for standard input.
+// TestHasHalfClosed checks that hasHalfClosed returns true if a client has shut
+// down its sending side, but never for standard input.
 func TestHasHalfClosed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number uint64

@@ -19,10 +19,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// collectOffences calls act with the client's end of a connection. The connection
-// uses TLS unless config is nil. The result is the list of offences that are
-// reported until the connection is closed. patience limits the time for a
-// handshake and for a header.
+// collectOffences calls act with the client's end of a connection. The
+// connection uses TLS unless config is nil. The result is the list of offences
+// that are reported until the connection is closed. patience limits the time
+// for a handshake and for a header.
 func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (offences []work.OffenceKind) {
 	t.Helper()
 	limits := testLimits
@@ -135,7 +135,7 @@ func TestOffences(t *testing.T) {
 		act    func(net.Conn)
 		want   []work.OffenceKind
 	}{
-		{"comes and goes", nil, func(net.Conn) {}, nil},
+		{"connects and disconnects", nil, func(net.Conn) {}, nil},
 		{"a request", nil, sends("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", ""), nil},
 		{"no request", nil, sends("this is no request\r\n\r\n", ""), request},
 		{"no Host", nil, sends("GET / HTTP/1.1\r\n\r\n", ""), request},
@@ -148,7 +148,7 @@ func TestOffences(t *testing.T) {
 		{"TLS in the open", nil, withTLS(trusting, nil), request},
 		{"half a header, and the end", nil, func(c net.Conn) { io.WriteString(c, "GET / HTTP/1.1\r\nHo") }, nil},
 
-		{"TLS: comes and goes", server, func(net.Conn) {}, nil},
+		{"TLS: connects and disconnects", server, func(net.Conn) {}, nil},
 		{"TLS: half a hello, and the end", server, func(c net.Conn) { io.WriteString(c, "\x16\x03\x01\x02\x00\x01\x00\x01") }, nil},
 		{"TLS: garbage", server, sends("\x00\x01garbage, and more of it", ""), request},
 		{"TLS: garbage in a record", server, sends("\x16\x03\x01\x00\x06\x01\x00\x00\x02\xff\xff", ""), request},
@@ -167,7 +167,7 @@ func TestOffences(t *testing.T) {
 
 		{"HTTP/2: a request", server, withTLS(h2, sends(start+get(1), done)), nil},
 		{"HTTP/2: not its preface", server, withTLS(h2, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "")), request},
-		{"HTTP/2: comes and goes", server, withTLS(h2, func(c net.Conn) { c.Close() }), nil},
+		{"HTTP/2: connects and disconnects", server, withTLS(h2, func(c net.Conn) { c.Close() }), nil},
 		{"HTTP/2: half a preface, and the end", server, withTLS(h2, func(c net.Conn) { io.WriteString(c, "PRI *"); c.Close() }), nil},
 		{"HTTP/2: a frame first", server, withTLS(h2, sends(preface+get(1), "")), request},
 		{"HTTP/2: a promise", server, withTLS(h2, sends(start+rawFrame(5, 4, 1, "\x00\x00\x00\x02\x82"), "")), request},
@@ -292,8 +292,8 @@ func TestPausedFrames(t *testing.T) {
 
 // refusingKey returns a remoteKey for key, whose keeper refuses to sign.
 func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
-	s := &tlsServer{keeper: newKeeperClient()}
-	channel := newFakeKeeper(t, key).link(s)
+	client := newKeeperClient()
+	channel := keeperEnd(t, client)
 	go func() {
 		for {
 			m, err := channel.Receive()
@@ -303,7 +303,7 @@ func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
 		}
 	}()
-	return remoteKey{keeper: s.keeper, public: key.Public()}
+	return remoteKey{keeper: client, public: key.Public()}
 }
 
 // FuzzFrames checks that the scanner finds exactly the frames with an error

@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// newLimitedHandler returns a server that answers at most the given number of requests
-// concurrently. Further requests wait for at most patience.
+// newLimitedHandler returns a server that answers at most the given number of
+// requests concurrently. Further requests wait for at most patience.
 func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
@@ -56,8 +56,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOverloaded checks that a request that gets no place in time is answered with
-// Retry-After and the envelope, and that /healthz always works.
+// TestOverloaded checks that a request that gets no place in time is answered
+// with Retry-After and the envelope, and that /healthz always works.
 func TestOverloaded(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	h := newLimitedHandler(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func TestOverloaded(t *testing.T) {
 	yaml, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Accept", "application/yaml")
 	if h.ServeHTTP(yaml, r); yaml.Code != http.StatusServiceUnavailable || yaml.Header().Get("Content-Type") != "application/yaml" {
-		t.Errorf("who asks for YAML: %d %v %s", yaml.Code, yaml.Header(), yaml.Body)
+		t.Errorf("answer in YAML: %d %v %s", yaml.Code, yaml.Header(), yaml.Body)
 	}
 	if w := serveGet(h, "/healthz"); w.Code != http.StatusOK {
 		t.Errorf("/healthz: %d", w.Code)
@@ -91,14 +91,14 @@ func TestOverloaded(t *testing.T) {
 	close(release)
 	<-done
 	if w := serveGet(h, "/"); w.Code != http.StatusOK {
-		t.Errorf("with room again: %d", w.Code)
+		t.Errorf("with a free place: %d", w.Code)
 	}
 }
 
-// TestTrackerReportsWhatLasts checks that a short state is not reported, that a
-// lasting change is reported once, and that nothing is reported about a
+// TestTrackerReportsLastingStates checks that a short state is not reported,
+// that a lasting change is reported once, and that nothing is reported about a
 // connection after its last message, Done.
-func TestTrackerReportsWhatLasts(t *testing.T) {
+func TestTrackerReportsLastingStates(t *testing.T) {
 	var mu sync.Mutex
 	var sent []ipc.Message
 	w := newConnTracker(func(m ipc.Message) error {
@@ -118,7 +118,7 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 			got = append(got, m.Stage)
 		}
 		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
-			t.Errorf("told %v, want %v", got, want)
+			t.Errorf("reported %v, want %v", got, want)
 		}
 	}
 	stage := func(s work.Stage) {
@@ -128,7 +128,7 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 		c.since = at
 	}
 	w.mu.Lock()
-	w.reportScheduled = true // prevents the tracker's own calls of look
+	w.reportScheduled = true // so that the tracker does not call reportStages itself
 	w.mu.Unlock()
 	stage(work.Waiting)
 	expect(reportDelay) // the client may only be slow
@@ -156,6 +156,6 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 		}
 	}
 	if _, ok := sent[0].(*work.Taken); !ok || done != 1 {
-		t.Errorf("told %v", sent)
+		t.Errorf("sent %v", sent)
 	}
 }

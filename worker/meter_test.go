@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// collectingMeter returns a meter, the sums of the counts that the meter has sent,
-// and the number of messages that it has sent.
+// collectingMeter returns a meter, the sums of the counts that the meter has
+// sent, and the number of messages that it has sent.
 func collectingMeter(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 	sums, messages = map[int]uint64{}, new(int)
 	m = newMeter(func(msg ipc.Message, _ ...int) error {

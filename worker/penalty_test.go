@@ -53,9 +53,9 @@ func withGuess(r *http.Request) *http.Request {
 	return r
 }
 
-// TestForwardedFor checks that the client of a trusted proxy is the last address in
-// X-Forwarded-For that does not belong to a proxy. The header must be ignored
-// if it does not come from a trusted proxy.
+// TestForwardedFor checks that the client of a trusted proxy is the last
+// address in X-Forwarded-For that does not belong to a proxy. The header must
+// be ignored if it does not come from a trusted proxy.
 func TestForwardedFor(t *testing.T) {
 	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
@@ -177,7 +177,7 @@ func TestPausedInTheQueue(t *testing.T) {
 		if taken, _ := s.limiter.places.Counts(); taken != 0 {
 			t.Errorf("%d places are taken", taken)
 		}
-		time.Sleep(time.Second) // until the scheduled calls of look have ended
+		time.Sleep(time.Second) // until the scheduled calls of reportStages have ended
 	})
 }
 
@@ -202,13 +202,13 @@ func TestReports(t *testing.T) {
 			reports = 0
 		}
 		o.reportMalformed(1)
-		want("of one that is there", 1)
+		want("an open connection", 1)
 		o.reportMalformed(2)
-		want("of one that never was", 0)
+		want("an unknown connection", 0)
 		for range 10_000 {
 			o.reportMalformed(1)
 		}
-		want("at once", reportBurst-2)
+		want("a burst", reportBurst-2)
 		time.Sleep(time.Second)
 		for range 10_000 {
 			o.reportMalformed(1)
@@ -219,13 +219,13 @@ func TestReports(t *testing.T) {
 
 		w.pause(1, time.Minute)
 		if w.blockedFor(w.lookup(1)) == 0 {
-			t.Error("its client need not wait")
+			t.Error("the client is not blocked")
 		}
 		w.pause(2, time.Minute) // the connection is closed
 		w.recordClose(1)
 		time.Sleep(time.Second)
 		o.reportMalformed(1)
-		want("of one that is done", 0)
+		want("a closed connection", 0)
 	})
 }
 
@@ -268,7 +268,7 @@ func TestRejectedCredentials(t *testing.T) {
 		}
 		slices.Sort(reported)
 		if len(reported) != tt.want || len(slices.Compact(reported)) != tt.want {
-			t.Errorf("%s: told of %x, want %d", tt.name, reported, tt.want)
+			t.Errorf("%s: reported %x, want %d", tt.name, reported, tt.want)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestRejectedCertificates(t *testing.T) {
 		want int
 	}{{certError("a"), 1}, {certError("a"), 1}, {certError("b"), 2}, {certError("a"), 2}, {errors.New("tls: no handshake"), 3}, {errors.New("tls: no handshake"), 4}, {io.EOF, 4}} {
 		if o.reportHandshake(1, tt.err); reports != tt.want {
-			t.Errorf("%v: told %d times, want %d", tt.err, reports, tt.want)
+			t.Errorf("%v: %d reports, want %d", tt.err, reports, tt.want)
 		}
 	}
 }
@@ -318,8 +318,8 @@ func TestClosedWhileAnswered(t *testing.T) {
 		w.finishRequest(c)
 		w.recordClose(1)
 		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(sent, want) {
-			t.Errorf("told %v, want %v", sent, want)
+			t.Errorf("sent %v, want %v", sent, want)
 		}
-		time.Sleep(time.Second) // until the call of look that begin scheduled has ended
+		time.Sleep(time.Second) // until the scheduled call of reportStages has ended
 	})
 }

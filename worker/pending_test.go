@@ -5,21 +5,21 @@ import "testing"
 // TestPending checks that an answer is delivered to its question exactly once,
 // even if the question is abandoned at the same moment.
 func TestPending(t *testing.T) {
-	var a pending[string]
-	one, first := a.register()
-	two, second := a.register()
-	if one == two || !a.answer(two, "b") || a.answer(two, "again") || a.answer(99, "?") {
-		t.Fatal("numbers or waiting requests are left")
+	var p pending[string]
+	one, first := p.register()
+	two, second := p.register()
+	if one == two || !p.answer(two, "b") || p.answer(two, "again") || p.answer(99, "?") {
+		t.Fatal("a repeated number, or an answer to no question")
 	}
 	if got := <-second; got != "b" {
 		t.Errorf("%q", got)
 	}
-	a.answer(one, "a")
-	if value, ok := a.forget(one, first); value != "a" || !ok {
-		t.Errorf("late: %q, %v", value, ok)
+	p.answer(one, "a")
+	if value, ok := p.forget(one, first); value != "a" || !ok {
+		t.Errorf("an answer that has just arrived: %q, %v", value, ok)
 	}
-	three, third := a.register()
-	if value, ok := a.forget(three, third); ok || a.answer(three, "c") || len(a.waiting) != 0 {
-		t.Errorf("%q came, %d wait", value, len(a.waiting))
+	three, third := p.register()
+	if value, ok := p.forget(three, third); ok || p.answer(three, "c") || len(p.waiting) != 0 {
+		t.Errorf("answer %q, %d questions are pending", value, len(p.waiting))
 	}
 }

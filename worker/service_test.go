@@ -63,8 +63,8 @@ func TestServiceGone(t *testing.T) {
 			must(t, service.connect(fd))
 			return c
 		}
-		run("never there", func(_ *testing.T, _ *remoteService, ask func() error) error { return ask() })
-		run("gone", func(t *testing.T, service *remoteService, ask func() error) error {
+		run("absent", func(_ *testing.T, _ *remoteService, ask func() error) error { return ask() })
+		run("exited", func(t *testing.T, service *remoteService, ask func() error) error {
 			must(t, connect(t, service).Close())
 			<-service.link.Load().closed
 			return ask()

@@ -18,8 +18,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// readingHandler returns a handler that reads the whole body, however long the client
-// takes, and sends the resulting error to ended.
+// readingHandler returns a handler that reads the whole body, however long the
+// client takes, and sends the resulting error to ended.
 func readingHandler(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
@@ -49,19 +49,19 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 	<-ended
 	select {
 	case err := <-ended:
-		t.Fatalf("no connection waits, and it was ended: %v", err)
+		t.Fatalf("ended although no client waits: %v", err)
 	case <-time.After(4 * shortStall().Stall):
 	}
 	waiter := st.connect()
 	fmt.Fprint(waiter, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if r, err := http.ReadResponse(bufio.NewReader(waiter), nil); err != nil || r.StatusCode != http.StatusOK {
-		t.Fatalf("who waited: %v, %v", r, err)
+		t.Fatalf("the waiting request: %v, %v", r, err)
 	}
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the slow body ended with %v", err)
 	}
 	if r, err := http.ReadResponse(bufio.NewReader(slow), nil); err != nil || r.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("the slow one received %v, %v", r, err)
+		t.Errorf("the slow client received %v, %v", r, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestBodyThatContinues(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	if got := p.bodyDeadline.Sub(begun); got < 9*portionTime || got > 10*portionTime {
-		t.Errorf("for ten portions it got %s", got)
+		t.Errorf("ten portions extend the deadline by %s", got)
 	}
 	g.finish(p)
 	g.shortenDeadlines(nil) // the request has no deadline to shorten
@@ -186,7 +186,7 @@ func TestShortenedWrite(t *testing.T) {
 	}
 	c.restore()
 	if c.pieceTimeout() != time.Hour {
-		t.Error("its deadline stays short")
+		t.Error("the deadline stays short")
 	}
 }
 
@@ -205,13 +205,13 @@ func TestStalledOrSlow(t *testing.T) {
 			go p.conn.Write(make([]byte, 16<<20))
 			eventually(t, p.conn.isWriting)
 		}, false},
-		{"something is to be read", func(t *testing.T, p *slowClient, far net.Conn) {
+		{"unread input", func(t *testing.T, p *slowClient, far net.Conn) {
 			io.WriteString(far, "WINDOW_UPDATE")
 			eventually(t, p.conn.hasUnread)
 		}, false},
-		{"it got on", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(begun.Add(time.Second)) }, false},
-		{"it writes nothing", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(time.Time{}) }, false},
-		{"it is over", func(_ *testing.T, p *slowClient, _ net.Conn) { p.finished = true }, false},
+		{"the write has progressed", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(begun.Add(time.Second)) }, false},
+		{"no write waits", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(time.Time{}) }, false},
+		{"the request is finished", func(_ *testing.T, p *slowClient, _ net.Conn) { p.finished = true }, false},
 	} {
 		c, far := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 		offences := 0
@@ -225,12 +225,12 @@ func TestStalledOrSlow(t *testing.T) {
 	}
 }
 
-// eventually calls is until it returns true.
+// eventually calls cond until it returns true.
 func eventually(t *testing.T, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it never comes to that")
+			t.Fatal("the condition never becomes true")
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestWholeHeaderStays(t *testing.T) {
 				h.mu.Unlock()
 			}
 			if reclaimed := h.reclaim(); reclaimed == whole {
-				t.Errorf("%q in pieces of %d: it gives way: %t", text, size, reclaimed)
+				t.Errorf("%q in pieces of %d: reclaimed: %t", text, size, reclaimed)
 			}
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// deferredSocket returns a socket that connects to address with its first write, like
-// the sockets that the dispatcher prepares.
+// deferredSocket returns a socket that connects to address with its first
+// write, like the sockets that the dispatcher prepares.
 func deferredSocket(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -94,7 +94,7 @@ func TestPool(t *testing.T) {
 		echoHello(t, e, address)
 	}
 	if d, o := dials.Load(), orders.Load(); d != busyRate-1 || o != 0 {
-		t.Fatalf("%d connections were asked for, and %d times a stock, before it was busy", d, o)
+		t.Fatalf("below busyRate: %d requests for a connection and %d for sockets", d, o)
 	}
 	h := e.pool.upstream(work.DialBatch{})
 	h.mu.Lock()
@@ -105,17 +105,17 @@ func TestPool(t *testing.T) {
 		echoHello(t, e, address)
 	}
 	if d, o := dials.Load(), orders.Load(); d > busyRate || o < more/ipc.DialBatchSize || o > more/ipc.DialBatchSize+2 {
-		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
+		t.Errorf("%d requests for a connection and %d for sockets", d, o)
 	}
 	h.expire(time.Now())
 	if len(h.sockets) != 0 {
-		t.Errorf("%d are left that have stood too long", len(h.sockets))
+		t.Errorf("%d expired sockets are left", len(h.sockets))
 	}
 }
 
-// TestPoolClears checks that sockets that have waited too long are closed, and
+// TestPoolExpires checks that sockets that have waited too long are closed, and
 // that newer sockets are not.
-func TestPoolClears(t *testing.T) {
+func TestPoolExpires(t *testing.T) {
 	var h upstreamPool
 	now := time.Now()
 	var fds []int
@@ -128,10 +128,10 @@ func TestPoolClears(t *testing.T) {
 	h.put(fds[1:], ipc.NoID, now.Add(time.Nanosecond))
 	h.expire(now)
 	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0); err != unix.EBADF {
-		t.Errorf("the old one: %v", err)
+		t.Errorf("the expired socket: %v", err)
 	}
 	if _, err := unix.FcntlInt(uintptr(fds[1]), unix.F_GETFD, 0); err != nil {
-		t.Errorf("the new one: %v", err)
+		t.Errorf("the new socket: %v", err)
 	}
 	if s, ok, _ := h.take(now); !ok || s.fd != fds[1] {
 		t.Errorf("took %d, %t", s.fd, ok)
@@ -164,10 +164,10 @@ func TestPoolConnected(t *testing.T) {
 	must(t, err)
 	defer nc.Close()
 	if uid, known := nc.(peer.BrokeredConn).Server(); uid != 4711 || !known {
-		t.Errorf("it is served by uid %d, %t", uid, known)
+		t.Errorf("the server has uid %d, %t", uid, known)
 	}
 	if _, err := unix.FcntlInt(uintptr(closed), unix.F_GETFD, 0); err != unix.EBADF {
-		t.Errorf("the one that the daemon closed: %v", err)
+		t.Errorf("the socket that the daemon closed: %v", err)
 	}
 	_, err = nc.Write([]byte("hello"))
 	must(t, err)
@@ -180,7 +180,7 @@ func TestPoolConnected(t *testing.T) {
 	h.put([]int{unused}, 4711, time.Now())
 	must(t, daemon.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := daemon.Read(b); err != io.EOF {
-		t.Errorf("one that was not used: %v", err)
+		t.Errorf("a socket that was not used in time: %v", err)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestPoolDisabled(t *testing.T) {
 		echoHello(t, e, address)
 	}
 	if d, o := dials.Load(), orders.Load(); d != 2*busyRate || o != 1 {
-		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
+		t.Errorf("%d requests for a connection and %d for sockets", d, o)
 	}
 }
 

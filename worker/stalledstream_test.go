@@ -3,9 +3,6 @@ package worker
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
 	"io"
@@ -37,7 +34,7 @@ func TestStalledStream(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Fatal("it is answered for ever")
+		t.Fatal("the answer does not end")
 	}
 }
 
@@ -51,7 +48,7 @@ func TestBrokenStream(t *testing.T) {
 	r := st.getHTTP2(t)
 	defer r.Body.Close()
 	if b, err := io.ReadAll(r.Body); err == nil {
-		t.Errorf("%d bytes, and that is the end", len(b))
+		t.Errorf("a regular end after %d bytes", len(b))
 	}
 }
 
@@ -82,24 +79,15 @@ func TestClosedWindow(t *testing.T) {
 			t.Errorf("the dispatcher receives %v", offence)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the dispatcher is not told")
+		t.Error("the dispatcher receives no offence")
 	}
 }
 
 // rawHTTP2 returns the client's end of an HTTP/2 connection, after the TLS
-// handshake. The server treats the other end as a connection with the number id
-// that the dispatcher has passed.
+// handshake. id is the number of the connection.
 func (st *testServer) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	leaf, _ := selfSigned(t, key)
-	near, far := st.pair()
-	far.id = id
-	st.tracker.track(id)
-	st.tracker.setConn(id, far, nil)
-	go st.handshake(far, tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}), time.Minute)
-	c := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	c := tls.Client(st.connectTLS(id, "h2"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	must(t, c.Handshake())
 	c.SetDeadline(time.Now().Add(time.Minute))
 	return c
@@ -124,15 +112,12 @@ func awaitFrame(t *testing.T, c net.Conn, kind byte) {
 // getHTTP2 sends a GET over a new connection.
 func (st *testServer) getHTTP2(t *testing.T) *http.Response {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	leaf, _ := selfSigned(t, key)
-	near, far := st.pair()
-	tlsConn := tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
-	go st.handshake(far, tlsConn, time.Minute)
-	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		DialContext:     func(context.Context, string, string) (net.Conn, error) { return near, nil }}}
+	conn := st.connectTLS(0, "h2")
+	client := &http.Client{Transport: &http.Transport{
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	}}
 	r, err := client.Get("https://gateway/")
 	must(t, err)
 	if r.ProtoMajor != 2 {

@@ -50,15 +50,7 @@ func newFakeKeeper(t *testing.T, key crypto.Signer) *fakeKeeper {
 // channel. A test closes this end to simulate that the keeper exits.
 func (k *fakeKeeper) link(s *tlsServer) *ipc.Channel {
 	k.t.Helper()
-	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	k.t.Cleanup(func() { channel.Close() })
-	if err := s.keeper.connect(fd); err != nil {
-		k.t.Fatal(err)
-	}
-	return channel
+	return keeperEnd(k.t, s.keeper)
 }
 
 // answer signs until its channel closes.
@@ -124,7 +116,7 @@ func handshake(t *testing.T, s *tlsServer, leaf *x509.Certificate, maxVersion ui
 	}
 	go func() {
 		if server.HandshakeContext(t.Context()) != nil {
-			far.Close() // as shake does
+			far.Close() // as server.handshake does
 		}
 	}()
 	roots := x509.NewCertPool()
@@ -147,15 +139,11 @@ func TestHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rsa2, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": rsa2, "Ed25519": edwards} {
+	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": oneRSA(), "Ed25519": edwards} {
 		for version, label := range map[uint16]string{tls.VersionTLS13: "1.3", tls.VersionTLS12: "1.2"} {
 			t.Run(name+" "+label, func(t *testing.T) {
 				s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
@@ -168,7 +156,7 @@ func TestHandshake(t *testing.T) {
 				}
 				request := <-keeper.requests
 				if is13 := bytes.Contains(request.Message, []byte("TLS 1.3, server")); is13 != (version == tls.VersionTLS13) {
-					t.Errorf("asked %+v", request)
+					t.Errorf("the keeper was asked to sign %+v", request)
 				}
 			})
 		}
@@ -192,7 +180,7 @@ func TestOldVersion(t *testing.T) {
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
-	dying := keeper.link(s)
+	channel := keeper.link(s)
 	leaf, text := selfSigned(t, key)
 	loadCertificates(t, s, work.Keys{}, text, nil)
 	done := make(chan error, 1)
@@ -200,15 +188,15 @@ func TestKeeperGone(t *testing.T) {
 		_, err := handshake(t, s, leaf, tls.VersionTLS13)
 		done <- err
 	}()
-	if _, err := dying.Receive(); err != nil { // the keeper got the question
+	if _, err := channel.Receive(); err != nil { // the keeper got the question
 		t.Fatal(err)
 	}
-	dying.Close()
+	channel.Close()
 	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the handshake that the keeper died in: %v", err)
+		t.Errorf("the handshake during which the keeper exited: %v", err)
 	}
 	if _, err := handshake(t, s, leaf, tls.VersionTLS13); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a handshake after that: %v", err)
+		t.Errorf("a later handshake: %v", err)
 	}
 }
 
@@ -216,19 +204,7 @@ func TestKeeperGone(t *testing.T) {
 // immediately.
 func TestUnsigned(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
-	keeper.opts = nil // so the keeper signs nothing
-	channel := keeper.link(s)
-	go func() {
-		for {
-			m, err := channel.Receive()
-			if err != nil {
-				return
-			}
-			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
-		}
-	}()
-	k := remoteKey{keeper: s.keeper, public: key.Public()}
+	k := refusingKey(t, key)
 	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA256); !errors.Is(err, errUnsigned) {
 		t.Errorf("got %v", err)
 	}
@@ -239,7 +215,7 @@ func TestUnsigned(t *testing.T) {
 		t.Error("a digest was signed")
 	}
 	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA1); err == nil {
-		t.Error("SHA-1 was signed with")
+		t.Error("a signature with SHA-1")
 	}
 }
 
@@ -268,7 +244,7 @@ func TestBadFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &tlsServer{keeper: newKeeperClient()}
 			if _, err := s.wrap(nil); err == nil {
-				t.Error("TLS before any certificate")
+				t.Error("TLS is served without a certificate")
 			}
 			loadCertificates(t, s, tt.keys, tt.certificate, tt.authorities)
 			if _, err := s.wrap(nil); (err == nil) != tt.want {
@@ -300,7 +276,7 @@ func TestDrainEndsHandshakes(t *testing.T) {
 		}
 		client.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a handshake from %s the drain: %d, %v", order, n, err)
+			t.Errorf("a handshake that begins %s the drain: %d, %v", order, n, err)
 		}
 		if order == "before" {
 			if status := <-st.exit; status != 0 {

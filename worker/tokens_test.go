@@ -129,18 +129,16 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keeperEnd connects tokens to a new channel, and returns the keeper's end of
+// keeperEnd connects client to a new channel, and returns the keeper's end of
 // the channel.
-func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
+func keeperEnd(t *testing.T, client *keeperClient) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := tokens.keeper.connect(fd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.connect(fd))
 	return c
 }
 
@@ -155,7 +153,7 @@ func TestKeeperVerifies(t *testing.T) {
 	if ask("a.b") != auth.Unknown {
 		t.Error("an answer without a keeper")
 	}
-	c := keeperEnd(t, tokens)
+	c := keeperEnd(t, tokens.keeper)
 	verdicts := map[string]query.Verdict{"good": query.Genuine, "bad": query.Forged, "none": query.NoVerdict}
 	want := map[string]auth.Answer{"good": auth.Good, "bad": auth.Bad, "none": auth.Unknown}
 	var wg sync.WaitGroup
@@ -196,13 +194,13 @@ func TestKeeperVerifies(t *testing.T) {
 // the keeper exits or sends an answer of another kind.
 func TestKeeperExits(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
-		"dies":          func(c *ipc.Channel, _ uint64) { c.Close() },
+		"exits":          func(c *ipc.Channel, _ uint64) { c.Close() },
 		"signs instead": func(c *ipc.Channel, id uint64) { _ = c.Send(&query.Signed{ID: id, Signature: []byte("yes")}) },
-		"says nothing":  func(*ipc.Channel, uint64) {},
+		"does not answer":  func(*ipc.Channel, uint64) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tokens := NewTokens()
-			c := keeperEnd(t, tokens)
+			c := keeperEnd(t, tokens.keeper)
 			answer := make(chan auth.Answer, 1)
 			go func() {
 				answer <- tokens.authenticator.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
@@ -223,7 +221,7 @@ func TestKeeperExits(t *testing.T) {
 // while the maximum number of handshakes waits for the keeper.
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	tokens := NewTokens()
-	c := keeperEnd(t, tokens)
+	c := keeperEnd(t, tokens.keeper)
 	for range 2 * maxQuestions {
 		go func() { _, _ = tokens.keeper.sign(1, []byte("handshake")) }()
 	}
@@ -254,7 +252,7 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 // read.
 func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	tokens := NewTokens()
-	keeperEnd(t, tokens)
+	keeperEnd(t, tokens.keeper)
 	l := tokens.keeper.link.Load()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -270,10 +268,10 @@ func TestCancelledRequestLeavesKeeper(t *testing.T) {
 		}
 	}
 	if tokens.keeper.verify(t.Context(), auth.Signature{Signed: strings.Repeat("a", 8<<10), Bytes: make([]byte, 32)}) != auth.Unknown {
-		t.Error("an answer of a keeper that reads nothing")
+		t.Error("an answer from a keeper that reads nothing")
 	}
 	if len(l.pending.waiting) != 0 {
-		t.Errorf("%d are waited for", len(l.pending.waiting))
+		t.Errorf("%d questions are pending", len(l.pending.waiting))
 	}
 }
 

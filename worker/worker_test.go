@@ -21,8 +21,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// connPair returns both ends of a connection: the worker's, as if the dispatcher
-// had passed it, and the client's.
+// connPair returns both ends of a connection: the worker's, as if the
+// dispatcher had passed it, and the client's.
 func connPair(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -56,7 +56,7 @@ func TestConnCallsDoneOnce(t *testing.T) {
 		t.Errorf("the other direction is closed too: %v", err)
 	}
 	if done != 0 {
-		t.Error("Done before Close")
+		t.Error("done was called before Close")
 	}
 	for range 3 {
 		if err := c.Close(); err != nil {
@@ -64,7 +64,7 @@ func TestConnCallsDoneOnce(t *testing.T) {
 		}
 	}
 	if done != 1 {
-		t.Errorf("said Done %d times", done)
+		t.Errorf("done was called %d times", done)
 	}
 }
 
@@ -112,11 +112,11 @@ func TestQueue(t *testing.T) {
 	q.Close()
 	q.Close()
 	if _, err := q.Accept(); err == nil {
-		t.Error("a closed queue gives connections")
+		t.Error("a closed queue returns a connection")
 	}
 	q.put(a) // put must neither block nor leave the connection open
 	if _, err := a.Write(nil); err != io.ErrClosedPipe {
-		t.Errorf("a connection that came too late is left open: %v", err)
+		t.Errorf("a connection that arrived too late is left open: %v", err)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLogLines(t *testing.T) {
 	log.Info("request", "id", 1)
 	log.Info("request", "id", 2)
 	if out.Len() > 0 {
-		t.Errorf("lines did not wait for company: %q", out.String())
+		t.Errorf("lines were not buffered: %q", out.String())
 	}
 	log.Warn("two\nlines", "a", "b c")
 	log.With("id", 7).WithGroup("g").Error("more", "time", "kept")
@@ -165,7 +165,7 @@ func TestStartedByHand(t *testing.T) {
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
 	if _, ok := c.Conn.(*unixconn.Conn); !ok {
-		t.Errorf("it reads by a %T", c.Conn)
+		t.Errorf("the connection is a %T", c.Conn)
 	}
 	_, _, err := client.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
 	if err != nil {
