@@ -22,10 +22,8 @@ var PostAccounts = declare(noParams, Endpoint{
 // NamedAccountParams name an account.
 type NamedAccountParams struct{ Name string }
 
-var namedAccountParams = schema.Object("", func() schema.Fields[NamedAccountParams] {
-	return schema.Fields[NamedAccountParams]{
-		schema.F("account_name", objectName("account"), func(p *NamedAccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0))}
-})
+var namedAccountParams = nameParams("account_name", "account", "Name of the account",
+	func(p *NamedAccountParams) *string { return &p.Name })
 
 // AccountsRemoved declares the answer of DeleteAccount.
 var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts", "The accounts that were removed")

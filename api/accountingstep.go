@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -203,27 +202,8 @@ func stepID(id *model.StepID) string {
 
 // governor returns the name of a CPU frequency governor.
 func governor(n uint32) string {
-	switch n {
-	case 0x80000001:
-		return "Low"
-	case 0x80000002:
-		return "Medium"
-	case 0x80000003:
-		return "High"
-	case 0x80000004:
-		return "Highm1"
-	case 0x88000000:
-		return "Conservative"
-	case 0x84000000:
-		return "OnDemand"
-	case 0x82000000:
-		return "Performance"
-	case 0x81000000:
-		return "PowerSave"
-	case 0x80800000:
-		return "UserSpace"
-	case 0x80400000:
-		return "SchedUtil"
+	if name := cpuFreqGovsNames[uint64(n)]; name != "" {
+		return name
 	}
 	if n&0x80000000 != 0 {
 		return "Unknown"
@@ -254,10 +234,6 @@ func distribution(n uint32) string {
 		s += ",NoPack"
 	}
 	return s
-}
-
-func noSuch(kind, word string) error {
-	return fmt.Errorf("there is no %s %q", kind, schema.Shorten(word))
 }
 
 // selectedStep returns the type of a parameter that names a job, a task or a

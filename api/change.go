@@ -16,14 +16,26 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 	})
 }
 
-// unusedEnvelope returns the fields of an answer's envelope, which a request
-// may contain too, without effect. Their descriptions are worded for answers,
-// because requests and answers share one schema.
+// unusedEnvelope returns the fields of an answer's envelope, for a request that
+// has the same schema as an answer. In the request they have no effect. Their
+// descriptions are those in answers.
 func unusedEnvelope[O any]() schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
 		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "Errors; empty on success"),
 		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was interpreted differently than intended"),
+	}
+}
+
+// ignoredEnvelope returns the fields of an answer's envelope, for a request that
+// has a schema of its own. In slurmrestd's documents, such schemas contain these
+// fields too.
+func ignoredEnvelope[O any]() schema.Fields[O] {
+	const doc = "Ignored in requests; part of answers"
+	return schema.Fields[O]{
+		schema.Ignore[O]("meta", metaType.Type, doc),
+		schema.Ignore[O]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), doc),
+		schema.Ignore[O]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), doc),
 	}
 }
 

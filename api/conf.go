@@ -177,10 +177,11 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confFlags("SlurmdParametersFlags", "conf_flags", confFlagsSlurmdParametersWords),
 		schema.Show("controllers", schema.Named("controllers_array", schema.List(confController.Type)), confControllers, "The controllers, the primary one first"),
 		confShow("CpuFreqDef", schema.String, func(c *model.Configuration) string {
-			if n := c.Numbers["cpu_freq_def"]; n != 0xfffffffe {
-				return cpuFreqGovsNames[n]
+			n := c.Numbers["cpu_freq_def"]
+			if n == uint64(model.NoVal32) {
+				return "Unknown"
 			}
-			return "Unknown"
+			return cpuFreqGovsNames[n]
 		}),
 		confFlags("CpuFreqGovernors", "cpu_freq_govs", cpuFreqGovsWords),
 		confText("CredType", "cred_type"),

@@ -202,7 +202,6 @@ var taskPluginParamFlagsWords = schema.Words("task_plugin_param_flags",
 )
 
 var cpuFreqGovsNames = map[uint64]string{
-	0xfffffffe: "Unset",
 	0x88000000: "Conservative",
 	0x84000000: "OnDemand",
 	0x82000000: "Performance",

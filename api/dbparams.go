@@ -139,9 +139,17 @@ func objectName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {
 			if s == "" || strings.ContainsAny(s, ",\x00") {
-				return "", fmt.Errorf("there is no %s %q", kind, schema.Shorten(s))
+				return "", noSuch(kind, s)
 			}
 			return s, nil
 		})
 	}
+}
+
+// nameParams returns the parameters of an endpoint whose only parameter is the
+// segment of its path that names an object.
+func nameParams[P any](name, kind, doc string, at func(*P) *string) *schema.ObjectType[P] {
+	return schema.Object("", func() schema.Fields[P] {
+		return schema.Fields[P]{schema.F(name, objectName(kind), at, doc, schema.Required(0))}
+	})
 }

@@ -63,7 +63,8 @@ func nodeList() schema.Type[string] {
 		})
 }
 
-// anyArray returns the type of an array whose contents are ignored.
+// anyArray returns the type of an array whose contents are ignored. It is shown
+// as an empty array.
 func anyArray() schema.Type[struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *struct{}) {
 		e.BeginArray()

@@ -37,29 +37,25 @@ type HostsRequest struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.
 var HostlistBody = schema.Object("openapi_hostlist_req_resp", func() schema.Fields[HostsRequest] {
-	return schema.Fields[HostsRequest]{
+	return append(schema.Fields[HostsRequest]{
 		hostsField("hostlist", func(r *schema.Report, doc *schema.Value) {
 			if doc.Kind == schema.Array {
 				r.WarnKind(doc, schema.Text)
 			}
-		}), answerOnlyField[HostsRequest]("meta", metaType.Type), answerOnlyField[HostsRequest]("errors", schema.List(errorType.Type)), answerOnlyField[HostsRequest]("warnings", schema.List(warningType.Type))}
+		}),
+	}, ignoredEnvelope[HostsRequest]()...)
 })
 
 // HostnamesBody declares the fields of a request to fold names.
 var HostnamesBody = schema.Object("openapi_hostnames_req_resp", func() schema.Fields[HostsRequest] {
-	return schema.Fields[HostsRequest]{
+	return append(schema.Fields[HostsRequest]{
 		hostsField("hostnames", func(r *schema.Report, doc *schema.Value) {
 			if doc.Kind == schema.Text {
 				r.WarnKind(doc, schema.Array)
 			}
-		}), answerOnlyField[HostsRequest]("meta", metaType.Type), answerOnlyField[HostsRequest]("errors", schema.List(errorType.Type)), answerOnlyField[HostsRequest]("warnings", schema.List(warningType.Type))}
+		}),
+	}, ignoredEnvelope[HostsRequest]()...)
 })
-
-// answerOnlyField returns a field that the schema of a request contains although
-// only answers use it. Its value in a request is ignored.
-func answerOnlyField[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
-	return schema.Ignore[O](name, typ, "Ignored in requests; part of answers")
-}
 
 // maxHosts is the maximum number of names in a request, after its host lists
 // are expanded. A few bytes can expand to billions of names.

@@ -223,15 +223,6 @@ func partitionPriorities(j *JobRow) []partitionPriority {
 	return list
 }
 
-// anything returns the type of an array without a documented element type. The
-// array is always empty.
-func anything() schema.Type[[]struct{}] {
-	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *[]struct{}) {
-		e.BeginArray()
-		e.EndArray()
-	}, nil)
-}
-
 // JobsAnswer is an answer with jobs. Its times are valid only after all of Jobs
 // has been read.
 type JobsAnswer struct {

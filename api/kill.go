@@ -48,9 +48,12 @@ type KilledAnswer struct {
 	Envelope
 }
 
+// killResults is the field of a KilledAnswer.
+var killResults = schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0))
+
 // Killed declares the fields of a KilledAnswer.
 var Killed = enveloped("openapi_kill_job_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
-	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0)),
+	killResults,
 )
 
 // KillParams are the parameters of DeleteJob.

@@ -77,7 +77,7 @@ func setKilledUser(k *model.KillJobs, s string) error {
 
 // JobsKilled declares the fields of a KilledAnswer to DeleteJobs.
 var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
-	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0)),
+	killResults,
 )
 
 // DeleteJobs cancels several jobs.

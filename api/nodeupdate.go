@@ -96,12 +96,9 @@ type NewNode struct{ Line string }
 
 // NewNodeBody declares the fields of a NewNode.
 var NewNodeBody = schema.Object("openapi_create_node_req", func() schema.Fields[NewNode] {
-	return schema.Fields[NewNode]{
+	return append(schema.Fields[NewNode]{
 		schema.F("node_conf", schema.String, func(n *NewNode) *string { return &n.Line }, "The node, as a NodeName= line of slurm.conf", schema.Required(0)),
-		schema.Ignore[NewNode]("meta", metaType.Type, "Ignored in requests; part of answers"),
-		schema.Ignore[NewNode]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
-		schema.Ignore[NewNode]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
-	}
+	}, ignoredEnvelope[NewNode]()...)
 })
 
 // PostNewNode creates a dynamic node.

@@ -94,6 +94,11 @@ func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 		})
 }
 
+// noSuch returns the error for a name that no object of this kind has.
+func noSuch(kind, name string) error {
+	return fmt.Errorf("there is no %s %q", kind, schema.Shorten(name))
+}
+
 // signalNumber returns the type of a signal, which clients send by name or
 // number.
 func signalNumber() schema.Type[model.Opt[uint16]] {
@@ -109,7 +114,7 @@ func oneJob() schema.Type[model.JobSelection] {
 	return asText(func(s string) (model.JobSelection, error) {
 		sel, err := jobSelection(s)
 		if err != nil {
-			err = fmt.Errorf("there is no job %q", schema.Shorten(s))
+			err = noSuch("job", s)
 		}
 		return sel, err
 	})
@@ -120,7 +125,7 @@ func oneJob() schema.Type[model.JobSelection] {
 func jobName() schema.Type[string] {
 	return asText(func(s string) (string, error) {
 		if s == "" || s[0] < '0' || s[0] > '9' || strings.Trim(s, "0123456789_+[],-") != "" {
-			return "", fmt.Errorf("there is no job %q", schema.Shorten(s))
+			return "", noSuch("job", s)
 		}
 		return s, nil
 	})

@@ -207,12 +207,9 @@ type PartitionChanges struct{ Partitions []PartitionChange }
 
 // PartitionChangesBody declares the fields of a PartitionChanges.
 var PartitionChangesBody = schema.Object("openapi_partitions_mod_req", func() schema.Fields[PartitionChanges] {
-	return schema.Fields[PartitionChanges]{
+	return append(schema.Fields[PartitionChanges]{
 		schema.F("partitions", schema.Named("update_partition_msg_list", schema.List(changedPartition)), func(b *PartitionChanges) *[]PartitionChange { return &b.Partitions }, "The partitions", schema.Required(0)),
-		schema.Ignore[PartitionChanges]("meta", metaType.Type, "Ignored in requests; part of answers"),
-		schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
-		schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
-	}
+	}, ignoredEnvelope[PartitionChanges]()...)
 })
 
 // PostPartitions creates or changes partitions.
@@ -227,10 +224,8 @@ var PostPartitions = declare(noParams, Endpoint{
 // NamedPartitionParams select a partition.
 type NamedPartitionParams struct{ Name string }
 
-var namedPartitionParams = schema.Object("", func() schema.Fields[NamedPartitionParams] {
-	return schema.Fields[NamedPartitionParams]{
-		schema.F("partition_name", objectName("partition"), func(p *NamedPartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0))}
-})
+var namedPartitionParams = nameParams("partition_name", "partition", "Name of the partition",
+	func(p *NamedPartitionParams) *string { return &p.Name })
 
 // DeletePartition deletes a partition.
 var DeletePartition = declare(namedPartitionParams, Endpoint{

@@ -45,10 +45,8 @@ var PostQOS = declare(postQOSParams, Endpoint{
 // NamedQOSParams name a quality of service.
 type NamedQOSParams struct{ Name string }
 
-var namedQOSParams = schema.Object("", func() schema.Fields[NamedQOSParams] {
-	return schema.Fields[NamedQOSParams]{
-		schema.F("qos", objectName("quality of service"), func(p *NamedQOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0))}
-})
+var namedQOSParams = nameParams("qos", "quality of service", "Name of the quality of service, or its number",
+	func(p *NamedQOSParams) *string { return &p.Name })
 
 // QOSRemoved declares the answer of DeleteQOS.
 var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Names of the removed QOS")

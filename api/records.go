@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/api/schema"
 	"schedrestd/model"
 )
 
@@ -120,7 +119,7 @@ func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 			return id, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no trackable resource %q", schema.Shorten(tresName(t)))
+	return 0, noSuch("trackable resource", tresName(t))
 }
 
 func tresName(t model.TRES) string {
@@ -141,7 +140,7 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil && r.QOS[uint32(n)] != "" {
 		return uint32(n), nil
 	}
-	return 0, fmt.Errorf("there is no quality of service %q", schema.Shorten(name))
+	return 0, noSuch("quality of service", name)
 }
 
 // QOSNumbers returns the ids of several qualities of service. A name may begin

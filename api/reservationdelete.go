@@ -1,18 +1,12 @@
 package api
 
-import (
-	"net/http"
-
-	"schedrestd/api/schema"
-)
+import "net/http"
 
 // NamedReservationParams name a reservation.
 type NamedReservationParams struct{ Name string }
 
-var namedReservationParams = schema.Object("", func() schema.Fields[NamedReservationParams] {
-	return schema.Fields[NamedReservationParams]{
-		schema.F("reservation_name", objectName("reservation"), func(p *NamedReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0))}
-})
+var namedReservationParams = nameParams("reservation_name", "reservation", "Name of the reservation",
+	func(p *NamedReservationParams) *string { return &p.Name })
 
 // DeleteReservation deletes a reservation.
 var DeleteReservation = declare(namedReservationParams, Endpoint{

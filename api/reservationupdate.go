@@ -103,10 +103,7 @@ func tresText() schema.Type[string] {
 			}
 			var parts []string
 			for _, t := range tres {
-				name := t.Type
-				if t.Name != "" {
-					name += "/" + t.Name
-				}
+				name := tresName(t)
 				if strings.ContainsAny(name, ",=") {
 					return r.Error(doc, "%q is no trackable resource", schema.Shorten(name))
 				}

@@ -22,10 +22,8 @@ var PostUsers = declare(noParams, Endpoint{
 // NamedUserParams name a user.
 type NamedUserParams struct{ Name string }
 
-var namedUserParams = schema.Object("", func() schema.Fields[NamedUserParams] {
-	return schema.Fields[NamedUserParams]{
-		schema.F("name", objectName("user"), func(p *NamedUserParams) *string { return &p.Name }, "Name of the user", schema.Required(0))}
-})
+var namedUserParams = nameParams("name", "user", "Name of the user",
+	func(p *NamedUserParams) *string { return &p.Name })
 
 // DeleteUser removes a user.
 var DeleteUser = declare(namedUserParams, Endpoint{

@@ -47,10 +47,8 @@ var GetWCKeys = declare(wckeysParams, Endpoint{
 // WCKeyParams name a workload key.
 type WCKeyParams struct{ Name string }
 
-var wckeyParams = schema.Object("", func() schema.Fields[WCKeyParams] {
-	return schema.Fields[WCKeyParams]{
-		schema.F("id", objectName("workload key"), func(p *WCKeyParams) *string { return &p.Name }, "Name of the workload key, or its number", schema.Required(0))}
-})
+var wckeyParams = nameParams("id", "workload key", "Name of the workload key, or its number",
+	func(p *WCKeyParams) *string { return &p.Name })
 
 // GetWCKey shows one workload key.
 var GetWCKey = declare(wckeyParams, Endpoint{
