@@ -97,13 +97,19 @@ func (l *Lexer) requestLine(line []byte) error {
 		return malformed("the request line has no version")
 	case bytes.IndexByte(version, ' ') >= 0:
 		return malformed("the request line has more than three parts")
-	case len(version) != len("HTTP/1.1") || !bytes.HasPrefix(version, []byte("HTTP/")) || version[6] != '.' || !isDigit(version[5]) || !isDigit(version[7]):
+	case !isVersion(version):
 		return malformed("the version is not of the form HTTP/1.1")
 	case version[5] != '1':
 		return &Error{http.StatusHTTPVersionNotSupported, "unsupported HTTP version: use 1.1 or 1.0"}
 	}
 	l.minor = version[7]
 	return checkTarget(method, target)
+}
+
+// isVersion reports whether text has the form HTTP/1.1, with any digits.
+func isVersion(text []byte) bool {
+	return len(text) == len("HTTP/1.1") && bytes.HasPrefix(text, []byte("HTTP/")) &&
+		isDigit(text[5]) && text[6] == '.' && isDigit(text[7])
 }
 
 // field checks a line of the header, and records its effect on the body.
@@ -157,7 +163,8 @@ func (l *Lexer) applyField(name, value []byte) error {
 		}
 	case equalFold(name, "Trailer"):
 		for listed := range bytes.SplitSeq(value, []byte(",")) {
-			if listed = bytes.Trim(listed, " \t"); equalFold(listed, "Content-Length") || equalFold(listed, "Transfer-Encoding") || equalFold(listed, "Trailer") {
+			listed = bytes.Trim(listed, " \t")
+			if equalFold(listed, "Content-Length") || equalFold(listed, "Transfer-Encoding") || equalFold(listed, "Trailer") {
 				return malformed("the Trailer field lists a field that must be in the header")
 			}
 		}

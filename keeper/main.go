@@ -75,7 +75,8 @@ func begin(channel *ipc.Channel) error {
 	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	enforced, err := sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: setup.Sandbox&ipc.SandboxAudit != 0}, setup.Sandbox&ipc.SandboxRequire != 0)
+	options := sandbox.Options{Kind: sandbox.Keeper, Audit: setup.Sandbox&ipc.SandboxAudit != 0}
+	enforced, err := sandbox.Close(options, setup.Sandbox&ipc.SandboxRequire != 0)
 	if err != nil {
 		return err
 	}

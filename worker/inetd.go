@@ -80,7 +80,13 @@ type responseWriter struct {
 }
 
 func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
-	return &responseWriter{conn: c, request: r, header: http.Header{}, out: bufio.NewWriter(c), closeAfter: r.Close || !r.ProtoAtLeast(1, 1)}
+	return &responseWriter{
+		conn:       c,
+		request:    r,
+		header:     http.Header{},
+		out:        bufio.NewWriter(c),
+		closeAfter: r.Close || !r.ProtoAtLeast(1, 1),
+	}
 }
 
 // Header returns the header of the answer.

@@ -79,7 +79,8 @@ func setUpInit(options string) (enforced security.Sandbox, err error) {
 	if err := self.Confine(initFiles, false); err != nil {
 		return enforced, err
 	}
-	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: ipc.SandboxOptions(s)&ipc.SandboxAudit != 0}, ipc.SandboxOptions(s)&ipc.SandboxRequire != 0)
+	flags := ipc.SandboxOptions(s)
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: flags&ipc.SandboxAudit != 0}, flags&ipc.SandboxRequire != 0)
 }
 
 // becomeNobody gives up root permanently. The process gets ids that no user

@@ -23,7 +23,7 @@ type Tokens struct {
 // publicKeys is a key set that the dispatcher sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // whether the parent reloads the file when it changes; then there is no newer key, and a token that the set does not verify is forged
+	followed bool // whether the parent reloads the file when it changes; then a token that the set does not verify is forged
 }
 
 // NewTokens returns Tokens that can't verify anything yet.

@@ -194,9 +194,9 @@ func TestKeeperVerifies(t *testing.T) {
 // the keeper exits or sends an answer of another kind.
 func TestKeeperExits(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
-		"exits":          func(c *ipc.Channel, _ uint64) { c.Close() },
-		"signs instead": func(c *ipc.Channel, id uint64) { _ = c.Send(&query.Signed{ID: id, Signature: []byte("yes")}) },
-		"does not answer":  func(*ipc.Channel, uint64) {},
+		"exits":           func(c *ipc.Channel, _ uint64) { c.Close() },
+		"signs instead":   func(c *ipc.Channel, id uint64) { _ = c.Send(&query.Signed{ID: id, Signature: []byte("yes")}) },
+		"does not answer": func(*ipc.Channel, uint64) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tokens := NewTokens()

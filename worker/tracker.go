@@ -46,7 +46,7 @@ type connState struct {
 
 const (
 	reportDelay       = 40 * time.Millisecond // time after which a stage is reported
-	silentReportDelay = time.Second           // the same for a client that has connected and sent nothing yet: it may be slow, or many clients may connect together
+	silentReportDelay = time.Second           // the same for a client that has sent nothing yet, and may only be slow
 	reportInterval    = 20 * time.Millisecond // interval in which stages are examined while some change
 )
 

@@ -44,12 +44,14 @@ const (
 	maxNames    = 10_000 // maximum number of entries; beyond it the cache is cleared
 )
 
-func newUsers(e *Broker) *users {
+func newUsers(b *Broker) *users {
+	userName := func(uid uint32) (string, error) { return b.Name(false, uid) }
+	groupName := func(gid uint32) (string, error) { return b.Name(true, gid) }
 	return &users{
-		lookupID:   e.lookupID,
+		lookupID:   b.lookupID,
 		resolveSem: make(chan struct{}, 1),
-		user:       names{fallback: api.Numbers{}.User, now: time.Now, lookup: func(uid uint32) (string, error) { return e.Name(false, uid) }},
-		group:      names{fallback: api.Numbers{}.Group, now: time.Now, lookup: func(gid uint32) (string, error) { return e.Name(true, gid) }},
+		user:       names{lookup: userName, fallback: api.Numbers{}.User, now: time.Now},
+		group:      names{lookup: groupName, fallback: api.Numbers{}.Group, now: time.Now},
 	}
 }
 
