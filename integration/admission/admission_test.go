@@ -214,7 +214,7 @@ func TestMalformedPenalties(t *testing.T) {
 // gets any if penalties are turned off.
 func TestExempt(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, env := range [][]string{
 		{"SCHEDRESTD_PENALTIES=threshold:1s", "SCHEDRESTD_EXEMPT=192.0.2.0/24,127.0.0.0/24"},
 		{"SCHEDRESTD_PENALTIES=threshold:1s", "SLURMRESTD_TRUSTED_PROXIES=127.0.0.1"},
@@ -262,7 +262,7 @@ func TestForwarded(t *testing.T) {
 func TestForwardedBySocket(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	path := filepath.Join(harness.SocketDir(t, l), "s")
 	a := &limitedGateway{address: "gateway", Gateway: l.StartGateway(t, []string{"SCHEDRESTD_PENALTIES=auth:3s,threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
 	clientAs := func(uid uint32) *http.Client {

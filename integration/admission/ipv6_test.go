@@ -101,7 +101,7 @@ func TestIPv6Penalties(t *testing.T) {
 // 127.0.0.1, and that other users are separate sources.
 func TestLoopbackOfIPv6(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	probe, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
 		t.Skipf("this machine has no IPv6: %v", err)

@@ -161,7 +161,7 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 // hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	// Use the /proc of another process. If an earlier test changed the user of
 	// a thread, /proc of this process may still belong to that user.
 	sleeper := exec.Command("sleep", "600")
@@ -204,7 +204,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 func TestNetworkNamespaceNeedsRoot(t *testing.T) {
 	t.Parallel()
 	ns := newNetwork(t, "closed")
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, variable := range []string{"SCHEDRESTD_NETNS", "SCHEDRESTD_CONTROLLER_NETNS"} {
 		cmd := exec.CommandContext(t.Context(), "setpriv", append([]string{"--bounding-set=-sys_admin", l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)...)
 		cmd.Args = append(cmd.Args, "127.0.0.1:0")

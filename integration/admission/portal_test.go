@@ -38,7 +38,7 @@ func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 // blocked, even if these tokens are sent repeatedly.
 func TestPortal(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	a := startLimited(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
 	c := newSource(t, ownUID, false)
 	rejected := make([]string, 10)
@@ -77,7 +77,7 @@ func TestPortal(t *testing.T) {
 // never be refused.
 func TestPortalOfFifty(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	a := startLimited(t, l)
 	expired := expiredTokens(l, t, 1)[0]
 	retries, pause := 300, time.Duration(0)

@@ -19,7 +19,7 @@ import (
 // user waits, this user must keep them all.
 func TestSlowUser(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.StartGateway(t, nil, "--max-connections", "4", address)
 	a := &limitedGateway{Gateway: g, address: address}

@@ -302,7 +302,7 @@ func TestNoInteractiveLaunch(t *testing.T) {
 // own, even on a connection on which an earlier one was accepted.
 func TestEachRequestAuthenticates(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	cmd := l.InetdCommand("-a", "rest_auth/jwt")
 	cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n" +
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n" +

@@ -127,7 +127,7 @@ func TestLongLists(t *testing.T) {
 	for name, env := range map[string]string{"there is room": "SCHEDRESTD_ANSWER_MEMORY=64M", "longer than the room": "SCHEDRESTD_ANSWER_MEMORY=100K"} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeController(t)
-			k := startGatewayFor(harness.NewLab(t), t, s, env)
+			k := startGatewayFor(harness.NewDaemons(t), t, s, env)
 			s.setAnswer(whole, false)
 			if got := len(k.Request(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusOK).List("jobs")); got != jobs {
 				t.Errorf("%d jobs of %d", got, jobs)
@@ -169,7 +169,7 @@ func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 // do not read it hold no connection to the controller, and that other clients
 // are served meanwhile.
 func TestStalledClients(t *testing.T) {
-	l, s := harness.NewLab(t), newFakeController(t)
+	l, s := harness.NewDaemons(t), newFakeController(t)
 	s.setAnswer(jobList(t, 1000), false) // one user may use half of the memory for answers
 	k := startGatewayFor(l, t, s)
 	for range 100 {

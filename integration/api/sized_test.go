@@ -61,7 +61,7 @@ func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newFakeController(t)
 	s.setAnswer(jobList(t, jobs), false)
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	k := startGatewayFor(l, t, s)
 	request := func(protocol, accept, coding string) string {
 		return fmt.Sprintf("GET /sched/v0.0.43/jobs %s\r\nHost: x\r\nConnection: keep-alive\r\nX-SCHED-USER-TOKEN: %s\r\nAccept: %s\r\nAccept-Encoding: %s\r\n\r\n", protocol, l.OwnToken, accept, coding)
@@ -95,7 +95,7 @@ func TestSizedLists(t *testing.T) {
 		}
 	})
 	t.Run("no memory", func(t *testing.T) {
-		k := startGatewayFor(harness.NewLab(t), t, s, "SCHEDRESTD_ANSWER_MEMORY=20K")
+		k := startGatewayFor(harness.NewDaemons(t), t, s, "SCHEDRESTD_ANSWER_MEMORY=20K")
 		resp := sendHTTP10(t, k.Address, strings.Replace(request("HTTP/1.0", "application/json", "identity"), l.OwnToken, k.Lab.OwnToken, 1))
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.ContentLength != -1 || bytes.Count(body, []byte(`"comment":`)) < jobs {

@@ -308,7 +308,7 @@ func TestAuditAtLimit(t *testing.T) {
 func TestAuditBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	path, log := filepath.Join(harness.SocketDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
 	l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
 	l.OwnToken = "" // the kernel identifies the user
@@ -328,7 +328,7 @@ func TestAuditBecomesUser(t *testing.T) {
 func TestAuditInetd(t *testing.T) {
 	t.Parallel()
 	var log string
-	l := harness.NewLab(t, harness.WithAuditLog(&log))
+	l := harness.NewDaemons(t, harness.WithAuditLog(&log))
 	job := l.JobRequest("true", nil)
 	cmd := l.InetdCommand("-a", "rest_auth/jwt")
 	cmd.Stdin = strings.NewReader("POST http://localhost/sched/v0.0.43/job/submit HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +

@@ -134,7 +134,7 @@ var strangersSecret = []byte("12345678901234567890123456789012")
 // ask the daemons only to serve the request, not to verify the token.
 func TestGatewayKey(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	key, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
 	k := startKeyed(t, l, "jwt_key="+l.Key())
@@ -202,7 +202,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 // must have the key.
 func TestGatewayWithoutItsKeeper(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	key, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
 	k := startKeyed(t, l, "jwt_key="+l.Key())
@@ -256,7 +256,7 @@ func TestGatewayKeySet(t *testing.T) {
 		t.Helper()
 		harness.ReplaceFile(t, set, []byte(`{"keys":[`+harness.PublicJWK(&key.PublicKey, "")+`]}`), 0o644)
 	}
-	l := harness.NewLab(t, func(l *harness.Lab) {
+	l := harness.NewDaemons(t, func(l *harness.Lab) {
 		set = filepath.Join(l.Dir, "etc", "jwks.json")
 		write(oldKey)
 		l.AuthParameters = "jwt_key=" + l.Key() + ",jwks=" + set
@@ -307,7 +307,7 @@ func newRSAKey(t *testing.T) *rsa.PrivateKey {
 // must name the file, the cause and the command that fixes the problem.
 func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	key, set := filepath.Join(l.Dir, "etc", "gateway.key"), filepath.Join(l.Dir, "etc", "gateway.jwks")
 	for _, tt := range []struct {
 		name, path, text string

@@ -22,7 +22,7 @@ import (
 // will serve the request.
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	k := l.StartCounted(t)
 	c := k.Client()
 	defer c.CloseIdleConnections()

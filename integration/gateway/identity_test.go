@@ -48,7 +48,7 @@ func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.OrdinaryUser(t)
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -77,7 +77,7 @@ func TestUserCheck(t *testing.T) {
 	harness.NeedRoot(t)
 	u := harness.OrdinaryUser(t)
 	var ownConf string // path of a configuration with another SchedUser
-	l := harness.NewLab(t, func(l *harness.Lab) {
+	l := harness.NewDaemons(t, func(l *harness.Lab) {
 		ownConf = filepath.Join(l.Dir, "etc", "own.conf")
 	})
 	text, err := os.ReadFile(l.Conf())
@@ -126,7 +126,7 @@ func TestUserCheck(t *testing.T) {
 func TestUnshare(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, tt := range []struct {
 		env      []string
 		ownIPC   bool     // workers have their own IPC namespace
@@ -189,7 +189,7 @@ func TestUnshare(t *testing.T) {
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	path := filepath.Join(harness.SocketDir(t, l), "s")
 	env := []string{"SCHEDRESTD_SECURITY=become_user"}
 	g := l.StartGateway(t, env, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
@@ -262,7 +262,7 @@ func TestBecomeUser(t *testing.T) {
 // connection has its own worker, which exits when the connection ends.
 func TestWorkerPerConnection(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	env := []string{"SCHEDRESTD_SECURITY=worker_per_connection"}
 	if os.Geteuid() != 0 {
@@ -328,7 +328,7 @@ func TestRequireUserName(t *testing.T) {
 func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, capability := range []string{"setuid", "setgid", "kill"} {
 		cmd := exec.Command("setpriv", "--bounding-set", "-"+capability, filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), l.Restd.Env...)

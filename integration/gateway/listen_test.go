@@ -19,7 +19,7 @@ import (
 // address of the machine if LISTEN has no host.
 func TestAllInterfaces(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	port := harness.FreePort(t)
 	g := l.StartGateway(t, nil, fmt.Sprintf(":%d", port))
 	list, err := net.InterfaceAddrs()
@@ -48,7 +48,7 @@ func TestIPv6(t *testing.T) {
 	} else {
 		probe.Close()
 	}
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	port := harness.FreePort(t)
 	g := l.StartGateway(t, nil, fmt.Sprintf("[::1]:%d", port))
 	g.CheckServes(fmt.Sprintf("[::1]:%d", port))
@@ -65,7 +65,7 @@ func TestIPv6(t *testing.T) {
 // socket must be removed when the gateway exits.
 func TestListeners(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	first, second := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("localhost:%d", harness.FreePort(t))
 	path := filepath.Join(harness.SocketDir(t, l), "s")
 	for name, g := range map[string]func() *harness.Gateway{
@@ -93,7 +93,7 @@ func TestListeners(t *testing.T) {
 // TestHostIsIgnored checks that requests over a UNIX socket may have any host.
 func TestHostIsIgnored(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	path := filepath.Join(harness.SocketDir(t, l), "s")
 	l.StartGateway(t, nil, "unix:"+path)
 	for _, text := range []string{
@@ -116,7 +116,7 @@ func TestHostIsIgnored(t *testing.T) {
 // create the socket.
 func TestSocketNotAllowed(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	dir := harness.SocketDir(t, l)
 	harness.Must(t, os.Chmod(dir, 0o555))
 	harness.Must(t, os.Chmod(filepath.Join(l.Dir, "etc"), 0o755))
@@ -141,7 +141,7 @@ func TestNameResolvedOnce(t *testing.T) {
 	if _, err := exec.LookPath("unshare"); err != nil {
 		t.Skip("needs unshare, for an /etc/hosts of its own")
 	}
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	hosts := filepath.Join(l.Dir, "hosts")
 	harness.Must(t, os.WriteFile(hosts, []byte("127.0.0.1 localhost "+l.Node+"\n127.7.0.1 gateway.lab\n"), 0o644))
 	port := harness.FreePort(t)
@@ -166,7 +166,7 @@ func TestNameResolvedOnce(t *testing.T) {
 // name.
 func TestNameUnknown(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	args := append(l.Restd.Args[:len(l.Restd.Args)-1:len(l.Restd.Args)-1], "no-such-host.invalid:1")
 	if log := l.FailsToStart(t, nil, nil, args...); !strings.Contains(log, "no-such-host.invalid") {
 		t.Errorf("logged:\n%s", log)

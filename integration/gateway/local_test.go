@@ -79,7 +79,7 @@ func TestLocal(t *testing.T) {
 func TestOrdinaryUserAtRootController(t *testing.T) {
 	t.Parallel()
 	u, impostorUser := harness.TwoUsers(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	harness.Must(t, os.Chmod(filepath.Dir(l.Conf()), 0o755))
 	harness.Must(t, os.Chmod(l.Conf(), 0o644))
 	home := filepath.Join(l.Dir, "home")

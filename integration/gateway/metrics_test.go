@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 // and that the socket is removed when the gateway exits.
 func TestMetricsSocket(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	path := filepath.Join(harness.SocketDir(t, l), "metrics")
 	g := l.StartGateway(t, nil, "--metrics", "unix:"+path, "--socket-mode", "0660", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
 	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
@@ -151,7 +151,7 @@ func TestMetricsSocket(t *testing.T) {
 // TestMetricsAddress checks that an invalid address is refused.
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Must(t, err)
 	defer busy.Close()
@@ -173,7 +173,7 @@ func TestQueries(t *testing.T) {
 	if err != nil {
 		t.Skip("needs prometheus: apt-get install prometheus")
 	}
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	l.StartGateway(t, nil, "--metrics", address, rest)
 	examples, err := filepath.Abs("../../deploy/examples")

@@ -26,7 +26,7 @@ func statusAt(l *harness.Lab, t *testing.T, address, path string, headers ...str
 // that latest means the newest version.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, tt := range []struct {
 		args []string
 		env  []string
@@ -96,7 +96,7 @@ func TestConfiguration(t *testing.T) {
 // and has no effect if -v is given.
 func TestVerbosity(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	const none, info, verbose, debug = "", "INFO", "INFO VERBOSE", "INFO VERBOSE DEBUG"
 	for _, tt := range []struct{ env, arg, want string }{
 		{"", "", none}, // in inetd mode nothing but the answer is printed by default

@@ -31,7 +31,7 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 // because the reader of its output may exit at any time.
 func TestSIGPIPE(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	g := l.StartGateway(t, nil, "127.0.0.1:0")
 	pids := append(g.Workers(), g.PID())
 	if len(pids) < 2 {
@@ -120,7 +120,7 @@ func (h pendingSubmission) finish() (harness.Answer, error) {
 // second signal the gateway must exit without waiting for the current requests.
 func TestGraceful(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
@@ -188,7 +188,7 @@ func countPending(t *testing.T, address string) int {
 // one of them has ended.
 func TestConnectionsHandled(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for name, tt := range map[string]struct {
 		env, args []string
 		limit     int
@@ -248,7 +248,7 @@ func countParked(g *harness.Gateway) int {
 // are answered.
 func TestNoneIsLost(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.StartGateway(t, nil, "--max-connections", "8", address)
 	var handled []pendingSubmission
@@ -282,7 +282,7 @@ func TestNoneIsLost(t *testing.T) {
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t) // only root can read a worker's environment
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for want, args := range map[int][]string{1: {"-t", "1"}, 2: {"-t2"}, 5: {"--threads=5"}, max(4, runtime.NumCPU()): nil} {
 		g := l.StartGateway(t, nil, append(args, "127.0.0.1:0")...)
 		sum := 0

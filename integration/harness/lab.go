@@ -14,14 +14,17 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
 	"schedrestd/demo/site"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -73,9 +76,18 @@ type Lab struct {
 	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
-// NewLab creates a site, lets change adjust it, and starts its daemons, which
-// end with the test.
+// NewLab creates a site, lets change adjust it, and starts its daemons and its
+// gateway, which end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
+	t.Helper()
+	l := NewDaemons(t, change...)
+	l.Up(l.Restd)
+	return l
+}
+
+// NewDaemons does the same as NewLab, but does not start the gateway. It is for
+// tests that start only gateways of their own.
+func NewDaemons(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
 	l := PrepareLab(t)
 	port, err := site.FreePorts(1)
@@ -91,7 +103,6 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	Must(t, l.Configure())
 	l.Up(l.DBD)
 	l.Up(l.Ctld)
-	l.Up(l.Restd)
 	if l.OwnToken == "" {
 		l.OwnToken = l.UserToken("")
 	}
@@ -134,7 +145,7 @@ func (l *Lab) Up(p site.Part) {
 // Down ends all daemons, clients before servers, and prints their logs when the
 // test has failed.
 func (l *Lab) Down() {
-	if l.T.Failed() && l.Daemons["schedrestd"] != nil {
+	if l.T.Failed() && l.Daemons["schedctld"] != nil {
 		l.cancelAll() // otherwise jobs that a failed test has left would outlive their controller
 	}
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
@@ -149,13 +160,20 @@ func (l *Lab) Down() {
 	}
 }
 
-// cancelAll cancels all jobs.
+// cancelAll cancels all jobs, if the controller is running.
 func (l *Lab) cancelAll() {
-	c := &http.Client{Timeout: 10 * time.Second}
-	a, _ := l.TryRequest(c, "GET", "/sched/"+Version+"/jobs", "") // the gateway or the controller may be down
-	for i := range a.List("jobs") {
-		l.TryRequest(c, "DELETE", fmt.Sprintf("/sched/%s/job/%v", Version, a.Get("jobs", i, "job_id")), "")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // l.T.Context() has ended
+	defer cancel()
+	controller := client.New(client.Config{Controllers: []client.Address{{Name: l.Node, Network: "unix", Address: l.Socket()}}})
+	var ids []string
+	_, err := controller.Jobs(ctx, model.Credential{}, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+		ids = append(ids, fmt.Sprint(j.StepID.JobID))
+		return nil
+	})
+	for _, id := range ids {
+		err = errors.Join(err, controller.Kill(ctx, model.Credential{}, id, uint16(syscall.SIGKILL), 0))
 	}
+	l.T.Logf("cancelled jobs %v: %v", ids, err)
 }
 
 // UserToken returns a token for user, or for this process's user when user is

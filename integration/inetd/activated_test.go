@@ -21,7 +21,7 @@ import (
 // arguments name. The gateway must not remove the file of such a UNIX socket.
 func TestActivated(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	serve := func(t *testing.T, cmd *exec.Cmd, network, address string) {
 		t.Helper()
 		var log bytes.Buffer

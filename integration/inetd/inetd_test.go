@@ -24,7 +24,7 @@ import (
 // and that this request is complete.
 func TestExampleOfARequest(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	page, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-h").Output()
 	harness.Must(t, err)
 	var example string
@@ -52,7 +52,7 @@ func TestExampleOfARequest(t *testing.T) {
 // exit status must be 0, whatever the answers are.
 func TestInetdPipe(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	token := "X-SCHED-USER-TOKEN: " + l.OwnToken
 	ping := func(eol string) string {
 		return strings.Join([]string{"GET http://localhost/sched/v0.0.41/ping HTTP/1.1", token, "", ""}, eol)
@@ -107,7 +107,7 @@ func TestInetdPipe(t *testing.T) {
 // gateway must append the answer to the output file's earlier contents.
 func TestInetdFiles(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	in, out := filepath.Join(l.Dir, "in"), filepath.Join(l.Dir, "out")
 	harness.Must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: "+l.OwnToken+"\n\n"), 0o600))
 	harness.Must(t, os.WriteFile(out, []byte("before\n"), 0o600))
@@ -135,7 +135,7 @@ func TestInetdFiles(t *testing.T) {
 func TestInetdConfinement(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	request := "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n"
 	for _, tt := range []struct{ switches, args, want string }{
 		{"require_confinement", "-v", "PID namespace, "},
@@ -170,7 +170,7 @@ func TestInetdConfinement(t *testing.T) {
 // status must be 1, and the output must have the reason.
 func TestInetdFails(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
 	harness.Must(t, err)
 	packetSocket := os.NewFile(uintptr(packets[0]), "packets")
@@ -203,7 +203,7 @@ func TestInetdFails(t *testing.T) {
 // the answer, can type another request, and can end with Ctrl-D.
 func TestInetdTerminal(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
 		person, terminal := openTerminal(t)
 		cmd := l.InetdCommand()
@@ -284,7 +284,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 // get its answer.
 func TestInetdSocket(t *testing.T) {
 	t.Parallel()
-	l := harness.NewLab(t)
+	l := harness.NewDaemons(t)
 	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
 		t.Run(network, func(t *testing.T) {
 			client, programEnd, out := connect(t, network)
@@ -383,7 +383,7 @@ func connect(t *testing.T, network string) (client net.Conn, programEnd, out *os
 func TestInetdLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.OrdinaryUser(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	in := filepath.Join(l.Dir, "request")
 	harness.Must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n"), 0o600))
 	for _, tt := range []struct {
@@ -428,7 +428,7 @@ func TestInetdBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.OrdinaryUser(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	dir, err := os.MkdirTemp("", "inetd-")
 	harness.Must(t, err)
 	defer os.RemoveAll(dir)

@@ -35,7 +35,7 @@ func TestDrainingGateway(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			program := harness.FindProgram(t, b.name, b.pkg)
-			l := harness.NewLab(t)
+			l := harness.NewDaemons(t)
 			address := func() string { return fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)) }
 			frontend, first, second := address(), address(), address()
 			env := []string{"SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"}
