@@ -23,8 +23,7 @@ const (
 )
 
 // AllParts returns the inherited parts and the parts of a worker's own sandbox.
-// The options for closing the sandbox are in how, and the worker's report is in
-// s.
+// options are those for closing the sandbox, and s is the worker's report.
 func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandbox) []ipc.Part {
 	filter, denied := s.Layers()
 	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}

@@ -29,8 +29,8 @@ import (
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// wakeDelay is how long a call in Do may take before its thread is woken. If
-	// a call takes longer for another reason than a lingering socket, the
+	// wakeDelay is how long a call in Do may take before its thread is woken.
+	// If a call takes longer for another reason than a lingering socket, the
 	// needless signal does no harm.
 	wakeDelay = 5 * time.Millisecond
 

@@ -95,8 +95,8 @@ var Configuration = Rule{Label: "configuration", AllowLink: true}
 // Accounts is the rule for lists of uids, which only root may change.
 var Accounts = Rule{Label: "list of uids", AllowLink: true, Trust: &Trust{Owners: []uint32{}}}
 
-// CheckFiles returns an error if any of the files violates rule or trust. It opens
-// each file and closes it again.
+// CheckFiles returns an error if any of the files violates rule or trust. It
+// opens each file and closes it again.
 func CheckFiles(files []string, rule Rule, trust Trust) error {
 	rule.Trust = &trust
 	for _, path := range files {
@@ -109,9 +109,9 @@ func CheckFiles(files []string, rule Rule, trust Trust) error {
 	return nil
 }
 
-// checkFile checks the opened file itself. O_NONBLOCK at open keeps a named pipe or
-// a device from blocking the process. The check of the type keeps the process
-// from reading such a file.
+// checkFile checks the opened file itself. O_NONBLOCK at open keeps a named
+// pipe or a device from blocking the process. The check of the type keeps the
+// process from reading such a file.
 func (w *walk) checkFile(fd int, path string) (Facts, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -14,8 +14,8 @@ import (
 // EnterCommand returns the start of a command that lets all users enter the
 // directories on the absolute path; "" when this process can enter all of them.
 // The command names the first directory that this process can't enter and,
-// since Enter can't check what is below it, all further directories on the
-// path.
+// since EnterCommand can't check what is below it, all further directories on
+// the path.
 func EnterCommand(path string) string {
 	var closed string
 	dir := "/"
@@ -32,11 +32,11 @@ func EnterCommand(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecretCommand returns the start of a command like Enter, for the path of a
-// secret. The command gives the secret's directory to owner, and lets only that
-// user and group enter it. It lets all users enter the directories above. owner
-// has the form "user:group" as for chown; an empty user leaves the owner
-// unchanged.
+// EnterSecretCommand returns the start of a command like EnterCommand, for the
+// path of a secret. The command gives the secret's directory to owner, and lets
+// only that user and group enter it. It lets all users enter the directories
+// above. owner has the form "user:group" as for chown; an empty user leaves the
+// owner unchanged.
 func EnterSecretCommand(path, owner string) string {
 	if EnterCommand(path) == "" {
 		return ""
@@ -45,17 +45,17 @@ func EnterSecretCommand(path, owner string) string {
 	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", EnterCommand(dir), owner, Quote(dir))
 }
 
-// ReplaceCommand returns a command that replaces the file at path in one step, so that
-// programs that watch the file never see half of it. The file keeps its owner,
-// group and mode. Its new content is written by command, in which %s stands for
-// the file to write.
+// ReplaceCommand returns a command that replaces the file at path in one step,
+// so that programs that watch the file never see half of it. The file keeps its
+// owner, group and mode. Its new content is written by command, in which %s
+// stands for the file to write.
 func ReplaceCommand(path, command string) string {
 	return BesideCommand(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 
-// BesideCommand returns a command that creates a file beside path, with the owner,
-// group and mode of path. The content is written by command, in which %s stands
-// for the file to write.
+// BesideCommand returns a command that creates a file beside path, with the
+// owner, group and mode of path. The content is written by command, in which %s
+// stands for the file to write.
 func BesideCommand(path, command string) string {
 	next := Quote(path + ".new")
 	return "cp -p " + Quote(path) + " " + next + " && " + fmt.Sprintf(command, next)

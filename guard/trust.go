@@ -15,19 +15,19 @@ import (
 // It is for rules that don't trust every owner, such as those for a program
 // that root executes or a socket that clients rely on.
 type Trust struct {
-	Owners          []uint32                       // uids in addition to root; nil: any uid except Never
+	Owners          []uint32                       // uids in addition to root; nil: any uid except ForbiddenOwners
 	ForbiddenOwners []uint32                       // the users that serve requests, who must not own the file or a directory above it
 	PrivateGroup    func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group does
 	Groups          []uint32                       // groups that may have write permission, whatever users are in them
 	DirOwners       []uint32                       // uids that may own the directory that Parent opens, but no directory above it
 }
 
-// checkTrust refuses a file or directory that an untrusted user owns or may change.
-// The argument what names it in the message, and path names it in the command
-// that fixes the problem. sticky permits a sticky directory, such as /tmp,
-// where other users can add entries but can't touch ours.
+// checkTrust refuses a file or directory that an untrusted user owns or may
+// change. label names it in the message, and path names it in the command that
+// fixes the problem. sticky permits a sticky directory, such as /tmp, where
+// other users can add entries but can't touch ours.
 //
-// The users in holders may also own the file or directory.
+// The users in dirOwners may also own the file or directory.
 func (w *walk) checkTrust(st *unix.Stat_t, label, path string, sticky bool, dirOwners ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.ForbiddenOwners, st.Uid) {
@@ -59,7 +59,7 @@ func (w *walk) checkTrust(st *unix.Stat_t, label, path string, sticky bool, dirO
 	return nil
 }
 
-// withOwnerHint adds a hint to err, which is an error about a wrong owner. The hint is
+// withOwnerHint adds a hint to err, an error about a wrong owner. The hint is
 // the command that sets the right owner.
 func (w *walk) withOwnerHint(err *errs.Error, st *unix.Stat_t, path, suffix string) error {
 	if isOverflowUID(st.Uid) {
@@ -84,9 +84,9 @@ func (w *walk) chmodMode(st *unix.Stat_t) string {
 	return "o-w"
 }
 
-// intendedOwner returns the owner to set. That is normally the intended owner of the
-// file. For a directory that all users can enter it is root, because that
-// directory may be far above the file.
+// intendedOwner returns the owner to set. That is normally the intended owner
+// of the file. For a directory that all users can enter it is root, because
+// that directory may be far above the file.
 func (w *walk) intendedOwner(st *unix.Stat_t) string {
 	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
 	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
@@ -95,8 +95,8 @@ func (w *walk) intendedOwner(st *unix.Stat_t) string {
 	return "root"
 }
 
-// isOverflowUID reports whether uid is the uid that the kernel shows for owners who
-// have no uid in this user namespace.
+// isOverflowUID reports whether uid is the uid that the kernel shows for owners
+// who have no uid in this user namespace.
 func isOverflowUID(uid uint32) bool {
 	const overflow, fullMap = 65534, "0 0 4294967295"
 	if uid != overflow {

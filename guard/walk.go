@@ -34,9 +34,9 @@ func newWalk(path string, rule Rule) walk {
 	}}
 }
 
-// resolve walks to path. If file is true, it returns a descriptor of the file at
-// path. Otherwise path is a directory: to checks it and makes it the walk's
-// current directory.
+// resolve walks to path. If file is true, it returns a descriptor of the file
+// at path. Otherwise path is a directory: resolve checks it and makes it the
+// walk's current directory.
 func (w *walk) resolve(path string, file bool) (int, error) {
 	if !filepath.IsAbs(path) {
 		cwd, err := os.Getwd()
@@ -71,7 +71,7 @@ func (w *walk) resolve(path string, file bool) (int, error) {
 }
 
 // openPath opens name with O_PATH, which needs no read permission. If name is a
-// symbolic link, look opens the link itself.
+// symbolic link, openPath opens the link itself.
 func (w *walk) openPath(name string) (fd int, st unix.Stat_t, err error) {
 	fd, err = unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -20,8 +20,8 @@ type manager struct {
 	watchdog time.Duration // the service manager kills a process that sends no report for this time; 0: never
 }
 
-// serviceManager reads the service manager's variables once and removes them from the
-// environment, so that no child sends reports for this process.
+// serviceManager reads the service manager's variables once and removes them
+// from the environment, so that no child sends reports for this process.
 var serviceManager = sync.OnceValue(func() manager {
 	m := readManager(os.Getenv, os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {

@@ -26,7 +26,8 @@ func Sockets() ([]*os.File, error) {
 	return files, err
 }
 
-// passedSockets returns the sockets that the environment announces to the process pid.
+// passedSockets returns the sockets that the environment announces to the
+// process pid.
 func passedSockets(env func(string) string, pid int) ([]*os.File, error) {
 	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
 		return nil, nil // the variables are meant for the process that started this one

@@ -43,8 +43,8 @@ func TestRulesInForce(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPBeyondLoopback checks that the log names each listener on which tokens
-// travel unencrypted, once.
+// TestPlainHTTPBeyondLoopback checks that the log names each listener on which
+// tokens travel unencrypted, once.
 func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})

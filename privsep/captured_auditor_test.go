@@ -17,8 +17,8 @@ import (
 // The following functions make messages that a captured worker sends to the
 // auditor.
 
-// intentFrame returns a function that returns an Intent, the message that announces
-// a change on a connection.
+// intentFrame returns a function that returns an Intent, the message that
+// announces a change on a connection.
 func intentFrame(connection uint64) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 36)...)
@@ -28,8 +28,8 @@ func intentFrame(connection uint64) func() []byte {
 	}
 }
 
-// claimFrame returns a function that returns a Claim, the message that reserves an
-// Idempotency-Key. Each call of the function uses a new key.
+// claimFrame returns a function that returns a Claim, the message that reserves
+// an Idempotency-Key. Each call of the function uses a new key.
 func claimFrame() func() []byte {
 	id := uint64(0)
 	return func() []byte {

@@ -43,8 +43,8 @@ func sends(name string, raw func() []byte, fds int) attack {
 	return attack{name, func() string { sendFrame(raw(), fds); return wait() }}
 }
 
-// countAttacks are the attacks of a worker on the counters. The first one shows how far
-// a worker can change them.
+// countAttacks are the attacks of a worker on the counters. The first one shows
+// how far a worker can change them.
 var countAttacks = []attack{
 	{"the largest number for a counter of requests", func() string {
 		sendFrame(counts(0, 1<<32-1, metric.FromWorkers), 0)
@@ -70,8 +70,8 @@ var countAttacks = []attack{
 	frame("a socket for scrapes (MetricsFD)", ipc.KindOf(new(ipc.MetricsFD)), 0, 0),
 }
 
-// exporterAttacks are the attacks of a compromised exporter. The first one shows which
-// text it can send to servers that scrape.
+// exporterAttacks are the attacks of a compromised exporter. The first one
+// shows which text it can send to servers that scrape.
 var exporterAttacks = slices.Concat([]attack{
 	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},
 	{"numbers, as an intact exporter asks for them", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "are sent to it" }},
@@ -118,7 +118,8 @@ var exporterAttacks = slices.Concat([]attack{
 	{"an empty packet", func() string { _, _ = unix.Write(ipc.ServiceChannelFD, nil); return wait() }},
 })
 
-// attacksNamed returns the attacks of a captured worker that have the given names.
+// attacksNamed returns the attacks of a captured worker that have the given
+// names.
 func attacksNamed(names ...string) (list []attack) {
 	for _, name := range names {
 		list = append(list, attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })])
@@ -192,8 +193,8 @@ func serveMetrics(t *testing.T, as user, c testConfig) (*gateway, *http.Client) 
 	return g, client("unix", path, false)
 }
 
-// asRootAndAsUser runs a test with a gateway that an ordinary user started, and with one
-// that root started.
+// asRootAndAsUser runs a test with a gateway that an ordinary user started, and
+// with one that root started.
 func asRootAndAsUser(t *testing.T, test func(*testing.T, user, testConfig)) {
 	needSandbox(t)
 	t.Run("without root", func(t *testing.T) {
@@ -260,8 +261,8 @@ func TestCapturedExporter(t *testing.T) {
 	})
 }
 
-// attackExporter makes a compromised exporter carry out an attack, and returns the
-// outcome. The request for the attack is sent with the HTTP client scraper.
+// attackExporter makes a compromised exporter carry out an attack, and returns
+// the outcome. The request for the attack is sent with the HTTP client scraper.
 func (g *gateway) attackExporter(scraper *http.Client, name string) string {
 	g.t.Helper()
 	exits := g.count("exporter exited")

@@ -55,7 +55,8 @@ func encodeSign(scheme uint16, message []byte) []byte {
 	return append(raw, message...)
 }
 
-// verifyFrame returns a function that returns a question about a token's signature.
+// verifyFrame returns a function that returns a question about a token's
+// signature.
 func verifyFrame(signed string, mac []byte) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 8)...)
@@ -69,8 +70,8 @@ func zeroFrame(kind ipc.Kind, size int) func() []byte {
 	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
 
-// Headers and payloads of two tokens, without signatures. The header of header13
-// names the algorithm HS256, and that of headerNone names none.
+// Headers and payloads of two tokens, without signatures. The header of
+// header13 names the algorithm HS256, and that of headerNone names none.
 const (
 	header13   = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0"
 	headerNone = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0"
@@ -83,14 +84,15 @@ var (
 
 func client13() []byte { return bytes.Replace(transcript, []byte("server"), []byte("client"), 1) }
 
-// params12 returns the text that a TLS 1.2 server signs: two randoms and an X25519 key.
+// params12 returns the text that a TLS 1.2 server signs: two randoms and an
+// X25519 key.
 func params12() []byte {
 	return slices.Concat(make([]byte, 64), []byte{3, 0, 29, 32}, make([]byte, 32))
 }
 
 var keeperAttacks = []serviceAttack{
-	// Honest requests. Without them the failures of the other requests would prove
-	// nothing.
+	// Honest requests. Without them the failures of the other requests would
+	// prove nothing.
 	{name: "sign a TLS 1.3 handshake", frame: signFrame(ecdsaSHA256, transcript)},
 	{name: "verify a forged token", frame: verifyFrame(header13, noMAC)},
 
@@ -118,7 +120,8 @@ var keeperAttacks = []serviceAttack{
 	{name: "guess 2000 times", frame: verifyFrame(header13, noMAC), times: 2000},
 	{name: "ask for verdicts without end, and read none", frame: verifyFrame(strings.Repeat("x", 8<<10), noMAC), times: 10_000, neverReads: true},
 
-	// Messages that are not in the protocol table, or that a worker may not send.
+	// Messages that are not in the protocol table, or that a worker may not
+	// send.
 	{name: "a word that is not in the protocol table", frame: zeroFrame(99, 0), breaksProtocol: true},
 	{name: "a kind that is 0", frame: zeroFrame(0, 0), breaksProtocol: true},
 	{name: "the parent's word, ServiceSetup", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 8), breaksProtocol: true},
@@ -180,8 +183,8 @@ func steal(nth int) int {
 	return -1
 }
 
-// handleServiceAttack handles the test's requests to a captured worker. For each request the
-// worker sends one message to a service.
+// handleServiceAttack handles the test's requests to a captured worker. For
+// each request the worker sends one message to a service.
 func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -307,10 +310,10 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	checkTable(t, beginKeeperAttacks, endKeeperAttacks, table.String())
 }
 
-// runServiceAttack makes a worker send a message to a service. It chooses a worker that
-// has served before. It kills that worker afterwards, because the worker has
-// lost its channel to the service. saying returns the outcome and the reason
-// that the log gives.
+// runServiceAttack makes a worker send a message to a service. It chooses a
+// worker that has served before. It kills that worker afterwards, because the
+// worker has lost its channel to the service. runServiceAttack returns the
+// outcome and the reason that the log gives.
 func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()

@@ -18,8 +18,9 @@ import (
 // The following functions make messages that a captured worker sends to the
 // resolver.
 
-// lookupFrame returns a function that makes a Lookup. With a name, the Lookup asks for
-// that user's uid. Without one, it asks which user has the uid in number.
+// lookupFrame returns a function that makes a Lookup. With a name, the Lookup
+// asks for that user's uid. Without one, it asks which user has the uid in
+// number.
 func lookupFrame(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)

@@ -79,8 +79,8 @@ var pages = []string{"../docs/ATTACKS.md", "../docs/ATTACKS-SERVICES.md"}
 // pageMu is held while the test reads and writes a page.
 var pageMu sync.Mutex
 
-// checkTable compares a table with the table between two marks in one of the pages.
-// With -update it writes the table there instead.
+// checkTable compares a table with the table between two marks in one of the
+// pages. With -update it writes the table there instead.
 func checkTable(t *testing.T, begin, end, table string) {
 	pageMu.Lock()
 	defer pageMu.Unlock()

@@ -176,8 +176,8 @@ const invalid = ^uintptr(0)
 
 var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// pinned holds the texts that system calls point to, so that the garbage collector keeps
-// them.
+// pinned holds the texts that system calls point to, so that the garbage
+// collector keeps them.
 var pinned [][]byte
 
 func text(s string) uintptr {
@@ -210,7 +210,8 @@ func family(name string, number, kind uintptr) attack {
 	return call("a socket: "+name, unix.SYS_SOCKET, number, kind, 0)
 }
 
-// onClient makes a system call on the connection of the client that asks for the attack.
+// onClient makes a system call on the connection of the client that asks for
+// the attack.
 func onClient(number uintptr, args ...uintptr) string {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		var name unix.RawSockaddrAny
@@ -239,8 +240,8 @@ func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 
 func sendAndWait(m ipc.Message) string { send(m); return wait() }
 
-// send sends a message without package ipc, which would make the worker follow the
-// protocol table.
+// send sends a message without package ipc, which would make the worker follow
+// the protocol table.
 func send(m ipc.Message) {
 	raw := []byte{byte(ipc.KindOf(m))}
 	put := func(n uint64, bytes int) {

@@ -55,8 +55,8 @@ func connectUnix(path string) string {
 	return sys(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&to[0])), uintptr(size))
 }
 
-// onAny makes a system call on the first TCP socket that the worker has, connected or
-// not.
+// onAny makes a system call on the first TCP socket that the worker has,
+// connected or not.
 func onAny(number uintptr, args ...uintptr) string {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		var name unix.RawSockaddrAny

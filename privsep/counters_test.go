@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestSandboxViolationIsCounted checks that the dispatcher distinguishes a worker that
-// SIGSYS killed from a worker that crashed, and counts it separately.
+// TestSandboxViolationIsCounted checks that the dispatcher distinguishes a
+// worker that SIGSYS killed from a worker that crashed, and counts it
+// separately.
 func TestSandboxViolationIsCounted(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

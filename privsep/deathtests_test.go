@@ -46,8 +46,8 @@ func playProof() int {
 	return status
 }
 
-// TestDeathTests checks that a start fails if the sandbox does not kill the process of a
-// death test, and that the error names the test.
+// TestDeathTests checks that a start fails if the sandbox does not kill the
+// process of a death test, and that the error names the test.
 func TestDeathTests(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -82,8 +82,8 @@ func TestDeathTestsInAudit(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestConfinementLine checks that one line of the log lists the protections that are on
-// and those that are off.
+// TestConfinementLine checks that one line of the log lists the protections
+// that are on and those that are off.
 func TestConfinementLine(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

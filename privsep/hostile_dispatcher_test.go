@@ -182,8 +182,9 @@ func TestAcceptedBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// hasBacklog reports whether connections wait to be accepted on an IPv4 address. The
-// kernel gives their number as the receive queue of the listener (proc_net_tcp).
+// hasBacklog reports whether connections wait to be accepted on an IPv4
+// address. The kernel gives their number as the receive queue of the listener
+// (proc_net_tcp).
 func hasBacklog(t *testing.T, addr string) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")

@@ -131,8 +131,8 @@ func TestTwiceIsEnough(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
 }
 
-// TestOrphan checks that a worker's death is noticed although a process that the worker
-// left behind still runs.
+// TestOrphan checks that a worker's death is noticed although a process that
+// the worker left behind still runs.
 func TestOrphan(t *testing.T) {
 	t.Parallel()
 	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})

@@ -27,7 +27,8 @@ import (
 	"schedrestd/plan"
 )
 
-// serveBecomeUser starts a gateway that serves each user with their own identity, and returns its socket.
+// serveBecomeUser starts a gateway that serves each user with their own
+// identity, and returns its socket.
 func serveBecomeUser(t *testing.T, c testConfig) (*gateway, string) {
 	t.Helper()
 	needRoot(t)
@@ -64,8 +65,8 @@ func answer(c net.Conn) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// askAs connects as a user and sends one request. It returns the connection and the
-// answer.
+// askAs connects as a user and sends one request. It returns the connection and
+// the answer.
 func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, int, string) {
 	t.Helper()
 	c, err := thread.DialAs(uint32(uid), uint32(gid), socket)
@@ -122,9 +123,9 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusalWorkers is the number of workers that serve no client. They only answer
-// connections that the gateway refuses. Every other worker serves one user or
-// one connection.
+// refusalWorkers is the number of workers that serve no client. They only
+// answer connections that the gateway refuses. Every other worker serves one
+// user or one connection.
 const refusalWorkers = 1
 
 // children returns the running workers and keepers that pid has started.
@@ -158,8 +159,9 @@ func TestManyUsers(t *testing.T) {
 	for user := range 100 {
 		for range 10 {
 			wg.Go(func() {
-				// A busy machine starts workers slowly. Connections without a slot are
-				// answered with 503 or closed, and their clients try again.
+				// A busy machine starts workers slowly. Connections without a
+				// slot are answered with 503 or closed, and their clients try
+				// again.
 				var (
 					status int
 					body   string
@@ -192,7 +194,8 @@ func TestManyUsers(t *testing.T) {
 	}
 }
 
-// askOnce connects as uid, asks which user the worker sees, and closes the connection.
+// askOnce connects as uid, asks which user the worker sees, and closes the
+// connection.
 func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	c, err := thread.DialAs(uid, 33000, socket)
 	if err != nil {
@@ -249,8 +252,8 @@ func TestIdleYields(t *testing.T) {
 	}
 }
 
-// TestRest checks that a worker that was unused for a while exits, and that a worker
-// with a connection stays.
+// TestRest checks that a worker that was unused for a while exits, and that a
+// worker with a connection stays.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
@@ -366,8 +369,8 @@ func TestStubbornWorker(t *testing.T) {
 	}
 }
 
-// TestProcessLimit checks that a user who has reached their limit of processes gets 503,
-// and that other users are served.
+// TestProcessLimit checks that a user who has reached their limit of processes
+// gets 503, and that other users are served.
 func TestProcessLimit(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{})
@@ -394,7 +397,8 @@ func TestProcessLimit(t *testing.T) {
 	}
 }
 
-// TestKilledByItsUser checks that users who kill their worker harm only themselves.
+// TestKilledByItsUser checks that users who kill their worker harm only
+// themselves.
 func TestKilledByItsUser(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{})

@@ -86,7 +86,7 @@ func TestMain(m *testing.M) {
 }
 
 // playDispatcher runs the dispatcher with a log in JSON. A single argument
-// contains the dispatcher's limits (see within). With two arguments,
+// contains the dispatcher's limits (see dispatcherArgs). With two arguments,
 // playDispatcher plays a compromised dispatcher.
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
@@ -117,8 +117,8 @@ func (a argv) or(others argv) argv {
 	return all
 }
 
-// dispatcherArgs returns arguments for a dispatcher with these limits; 0 stands for the
-// default.
+// dispatcherArgs returns arguments for a dispatcher with these limits; 0 stands
+// for the default.
 func dispatcherArgs(l dispatcher.Limits) []string {
 	all := map[string]any{}
 	v := reflect.ValueOf(l)
@@ -158,8 +158,8 @@ func install(dir string, mode os.FileMode) (string, error) {
 }
 
 // replace installs the programs in another directory, without the program for
-// role. It calls change with the path of the missing program, so that change can
-// put another program there. It returns the path of the test binary.
+// role. It calls change with the path of the missing program, so that change
+// can put another program there. It returns the path of the test binary.
 func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
 	dir := sharedDir(t)
@@ -232,8 +232,8 @@ func playParent(text string) int {
 // rereads: a Setup and Secrets as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
-// reloadFile returns the path of the file that the parents of a test reread. All
-// subtests share it.
+// reloadFile returns the path of the file that the parents of a test reread.
+// All subtests share it.
 func reloadFile(t *testing.T) string {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	return filepath.Join(filepath.Dir(binary), test+".reload")
@@ -483,8 +483,8 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// awaitReason waits for a record with the given message whose attribute "because"
-// contains the given text.
+// awaitReason waits for a record with the given message whose attribute
+// "because" contains the given text.
 func (g *gateway) awaitReason(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })

@@ -173,10 +173,10 @@ func (s *site) certify(key crypto.Signer) string {
 	return text
 }
 
-// checkOnlyKeeperHas looks for a key in the keeper, which must have it, and then in the
-// workers and the parent, which must not. Two other texts show that the search
-// would find the key there: the text planted in each worker, and the path of
-// the key's file in the parent.
+// checkOnlyKeeperHas looks for a key in the keeper, which must have it, and
+// then in the workers and the parent, which must not. Two other texts show that
+// the search would find the key there: the text planted in each worker, and the
+// path of the key's file in the parent.
 func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path string) {
 	t := g.t
 	t.Helper()
@@ -207,9 +207,9 @@ func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path st
 	}
 }
 
-// checkNotLogged searches the whole log for parts of a key, in every form in which
-// they could be logged. First it logs another text and searches for that, to
-// show that the search works.
+// checkNotLogged searches the whole log for parts of a key, in every form in
+// which they could be logged. First it logs another text and searches for that,
+// to show that the search works.
 func (g *gateway) checkNotLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")

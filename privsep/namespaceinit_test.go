@@ -33,9 +33,9 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 	return list
 }
 
-// startTicks returns when a process was started, in clock ticks since the boot of
-// the machine (proc_pid_stat(5)). Pids alone do not show the order, because the
-// kernel continues with small numbers after the largest one.
+// startTicks returns when a process was started, in clock ticks since the boot
+// of the machine (proc_pid_stat(5)). Pids alone do not show the order, because
+// the kernel continues with small numbers after the largest one.
 func startTicks(t *testing.T, pid int) int {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -84,8 +84,8 @@ func playWorker(part string) int {
 // refusedCluster is a cluster name with which no worker serves.
 const refusedCluster = "refused"
 
-// workerStartedMsg is the message with which a worker logs its token. The worker answers
-// requests for its pid with that token (pidOf).
+// workerStartedMsg is the message with which a worker logs its token. The
+// worker answers requests for its pid with that token (pidOf).
 const workerStartedMsg = "a worker is here"
 
 func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
@@ -302,8 +302,9 @@ func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	}
 }
 
-// processNumber returns how many processes have called it. It creates a file for each of
-// them. The names of the files begin with the program's second argument.
+// processNumber returns how many processes have called it. It creates a file
+// for each of them. The names of the files begin with the program's second
+// argument.
 func processNumber() int {
 	for n := 1; ; n++ {
 		f, err := os.OpenFile(os.Args[2]+strconv.Itoa(n), os.O_CREATE|os.O_EXCL, 0o600)
@@ -317,8 +318,8 @@ func processNumber() int {
 	}
 }
 
-// markExisted creates the file that the program's second argument names, and reports
-// whether the file existed before.
+// markExisted creates the file that the program's second argument names, and
+// reports whether the file existed before.
 func markExisted() bool {
 	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

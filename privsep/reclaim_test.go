@@ -34,7 +34,8 @@ func (g *gateway) dial(t *testing.T, text string) net.Conn {
 	return c
 }
 
-// readAll returns everything that still arrives on c, up to the end of the stream.
+// readAll returns everything that still arrives on c, up to the end of the
+// stream.
 func readAll(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(c)
@@ -252,7 +253,8 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	}
 }
 
-// needDescriptors skips a test that needs more open files than this process may have.
+// needDescriptors skips a test that needs more open files than this process may
+// have.
 func needDescriptors(t *testing.T, n uint64) {
 	t.Helper()
 	var l unix.Rlimit

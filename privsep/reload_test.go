@@ -22,16 +22,16 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// reloadWriter returns a function that writes the file that the parents of this test
-// reread.
+// reloadWriter returns a function that writes the file that the parents of this
+// test reread.
 func reloadWriter(t *testing.T) func(ipc.Setup) {
 	t.Helper()
 	write := reloadSecretsWriter(t)
 	return func(s ipc.Setup) { t.Helper(); write(s, ipc.Secrets{}) }
 }
 
-// reloadSecretsWriter does the same as rereading for tests in which keys change,
-// too.
+// reloadSecretsWriter does the same as rereading for tests in which keys
+// change, too.
 func reloadSecretsWriter(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
 	path := reloadFile(t)
@@ -175,8 +175,9 @@ func TestBadReload(t *testing.T) {
 	}
 }
 
-// TestReloadWithoutDispatcher checks that a configuration that was read while one
-// dispatcher replaced another is in force afterwards, and that the log says so.
+// TestReloadWithoutDispatcher checks that a configuration that was read while
+// one dispatcher replaced another is in force afterwards, and that the log says
+// so.
 func TestReloadWithoutDispatcher(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -237,8 +238,8 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 	}
 }
 
-// childrenNamed returns the children of the process parent whose command line begins
-// with name.
+// childrenNamed returns the children of the process parent whose command line
+// begins with name.
 func childrenNamed(parent int, name string) (list []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {

@@ -23,8 +23,8 @@ func fillBuffer(fd int) error {
 	return err
 }
 
-// setLinger makes the last close of fd wait for an hour, unless the peer reads the
-// written bytes earlier.
+// setLinger makes the last close of fd wait for an hour, unless the peer reads
+// the written bytes earlier.
 func setLinger(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }

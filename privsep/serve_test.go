@@ -160,7 +160,8 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	return list
 }
 
-// awaitSettled waits until all workers are ready again and all n slots are free.
+// awaitSettled waits until all workers are ready again and all n slots are
+// free.
 func (g *gateway) awaitSettled(t *testing.T, n int) {
 	t.Helper()
 	for _, c := range hold(t, g.addr, n) {

@@ -13,9 +13,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// execBlocker makes the kernel delay executions of one file. So a test can hold a new
-// process at the point where a user could stop it: just before it executes its
-// program.
+// execBlocker makes the kernel delay executions of one file. So a test can hold
+// a new process at the point where a user could stop it: just before it
+// executes its program.
 type execBlocker struct {
 	t  *testing.T
 	fd int
@@ -34,7 +34,8 @@ func newExecBlocker(t *testing.T, path string) *execBlocker {
 	return &execBlocker{t, fd}
 }
 
-// awaitExec waits for an execution and returns a function that lets it continue.
+// awaitExec waits for an execution and returns a function that lets it
+// continue.
 func (g *execBlocker) awaitExec() (release func()) {
 	g.t.Helper()
 	poll := []unix.PollFd{{Fd: int32(g.fd), Events: unix.POLLIN}}

@@ -154,7 +154,8 @@ func (g *gateway) awaitVerdict(token, verdict string) {
 	g.eventually("a token is "+verdict, func() bool { return g.verdict(token) == verdict })
 }
 
-// checkAllWorkers checks the verdict about a token often enough to reach every worker.
+// checkAllWorkers checks the verdict about a token often enough to reach every
+// worker.
 func (g *gateway) checkAllWorkers(name, token, verdict string) {
 	g.t.Helper()
 	for range 6 {
@@ -468,8 +469,9 @@ func TestBrokenKeySetLater(t *testing.T) {
 	}
 }
 
-// stillServes sends a few requests for /pid and reports whether one of the answers
-// is pid. If so, the worker that gave this answer earlier is still in use.
+// stillServes sends a few requests for /pid and reports whether one of the
+// answers is pid. If so, the worker that gave this answer earlier is still in
+// use.
 func (g *gateway) stillServes(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {

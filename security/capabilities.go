@@ -44,8 +44,8 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// capsetData returns the data for capset(2). The permitted and effective sets are
-// those in held, and the inheritable set is that in pass.
+// capsetData returns the data for capset(2). The permitted and effective sets
+// are those in held, and the inheritable set is that in pass.
 func capsetData(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
@@ -53,7 +53,8 @@ func capsetData(held, pass Capabilities) *[2]unix.CapUserData {
 	}
 }
 
-// EffectiveCapabilities returns the effective capabilities of the calling thread.
+// EffectiveCapabilities returns the effective capabilities of the calling
+// thread.
 func EffectiveCapabilities() (Capabilities, error) {
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var d [2]unix.CapUserData

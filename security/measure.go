@@ -23,8 +23,8 @@ func ReadInheritance(thread int) (Inheritance, error) {
 	return readInheritance(fmt.Sprintf("/proc/self/task/%d/", thread))
 }
 
-// readInheritance implements ReadInheritance. dir is the directory of the thread
-// in /proc.
+// readInheritance implements ReadInheritance. dir is the directory of the
+// thread in /proc.
 func readInheritance(dir string) (Inheritance, error) {
 	status, err := readStatus(dir + "status")
 	if err != nil {

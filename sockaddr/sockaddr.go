@@ -1,5 +1,5 @@
-// Package sockaddr converts IP addresses between the forms of package netip and of
-// system calls.
+// Package sockaddr converts IP addresses between the forms of package netip and
+// of system calls.
 package sockaddr
 
 import (

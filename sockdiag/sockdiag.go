@@ -22,9 +22,9 @@ import (
 // closed it, or it is not on this machine.
 var ErrUnknown = errors.New("the socket has no known owner")
 
-// ClientUID returns the uid of the process that connected from the address remote
-// to the address local, both on this machine. If the process has closed its
-// socket, Client returns ErrUnknown.
+// ClientUID returns the uid of the process that connected from the address
+// remote to the address local, both on this machine. If the process has closed
+// its socket, ClientUID returns ErrUnknown.
 func ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -34,9 +34,9 @@ func ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	return ClientUIDVia(socket, local, remote)
 }
 
-// ClientUIDVia returns the same as Client, but sends the request through socket.
-// Open returned this socket, which can belong to another network namespace.
-// Only one goroutine at a time may use that socket.
+// ClientUIDVia returns the same as ClientUID, but sends the request through
+// socket. Open returned this socket, which can belong to another network
+// namespace. Only one goroutine at a time may use that socket.
 func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	s, err := FindSocketVia(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
@@ -46,7 +46,7 @@ func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err err
 }
 
 // Addrs returns the two addresses of the connected TCP socket fd. While the
-// socket is connecting, Ends returns unix.ENOTCONN.
+// socket is connecting, Addrs returns unix.ENOTCONN.
 func Addrs(fd int) (local, remote netip.AddrPort, err error) {
 	// The functions with the same names in package unix would make an
 	// additional system call, to learn the protocol of the socket.
@@ -89,9 +89,9 @@ const (
 	replyInode  = 68
 )
 
-// FindSocket returns the socket that has the address own and is connected to the
-// address other. If there is no such socket, it returns the socket that listens
-// on own.
+// FindSocket returns the socket that has the address local and is connected to
+// the address remote. If there is no such socket, it returns the socket that
+// listens on local.
 func FindSocket(local, remote netip.AddrPort) (TCPSocket, error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -101,8 +101,9 @@ func FindSocket(local, remote netip.AddrPort) (TCPSocket, error) {
 	return FindSocketVia(socket, local, remote)
 }
 
-// FindSocketVia returns the same as Find, but sends the request through socket, which
-// Open returned. Only one goroutine at a time may use that socket.
+// FindSocketVia returns the same as FindSocket, but sends the request through
+// socket, which Open returned. Only one goroutine at a time may use that
+// socket.
 func FindSocketVia(socket int, local, remote netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
 	ip := local.Addr().Unmap()

@@ -59,7 +59,7 @@ var umaskMu sync.Mutex
 // Open creates the UNIX socket at path, which must be absolute. The socket's
 // directory and all directories above it must belong to root or to this
 // process's user. No other user may write in a directory that is not sticky.
-// There is one exception: the socket's directory may belong to o.Holder. The
+// There is one exception: the socket's directory may belong to o.DirOwner. The
 // directories above it may not, because their owner could move the directory
 // while the socket is being bound by its path.
 //
@@ -87,9 +87,9 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// OpenDirectory opens the directory of a socket with O_PATH, if Open would accept
-// that directory. It also returns the path without links (real) and the last
-// component of the path (name).
+// OpenDirectory opens the directory of a socket with O_PATH, if Open would
+// accept that directory. It also returns the path without links (real) and the
+// last component of the path (name).
 func OpenDirectory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: o.PrivateGroup, DirOwners: []uint32{o.DirOwner}}
 	return guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
@@ -130,15 +130,15 @@ func (s *Socket) deniedError(op string, err error) error {
 	return e
 }
 
-// moveAwayHint returns the hint about an unexpected file in the place of the socket or
-// its lock.
+// moveAwayHint returns the hint about an unexpected file in the place of the
+// socket or its lock.
 func (s *Socket) moveAwayHint(suffix string) string {
 	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
-// acquireLock holds PATH.lock for the lifetime of the socket. When two processes
-// start, the second gets an error, instead of each unlinking the other's
-// socket.
+// acquireLock holds PATH.lock for the lifetime of the socket. When two
+// processes start, the second gets an error, instead of each unlinking the
+// other's socket.
 func (s *Socket) acquireLock() error {
 	name := s.name + ".lock"
 	for {
@@ -170,11 +170,11 @@ func (s *Socket) acquireLock() error {
 	}
 }
 
-// removeStale removes a socket that a crashed process left behind, if the socket
-// belongs to the user of this process or to the user who is to own the new
-// socket. Anything else in its place is an error, and stays. The caller holds
-// the lock, so no other process of this program is about to listen on that
-// socket.
+// removeStale removes a socket that a crashed process left behind, if the
+// socket belongs to the user of this process or to the user who is to own the
+// new socket. Anything else in its place is an error, and stays. The caller
+// holds the lock, so no other process of this program is about to listen on
+// that socket.
 func (s *Socket) removeStale(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {
@@ -196,8 +196,8 @@ func (s *Socket) removeStale(owner *Owner) error {
 	return nil
 }
 
-// refusesConnections reports whether the socket refuses connections, which means that no
-// process listens on it.
+// refusesConnections reports whether the socket refuses connections, which
+// means that no process listens on it.
 func refusesConnections(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Socket) bind(o Options) error {
 // setOwner records the device and the inode of the new socket, and changes its
 // owner. It looks for the socket in the directory that was checked. If the path
 // was redirected before bind created the socket, the socket is not there and
-// own fails.
+// setOwner fails.
 func (s *Socket) setOwner(owner *Owner) error {
 	fd, err := unix.Openat(s.dirFD(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -105,9 +105,9 @@ func (n *source) tool() string {
 	return ""
 }
 
-// cappedBuffer keeps the bytes that are written to it, up to a limit. When more bytes
-// are written, it calls stop. The field kept is not embedded, because io.Copy
-// would then find the buffer's ReadFrom and bypass the limit.
+// cappedBuffer keeps the bytes that are written to it, up to a limit. When more
+// bytes are written, it calls stop. The field buf is not embedded, because
+// io.Copy would then find the buffer's ReadFrom and bypass the limit.
 type cappedBuffer struct {
 	buf       bytes.Buffer
 	remaining int

@@ -15,7 +15,8 @@ import (
 	"schedrestd/errs"
 )
 
-// newSource returns a source for this test: files, and a shell script as getent.
+// newSource returns a source for this test: files, and a shell script as
+// getent.
 func newSource(t *testing.T, script string) *source {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,16 +9,16 @@ import (
 	"schedrestd/become"
 )
 
-// BrokeredConn is a connection that another process opened on behalf of this process.
-// The other process may know which user runs the server, because its user
-// namespace has more ids than the user namespace of this process.
+// BrokeredConn is a connection that another process opened on behalf of this
+// process. The other process may know which user runs the server, because its
+// user namespace has more ids than the user namespace of this process.
 type BrokeredConn interface {
 	Server() (uid uint32, known bool)
 }
 
 // Of returns the credentials of the process at the other end of the UNIX socket
-// conn. If this user namespace does not know the uid and conn is a Seen, the
-// uid comes from conn. The gid stays become.Overflow.
+// conn. If this user namespace does not know the uid and conn is a
+// BrokeredConn, the uid comes from conn. The gid stays become.Overflow.
 func Of(conn syscall.Conn) (become.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -50,8 +50,8 @@ const atSecure = 23
 // stageName is argv[0] of a process that is a stage.
 const stageName = "sched-stage"
 
-// fixedArgs is the number of arguments before the groups, the environment and the
-// arguments of the target.
+// fixedArgs is the number of arguments before the groups, the environment and
+// the arguments of the target.
 const fixedArgs = 8
 
 // Target is a program, with the identity under which it is to run.

@@ -26,7 +26,7 @@ type Conn struct {
 
 // Wrap wraps c in a Conn. If c was accepted from a socket that rejects
 // descriptors, c has rejected them from the beginning and needs no protection.
-// Guard recognizes such a connection by its option SO_PASSRIGHTS, which is off.
+// Wrap recognizes such a connection by its option SO_PASSRIGHTS, which is off.
 // So a program must not switch this option off on a connection that it has
 // accepted: descriptors may have arrived before.
 func Wrap(c *net.UnixConn) (*Conn, error) {

@@ -147,7 +147,7 @@ func TestCloseSoon(t *testing.T) {
 }
 
 // TestConn checks that a Conn behaves like a connection of package net, and
-// that Guard recognizes a connection on which no descriptor can arrive.
+// that Wrap recognizes a connection on which no descriptor can arrive.
 func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
@@ -192,7 +192,7 @@ func testConn(t *testing.T, c *Conn, peer int) {
 }
 
 // TestRefuse checks that after Refuse, no peer can send a descriptor to a
-// connection of the socket. Guard must still protect connections that were made
+// connection of the socket. Wrap must still protect connections that were made
 // before Refuse.
 func TestRefuse(t *testing.T) {
 	if !hasPassRights() {

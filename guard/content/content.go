@@ -12,7 +12,7 @@ import (
 )
 
 // Read opens path as guard.Open does and reads all of it. A file longer than
-// most bytes is refused.
+// maxBytes is refused.
 func Read(path string, rule guard.Rule, maxBytes int64) ([]byte, guard.Facts, error) {
 	f, facts, err := guard.Open(path, rule)
 	if err != nil {

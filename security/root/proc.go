@@ -8,8 +8,9 @@ import (
 
 const proc = "/proc"
 
-// UnmountProc unmounts the /proc that Enter mounted. That is the machine's /proc,
-// because the process that called Enter was in the machine's PID namespace.
+// UnmountProc unmounts the /proc that Enter mounted. That is the machine's
+// /proc, because the process that called Enter was in the machine's PID
+// namespace.
 func UnmountProc() error {
 	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }

@@ -46,7 +46,7 @@ func New(programs map[string]*os.File) *Root {
 			continue
 		}
 		// The mount of the file can be cloned only here, before Enter. A
-		// program that is a copy in memory has no mount, and furnish copies it.
+		// program that is a copy in memory has no mount, and place copies it.
 		tree, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err != nil {
 			tree = -1

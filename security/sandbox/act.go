@@ -7,17 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deathTest is one system call that must kill the process that makes it. Without the
-// filter the call does no harm: its object does not exist, or is the process
-// itself.
+// deathTest is one system call that must kill the process that makes it.
+// Without the filter the call does no harm: its object does not exist, or is
+// the process itself.
 type deathTest struct {
 	name   string
 	number uintptr
 	args   [6]uintptr
 }
 
-// These arguments are placeholders. Commit replaces them when it makes the
-// call.
+// These arguments are placeholders. makeCall replaces them.
 const (
 	argParentPID  = invalid - 1 // the parent's pid
 	argOwnPIDHigh = invalid - 2 // the process's own pid, with a bit set that the kernel ignores
@@ -25,9 +24,10 @@ const (
 	highBit       = uintptr(1) << 40
 )
 
-// deathTests lists, by purpose, calls that an attacker who captured a worker might
-// try. Each of them must kill the process. The list is not complete: the filter
-// kills the process for every call without a row in the table (see table.go).
+// deathTests lists, by purpose, calls that an attacker who captured a worker
+// might try. Each of them must kill the process. The list is not complete: the
+// filter kills the process for every call without a row in the table (see
+// table.go).
 var deathTests = append([]deathTest{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},
@@ -223,7 +223,7 @@ var deathTests = append([]deathTest{
 // getppid(2) is still allowed.
 var parentPID = uintptr(unix.Getppid())
 
-// DeathTests returns the names that Commit accepts.
+// DeathTests returns the names that RunDeathTest accepts.
 func DeathTests() []string {
 	names := make([]string, len(deathTests))
 	for i, a := range deathTests {
@@ -232,9 +232,9 @@ func DeathTests() []string {
 	return names
 }
 
-// RunDeathTest makes the system call with that name. In the sandbox the call kills
-// the process with SIGSYS. If the process survives, Commit returns an error
-// with the kernel's result.
+// RunDeathTest makes the system call with that name. In the sandbox the call
+// kills the process with SIGSYS. If the process survives, RunDeathTest returns
+// an error with the kernel's result.
 func RunDeathTest(name string) error {
 	for _, a := range deathTests {
 		if a.name == name {

@@ -29,7 +29,8 @@ var archProbes = []probe{
 	{name: "create / with creat(2)", number: unix.SYS_CREAT, args: [6]uintptr{addressOf(&rootPath[0])}, undo: closeFD},
 }
 
-// archDeathTests lists the death tests of calls that exist only on this architecture.
+// archDeathTests lists the death tests of calls that exist only on this
+// architecture.
 var archDeathTests = []deathTest{
 	{"fork", unix.SYS_FORK, [6]uintptr{}},
 	{"getpid as x32", 0x40000000 | unix.SYS_GETPID, [6]uintptr{}},

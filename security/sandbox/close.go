@@ -8,8 +8,8 @@ import (
 )
 
 // Close takes the three steps that the package comment describes, and returns
-// the layers that the kernel enforces. If all is set, it fails if a layer is
-// missing.
+// the layers that the kernel enforces. If requireAll is set, it fails if a
+// layer is missing.
 func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil

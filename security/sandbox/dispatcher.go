@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dispatcherFDRows returns a copy of the list descriptors, changed for the dispatcher.
-// The dispatcher may close its channel, because it does so when it ends. It
-// needs no lseek, pread64 or writev.
+// dispatcherFDRows returns a copy of descriptorRows, changed for the
+// dispatcher. The dispatcher may close its channel, because it does so when it
+// ends. It needs no lseek, pread64 or writev.
 func dispatcherFDRows() []row {
 	return slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
 		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.verdict == kill

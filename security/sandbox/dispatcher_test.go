@@ -25,10 +25,10 @@ func openTest(purpose string, flags uintptr) deathTest {
 	return deathTest{"open " + purpose, unix.SYS_OPENAT, [6]uintptr{atCWD, addressOf(&devZero[0]), flags}}
 }
 
-// dispatcherDeathTests lists the death tests of the dispatcher, in addition to acts.
-// Some calls are in its table, but not with these arguments. The others are
-// operations on files that are not in its table, although the tables of other
-// processes allow most of them.
+// dispatcherDeathTests lists the death tests of the dispatcher, in addition to
+// acts. Some calls are in its table, but not with these arguments. The others
+// are operations on files that are not in its table, although the tables of
+// other processes allow most of them.
 var dispatcherDeathTests = []deathTest{
 	openTest("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
 	openTest("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
@@ -66,8 +66,8 @@ func deathTestsOf(kind Kind) []string {
 	return names
 }
 
-// runAnyDeathTest does the same as Commit for dispatcherDeathTests. For all other names it
-// calls Commit.
+// runAnyDeathTest does the same as RunDeathTest, also for the names in
+// dispatcherDeathTests.
 func runAnyDeathTest(name string) error {
 	for _, a := range dispatcherDeathTests {
 		if a.name == name {

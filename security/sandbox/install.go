@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// installFilter permanently restricts the process to the system calls in the table
-// for the options o. The filter applies to all present and future threads. The
-// process must have no_new_privs already.
+// installFilter permanently restricts the process to the system calls in the
+// table for the options o. The filter applies to all present and future
+// threads. The process must have no_new_privs already.
 func installFilter(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)
 	if err != nil {

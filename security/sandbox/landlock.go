@@ -150,9 +150,9 @@ func attrSize(version int) uintptr {
 // landlockRuleset returns a ruleset that denies everything that this version
 // can deny, with two exceptions. For a process with Options.Unix, it denies
 // only the rights in landlockRights. It denies signals to other processes only
-// if threads of the same process may still signal each other (allowsThreadSignals).
-// Otherwise, on a kernel with version 6 or 7 that lacks a fix, Go's runtime
-// could not signal its own threads to preempt them.
+// if threads of the same process may still signal each other
+// (allowsThreadSignals). Otherwise, on a kernel with version 6 or 7 that lacks
+// a fix, Go's runtime could not signal its own threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {
@@ -178,8 +178,8 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 	return attr, denies
 }
 
-// allowsThreadSignals reports whether signals to threads of the same process are
-// allowed.
+// allowsThreadSignals reports whether signals to threads of the same process
+// are allowed.
 func allowsThreadSignals(version int) bool {
 	if version >= sinceTSync {
 		return true

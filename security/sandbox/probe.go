@@ -98,10 +98,10 @@ func closeFDPair(uintptr) {
 
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
-// runProbes tries every forbidden operation, in a way that changes nothing if the
-// operation is allowed. It returns the operations with an unexpected result.
-// Call it once, after install. It also works in audit mode, because the filter
-// returns EPERM in both modes.
+// runProbes tries every forbidden operation, in a way that changes nothing if
+// the operation is allowed. It returns the operations with an unexpected
+// result. Call it once, after installFilter. It also works in audit mode,
+// because the filter returns EPERM in both modes.
 func runProbes(o Options) error {
 	var failures []string
 	for i := range probes {

@@ -26,7 +26,8 @@ var writeRights = []struct {
 // ReadOnly confines a process that must start programs of the machine. The
 // denials are those of denyWriting. There is no filter, because each program
 // needs different system calls. Programs that the process starts inherit the
-// confinement. If all is set, ReadOnly fails on a kernel without Landlock.
+// confinement. If requireAll is set, ReadOnly fails on a kernel without
+// Landlock.
 func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil

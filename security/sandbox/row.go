@@ -26,9 +26,9 @@ type call struct {
 }
 
 // test holds when an argument, without the bits outside mask, is one of the
-// values in any. A test made by is() compares all 64 bits, even for an int, of
-// which the kernel reads only the lower 32. So it does not hold for a caller
-// that sets the upper bits to deceive the filter.
+// values. A test made by is() compares all 64 bits, even for an int, of which
+// the kernel reads only the lower 32. So it does not hold for a caller that
+// sets the upper bits to deceive the filter.
 type test struct {
 	arg    int
 	mask   uint64
@@ -54,10 +54,10 @@ func (t test) named(name string) test { t.name = name; return t }
 type verdict uint8
 
 const (
-	kill   verdict = iota // kill the process with SIGSYS: every call without a matching row
-	allow                 //
-	eperm                 // for operations that try tries, and calls that Go's libraries make but do not need
-	enosys                // for calls that Go's runtime and libraries try first, and then replace by others
+	kill verdict = iota // kill the process with SIGSYS: every call without a matching row
+	allow
+	eperm  // for operations that runProbes tries, and calls that Go's libraries make but do not need
+	enosys // for calls that Go's runtime and libraries try first, and then replace by others
 )
 
 // action returns the kernel's value of the verdict.
@@ -151,8 +151,8 @@ func (a *assembler) emitRows(rows []row, audit bool) error {
 	return nil
 }
 
-// emitTest emits code that checks t. If t holds, execution continues with the next
-// instruction. Otherwise it jumps to the label differs.
+// emitTest emits code that checks t. If t holds, execution continues with the
+// next instruction. Otherwise it jumps to the label differs.
 func (a *assembler) emitTest(t test, differs label) error {
 	if len(t.values) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.values))

@@ -7,15 +7,15 @@
 //
 // Start with Close. It always takes these three steps, in this order:
 //
-//	denyFiles  Landlock: no files and no TCP, even through a hole in the filter;
-//	           denyWriting for the dispatcher: no changes of files
-//	install    seccomp on all threads: a table of calls; a call without a row kills the process
-//	try        the proof: forbidden operations are tried and must return EPERM
+//	denyFiles      Landlock: no files and no TCP, even through a hole in the filter;
+//	               denyWriting for the dispatcher: no changes of files
+//	installFilter  seccomp on all threads: a table of calls; a call without a row kills the process
+//	runProbes      the proof: forbidden operations are tried and must return EPERM
 //
-// For the operations that try uses, the filter returns an error and does not
-// kill the process, so that a worker can test them itself. Death tests prove
-// that other calls kill: for each call in Acts, a process makes that call with
-// Commit and must be killed.
+// For the operations that runProbes tries, the filter returns an error and does
+// not kill the process, so that a worker can test them itself. Death tests
+// prove that other calls kill: a process makes one call of DeathTests with
+// RunDeathTest, and must be killed.
 //
 // The allowed calls are a table (table.go), one row for each call with its
 // arguments and its reason. testdata/*.filter shows the table. The table has

@@ -70,8 +70,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// report reports the results to the test. It also reports that the child reached
-// its end.
+// report reports the results to the test. It also reports that the child
+// reached its end.
 func report(list ...error) {
 	for _, err := range list {
 		fmt.Println(err)
@@ -285,7 +285,8 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// filterOneThread installs, on one thread only, a filter that allows everything.
+// filterOneThread installs, on one thread only, a filter that allows
+// everything.
 func filterOneThread() error {
 	noNewPrivs()
 	ready := make(chan error)
@@ -320,8 +321,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// call32Bit calls the 32-bit getpid, with code in memory that was made executable
-// before the sandbox was closed.
+// call32Bit calls the 32-bit getpid, with code in memory that was made
+// executable before the sandbox was closed.
 func call32Bit() error {
 	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -18,9 +18,9 @@ const (
 	futexWake = 1 | 128
 )
 
-// fileLookups is the reason why calls that examine a file return an error instead of
-// killing the process: our programs do not need these calls, but libraries make
-// them.
+// fileLookups is the reason why calls that examine a file return an error
+// instead of killing the process: our programs do not need these calls, but
+// libraries make them.
 const fileLookups = "Go's libraries look for files (resolver, time zones) and work without them"
 
 // table returns the rows for the process pid: every call that is allowed or
@@ -82,8 +82,8 @@ func runtimeRows(pid int) []row {
 	}
 }
 
-// memoryRows allows anonymous memory that is never executable, so that a process
-// can't execute data that it has written.
+// memoryRows allows anonymous memory that is never executable, so that a
+// process can't execute data that it has written.
 var memoryRows = []row{
 	{sys("mmap", unix.SYS_MMAP), allow, []test{
 		without(2, unix.PROT_EXEC).named("not executable"),
@@ -105,8 +105,8 @@ var execProts = []uint64{
 	unix.PROT_EXEC, unix.PROT_EXEC | unix.PROT_READ, unix.PROT_EXEC | unix.PROT_WRITE, unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE,
 }
 
-// descriptorRows allows the operations of a process on descriptors that it has or
-// receives.
+// descriptorRows allows the operations of a process on descriptors that it has
+// or receives.
 var descriptorRows = []row{
 	{sys("read", unix.SYS_READ), allow, nil, "connections, received files, the runtime's eventfd"},
 	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
@@ -129,8 +129,8 @@ var descriptorRows = []row{
 }
 
 // appendRows returns the rows for a process that has a log open for appending:
-// those in the variable descriptors, without the calls that would let the
-// process seek in the log, read at a position, or leave append mode (F_SETFL).
+// descriptorRows without the calls that would let the process seek in the log,
+// read at a position, or leave append mode (F_SETFL).
 func appendRows() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.tests[0].name == "SETFL"
@@ -138,9 +138,9 @@ func appendRows() []row {
 	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
-// claimRows allows the operations of the auditor on the file of Idempotency-Keys.
-// On a log that is open for appending these calls can neither read nor
-// overwrite.
+// claimRows allows the operations of the auditor on the file of
+// Idempotency-Keys. On a log that is open for appending these calls can neither
+// read nor overwrite.
 var claimRows = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
 	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},

@@ -15,9 +15,9 @@ import (
 // confinement promises.
 type Attributes map[string]string
 
-// ExpectedAttributes returns the attributes that a confined process must have. The
-// parameter a has the values that the parent sent to the process, files is the
-// process's limit on open descriptors, and tasks is its user's limit on
+// ExpectedAttributes returns the attributes that a confined process must have.
+// The parameter a has the values that the parent sent to the process, files is
+// the process's limit on open descriptors, and tasks is its user's limit on
 // processes and threads.
 func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
@@ -62,6 +62,6 @@ func groups(a *ipc.Attributes) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// otherThan is the prefix of a value that an attribute must not have, such as the
-// namespace that the parent is in.
+// otherThan is the prefix of a value that an attribute must not have, such as
+// the namespace that the parent is in.
 const otherThan = "other than "

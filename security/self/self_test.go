@@ -51,8 +51,8 @@ func TestCompare(t *testing.T) {
 }
 
 // TestConfineShows checks that a process that confines itself has the
-// attributes that Expect returns, except those that can be set only when a
-// process is started.
+// attributes that ExpectedAttributes returns, except those that can be set only
+// when a process is started.
 func TestConfineShows(t *testing.T) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	identity := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}

@@ -30,12 +30,13 @@ func IsLocal(ip netip.Addr) (bool, error) {
 // this machine. If there is no such connection, it returns sockdiag.ErrUnknown.
 //
 // A connection that no process has accepted yet belongs to the listening
-// socket, and is reset when that socket is closed. So Server looks up the owner
-// of the listening socket first, and the connection second. If no process has
-// accepted the connection by then, it belongs to that owner. In the opposite
-// order, an attacker's process could accept the connection between the two
-// look-ups, close its listening socket, and leave the port to a daemon. Server
-// would then mistake the daemon's user for the owner of the connection.
+// socket, and is reset when that socket is closed. So ServerUID looks up the
+// owner of the listening socket first, and the connection second. If no process
+// has accepted the connection by then, it belongs to that owner. In the
+// opposite order, an attacker's process could accept the connection between the
+// two look-ups, close its listening socket, and leave the port to a daemon.
+// ServerUID would then mistake the daemon's user for the owner of the
+// connection.
 func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -45,9 +46,9 @@ func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	return ServerUIDVia(socket, local, remote)
 }
 
-// ServerUIDVia returns the same as Server, but sends the requests through socket,
-// which sockdiag.Open returned. Only one goroutine at a time may use that
-// socket.
+// ServerUIDVia returns the same as ServerUID, but sends the requests through
+// socket, which sockdiag.Open returned. Only one goroutine at a time may use
+// that socket.
 func ServerUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	listener, listenerErr := listenerUIDVia(socket, remote)
 	s, err := sockdiag.FindSocketVia(socket, remote, local)
@@ -73,8 +74,8 @@ func ListenerUID(at netip.AddrPort) (uid uint32, err error) {
 	return listenerUIDVia(socket, at)
 }
 
-// listenerUIDVia returns the same as Listener, but sends the requests through
-// socket.
+// listenerUIDVia returns the same as ListenerUID, but sends the requests
+// through socket.
 func listenerUIDVia(socket int, at netip.AddrPort) (uid uint32, err error) {
 	unspecified := netip.IPv4Unspecified()
 	if !at.Addr().Unmap().Is4() {

@@ -131,7 +131,7 @@ func TestOwners(t *testing.T) {
 }
 
 // TestServerIsWhoAccepted checks a process that accepts a connection and then
-// stops listening, so that another user can listen on the port. Server must
+// stops listening, so that another user can listen on the port. ServerUID must
 // still report the process as the owner of the connection, because it reads the
 // connection's data.
 func TestServerIsWhoAccepted(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"schedrestd/security/root"
 )
 
-// SetUpNamespaces takes the first step of a process that starts with capabilities over
-// its own namespaces. If the process is to have its own root, Settle creates that
-// root and leaves the machine's file system. It then drops every capability and
-// empties the bounding set, on all threads. In any other process, Settle does
-// nothing.
+// SetUpNamespaces takes the first step of a process that starts with
+// capabilities over its own namespaces. If the process is to have its own root,
+// SetUpNamespaces creates that root and leaves the machine's file system. It
+// then drops every capability and empties the bounding set, on all threads. In
+// any other process, SetUpNamespaces does nothing.
 func SetUpNamespaces() error {
 	switch v := os.Getenv(root.CapsVariable); v {
 	case "":

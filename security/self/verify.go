@@ -10,9 +10,10 @@ import (
 	"schedrestd/ipc"
 )
 
-// VerifyAttributes compares the attributes that the kernel reports for the calling process
-// with the expected ones (see Expect). Any difference is an error: it means
-// that a step of the confinement had no effect.
+// VerifyAttributes compares the attributes that the kernel reports for the
+// calling process with the expected ones (see ExpectedAttributes). Any
+// difference is an error: it means that a step of the confinement had no
+// effect.
 func VerifyAttributes(expect *ipc.Attributes, files, tasks uint64) error {
 	want := ExpectedAttributes(expect, files, tasks)
 	got, err := Measure()
