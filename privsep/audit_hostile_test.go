@@ -2,13 +2,13 @@ package privsep
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -181,6 +181,17 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
+// awaitAuditRecords waits until an audit log has n lines, and returns all its
+// lines. A line without a line feed is still being written.
+func awaitAuditRecords(t *testing.T, path string, n int) []map[string]any {
+	t.Helper()
+	await(t, fmt.Sprintf("the audit log has %d lines", n), func() bool {
+		raw, _ := os.ReadFile(path)
+		return strings.Count(string(raw), "\n") >= n
+	})
+	return auditRecords(t, path)
+}
+
 // TestAuditOrphan checks the record of a change whose worker crashes or sends a
 // false outcome. The object "gateway" of the record must say how the change
 // ended. Values that the worker sent must be in the separate object "worker".
@@ -196,12 +207,7 @@ func TestAuditOrphan(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			for end := time.Now().Add(patience); len(auditRecords(t, path)) < 2; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("no outcome")
-				}
-			}
-			for i, l := range auditRecords(t, path)[:2] {
+			for i, l := range awaitAuditRecords(t, path, 2)[:2] {
 				gateway, workerValues := l["gateway"].(map[string]any), l["worker"].(map[string]any)
 				if want := []string{"intent", "outcome"}[i]; l["event"] != want || gateway["peer"] != conn.LocalAddr().String() || workerValues["user"] != "root\"}\n{\"event\":\"outcome\"" || workerValues["uid"] != 0.0 {
 					t.Errorf("%v", l)

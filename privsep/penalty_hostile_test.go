@@ -177,8 +177,10 @@ func TestAuditLongWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	var lines []map[string]any
-	g.eventually("two lines of the audit log", func() bool { lines = auditRecords(t, path); return len(lines) == 2 })
+	lines := awaitAuditRecords(t, path, 2)
+	if len(lines) != 2 {
+		t.Fatalf("%d lines", len(lines))
+	}
 	for _, l := range lines {
 		gateway, workerValues := l["gateway"].(map[string]any), l["worker"].(map[string]any)
 		raw, err := json.Marshal(workerValues)
