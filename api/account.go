@@ -11,7 +11,7 @@ import (
 // and the accounts that a user coordinates.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord", func() schema.Fields[model.Coordinator] {
 	return schema.Fields[model.Coordinator]{
-		schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
+		schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "Name of the user or, in a list of accounts, of the account", schema.Required(0)),
 		schema.F("direct", optBool, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
 	}
 }).Type))
@@ -57,7 +57,7 @@ func accountFlag(name string, bit model.AccountFilterFlags, doc string, opts ...
 
 var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 	return schema.Fields[AccountsParams]{
-		texts("description", "Descriptions", func(p *AccountsParams) *[]string { return &p.Descriptions }),
+		texts("description", "Descriptions of accounts", func(p *AccountsParams) *[]string { return &p.Descriptions }),
 		accountFlag("with_assocs", model.AccountWithAssocs, "Include the associations", schema.Until(V41)),
 		accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators", schema.Until(V41)),
 		accountFlag("with_deleted", model.AccountWithDeleted, "Include deleted records", schema.Until(V41)),
@@ -73,7 +73,7 @@ var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 var GetAccounts = declare(accountsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts",
 	Doc: "List the accounts", Answer: Accounts,
-	Description: "Returns the accounts in which users have associations. Each parameter narrows the list or adds details.",
+	Description: "Returns the accounts in the accounting records. Each parameter narrows the list or adds details.",
 	AnswerDoc:   "The accounts",
 })
 

@@ -52,9 +52,9 @@ var accountShort = schema.Object("account_short", func() schema.Fields[model.Acc
 	}
 })
 
-// AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. Like Slurm's documents,
-// it marks association_condition as required only from v0.0.44 on. The handler
-// requires it in every version.
+// AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. It marks
+// association_condition as required only from v0.0.44 on, as Slurm's documents
+// do. The handler requires it in every version.
 var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", func() schema.Fields[AccountsWithAssocs] {
 	return append(schema.Fields[AccountsWithAssocs]{
 		schema.F("association_condition", accountsSet.Type, func(a *AccountsWithAssocs) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
@@ -71,7 +71,7 @@ var accountsSet = schema.Object("accounts_add_cond", func() schema.Fields[AssocS
 })
 
 // AccountsAdded declares the answer of PostAccountsAssociation.
-var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "Text of the accounting daemon about the added records; empty if nothing was added")
+var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "The accounting daemon's text about the added records; empty if nothing was added")
 
 // PostAccountsAssociation creates accounts with associations.
 var PostAccountsAssociation = declare(noParams, Endpoint{
@@ -79,5 +79,5 @@ var PostAccountsAssociation = declare(noParams, Endpoint{
 	Doc: "Create accounts with associations", Request: AccountsWithAssocsBody, Answer: AccountsAdded,
 	Description: "Creates the accounts that do not exist, and an association for each account in each of the clusters. Existing records stay unchanged. Either all are created or none.",
 	RequestDoc:  "The accounts, the clusters, and the fields of the associations",
-	AnswerDoc:   "Text of the accounting daemon about the added records",
+	AnswerDoc:   "The accounting daemon's text about the added records",
 })

@@ -18,8 +18,8 @@ type StatsRow struct {
 var Stats = schema.Object("stats_rec", func() schema.Fields[StatsRow] {
 	return schema.Fields[StatsRow]{
 		schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Start of the counting period", schema.Unit(UnixTime)),
-		schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "Duration of usage roll-ups", schema.Until(V41)),
-		schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "Duration of usage roll-ups", schema.Since(V41)),
+		schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "Usage roll-ups: their times and durations", schema.Until(V41)),
+		schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "Usage roll-ups: their times and durations", schema.Since(V41)),
 		schema.Show("RPCs", schema.Named("stats_rpc_list", schema.List(rpcCount.Type)), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
 		schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
 	}
@@ -39,9 +39,9 @@ func period(i int) func(*model.Rollup) *model.RollupPeriod {
 
 var rollup = schema.Object("rollup_stats", func() schema.Fields[model.Rollup] {
 	return schema.Fields[model.Rollup]{
-		schema.F("hourly", rollupPeriod.Type, period(0), "Every hour"),
-		schema.F("daily", rollupPeriod.Type, period(1), "Every day"),
-		schema.F("monthly", rollupPeriod.Type, period(2), "Every month"),
+		schema.F("hourly", rollupPeriod.Type, period(0), "Hourly roll-ups"),
+		schema.F("daily", rollupPeriod.Type, period(1), "Daily roll-ups"),
+		schema.F("monthly", rollupPeriod.Type, period(2), "Monthly roll-ups"),
 	}
 })
 
@@ -49,10 +49,10 @@ var rollupPeriod = schema.Object("", func() schema.Fields[model.RollupPeriod] {
 	return schema.Fields[model.RollupPeriod]{
 		schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of runs", schema.Count),
 		schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
-		schema.Group("duration", "Duration", schema.Fields[model.RollupPeriod]{
+		schema.Group("duration", "Durations of the roll-ups", schema.Fields[model.RollupPeriod]{
 			schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs")),
-			schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "Longest duration", schema.Unit("µs")),
-			schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
+			schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "Duration of the longest roll-up", schema.Unit("µs")),
+			schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "Total duration of all roll-ups", schema.Unit("µs")),
 		}),
 	}
 })
@@ -72,11 +72,11 @@ var oldRollup = schema.Object("", func() schema.Fields[oldPeriod] {
 		schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
 		schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
 		schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime), schema.Extension),
-		schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Last duration", schema.Unit("µs"), schema.Extension),
-		schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Maximum duration", schema.Unit("µs")),
-		schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
+		schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs"), schema.Extension),
+		schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Duration of the longest roll-up", schema.Unit("µs")),
+		schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration of all roll-ups", schema.Unit("µs")),
 		schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of runs", schema.Count),
-		schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "Average duration", schema.Unit("µs")),
+		schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "Average duration of a roll-up", schema.Unit("µs")),
 	}
 })
 
@@ -100,14 +100,14 @@ var rpcCount = schema.Object("stats_rpc", func() schema.Fields[model.CallCount] 
 	return schema.Fields[model.CallCount]{
 		schema.Show("rpc", schema.String, func(c *model.CallCount) string { return requestName(c.ID) }, "Name of the request"),
 		schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "Number of requests", schema.Count),
-		schema.Group("time", "Duration", callTimes()),
+		schema.Group("time", "Durations of the requests", callTimes()),
 	}
 })
 
 func callTimes() schema.Fields[model.CallCount] {
 	return schema.Fields[model.CallCount]{
-		schema.Show("average", schema.Int64, func(c *model.CallCount) uint64 { return c.Time / max(1, uint64(c.Count)) }, "On average", schema.Unit("µs")),
-		schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "Total duration", schema.Unit("µs")),
+		schema.Show("average", schema.Int64, func(c *model.CallCount) uint64 { return c.Time / max(1, uint64(c.Count)) }, "Average duration of a request", schema.Unit("µs")),
+		schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "Total duration of all requests", schema.Unit("µs")),
 	}
 }
 
@@ -121,7 +121,7 @@ var userCount = schema.Object("stats_user", func() schema.Fields[userCountRow] {
 	return schema.Fields[userCountRow]{
 		schema.F("user", schema.String, func(c *userCountRow) *string { return &c.name }, "Name of the user"),
 		schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "Number of requests", schema.Count),
-		schema.F("time", schema.Object("", callTimes).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "Duration of the requests"),
+		schema.F("time", schema.Object("", callTimes).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "Durations of the requests"),
 	}
 })
 

@@ -36,8 +36,8 @@ var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 // GetConfig shows all accounting records.
 var GetConfig = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
-	Doc: "Show all records of accounting", Answer: Config,
-	Description: "All clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
+	Doc: "Show all accounting records", Answer: Config,
+	Description: "Returns all clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
 	AnswerDoc:   "The records",
 })
 
@@ -70,8 +70,8 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", func() schema.
 // PostConfig loads records.
 var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
-	Doc: "Load records of accounting", Request: ConfigRequest, Answer: Empty,
-	Description: "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. It omits trackable resources and deleted records, with a warning.",
+	Doc: "Load accounting records", Request: ConfigRequest, Answer: Empty,
+	Description: "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. Trackable resources and deleted records in the body are ignored, with a warning.",
 	RequestDoc:  "The records",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the records now match the request",
 })

@@ -31,8 +31,8 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 		schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "Result of the step"),
 		schema.Group("nodes", "Nodes of the step", schema.Fields[AccountingStepRow]{
 			schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "Number of nodes", schema.Count),
-			schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "As a host list"),
-			schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "Individually"),
+			schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "Names of the nodes, as a host list"),
+			schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "Names of the nodes"),
 		}),
 		schema.Group("tasks", "Tasks of the step", schema.Fields[AccountingStepRow]{
 			schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "Number of tasks", schema.Count),
@@ -40,12 +40,12 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 		schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "No longer used", schema.Deprecated(V42), schema.Until(V45)),
 		schema.Group("CPU", "Processors", schema.Fields[AccountingStepRow]{
 			schema.Group("requested_frequency", "Requested frequency", schema.Fields[AccountingStepRow]{
-				schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "At least", schema.Unit("kHz")),
-				schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "Maximum", schema.Unit("kHz")),
+				schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "Minimum frequency", schema.Unit("kHz")),
+				schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "Maximum frequency", schema.Unit("kHz")),
 			}),
 			schema.Show("governor", schema.String, func(s *AccountingStepRow) string { return governor(s.CPUFreqGov) }, "Requested governor"),
 		}),
-		schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who cancelled the job"),
+		schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who cancelled the step"),
 		schema.F("state", jobStates.Type, func(s *AccountingStepRow) *model.JobState { return &s.State }, "Base state, followed by flags"),
 		schema.Group("statistics", "Used resources", schema.Fields[AccountingStepRow]{
 			schema.Group("CPU", "Processors", schema.Fields[AccountingStepRow]{
@@ -55,7 +55,7 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 				schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Energy used by all tasks", schema.Unit("J")),
 			}),
 		}),
-		schema.Group("step", "Identity", schema.Fields[AccountingStepRow]{
+		schema.Group("step", "Id, name and files of the step", schema.Fields[AccountingStepRow]{
 			schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "Job and step id, such as 12.batch"),
 			schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Name of the step"),
 			schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
@@ -67,10 +67,10 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 		}),
 		schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started the step", schema.Since(V45)),
 		schema.Group("task", "Tasks of the step", schema.Fields[AccountingStepRow]{
-			schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution"),
+			schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution of the tasks over nodes, sockets and cores"),
 		}),
 		schema.Group("tres", "Trackable resources", schema.Fields[AccountingStepRow]{
-			usedTRES("requested", "Used by the step: CPU time, memory and data read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
+			usedTRES("requested", "Resources that the step has used: CPU time, memory and data read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
 			usedTRES("consumed", "Data that the step has written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
 			schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "Allocated resources"),
 		}),
@@ -152,8 +152,8 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxHostIndex is the highest index that nth accepts. A short host list can expand to
-// billions of names, so nth can't count through all of them.
+// maxHostIndex is the highest index that hostAt accepts. A short host list can
+// expand to billions of names, so hostAt can't count through all of them.
 const maxHostIndex = 1 << 17
 
 // hostAt returns the name at index n of a host list, or "" if there is none.

@@ -52,7 +52,7 @@ var assocFlags = schema.Words("assoc_flags",
 var usage = schema.Object("accounting", func() schema.Fields[model.Usage] {
 	return schema.Fields[model.Usage]{
 		schema.Group("allocated", "Allocated resources", schema.Fields[model.Usage]{
-			schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource times seconds", schema.Unit("s")),
+			schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource, multiplied by the time of its allocation", schema.Unit("s")),
 		}),
 		schema.F("id", schema.Int32, func(u *model.Usage) *uint32 { return &u.ID }, "Id of the record that used the resource", schema.Bare),
 		schema.F("id_alt", schema.Int32, func(u *model.Usage) *uint32 { return &u.IDAlt }, "Alternative id; not used", schema.Bare, schema.Since(V42)),
@@ -119,7 +119,7 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 		schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
 		schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
 		schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
-		schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
+		schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service that its jobs may have"),
 		schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 		schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 	}
@@ -196,7 +196,7 @@ var GetAssociations = declare(associationParams, Endpoint{
 // GetAssociations does, although its name is in the singular.
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
-	Doc: "Include associations", Answer: Associations,
-	Description: "Returns all associations, or those that match the parameters, like the list of associations.",
+	Doc: "Show associations", Answer: Associations,
+	Description: "Returns all associations that match the parameters, like GET associations/.",
 	AnswerDoc:   "The associations",
 })

@@ -23,13 +23,13 @@ func unusedEnvelope[O any]() schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
 		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "Errors; empty on success"),
-		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was interpreted differently than intended"),
+		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "Warnings, for example about ignored values of the request"),
 	}
 }
 
-// ignoredEnvelope returns the fields of an answer's envelope, for a request that
-// has a schema of its own. In slurmrestd's documents, such schemas contain these
-// fields too.
+// ignoredEnvelope returns the fields of an answer's envelope, for a request
+// that has a schema of its own. In slurmrestd's documents, such schemas contain
+// these fields too.
 func ignoredEnvelope[O any]() schema.Fields[O] {
 	const doc = "Ignored in requests; part of answers"
 	return schema.Fields[O]{
@@ -40,8 +40,8 @@ func ignoredEnvelope[O any]() schema.Fields[O] {
 }
 
 // withInitial returns a type like typ, except that its parser sets the value to
-// start() before it parses. So fields that the request lacks have the values of
-// start().
+// initial() before it parses. So fields that the request lacks have the values
+// of initial().
 func withInitial[T any](typ func() schema.Type[T], initial func() T) func() schema.Type[T] {
 	return func() schema.Type[T] { return initialType[T]{typ(), initial} }
 }

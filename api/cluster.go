@@ -29,8 +29,8 @@ const clusterDeleted uint32 = 1 << 1
 var Cluster = schema.Object("cluster_rec", func() schema.Fields[ClusterRow] {
 	return schema.Fields[ClusterRow]{
 		schema.Group("controller", "Controller of the cluster", schema.Fields[ClusterRow]{
-			schema.Show("host", schema.String, func(c *ClusterRow) string { return c.ControlHost }, "Host name; empty until the node is registered"),
-			schema.Show("port", schema.Int32, func(c *ClusterRow) uint32 { return c.ControlPort }, "Port", schema.Bare),
+			schema.Show("host", schema.String, func(c *ClusterRow) string { return c.ControlHost }, "Host name; empty until the controller is registered"),
+			schema.Show("port", schema.Int32, func(c *ClusterRow) uint32 { return c.ControlPort }, "Port of the controller", schema.Bare),
 		}),
 		schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "Flags of the record"),
 		schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Name of the cluster"),

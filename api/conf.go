@@ -19,9 +19,11 @@ var schedNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
 // field, from which confShow derives this project's name.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
 	schedName := schedNames.Replace(name)
-	return schema.Show(schedName, typ, get, schedName+", as it is in force", append(opts, schema.InSlurm(name))...)
+	return schema.Show(schedName, typ, get, "Current value of "+schedName, append(opts, schema.InSlurm(name))...)
 }
 
+// confText returns a field with a text. As in the functions below, wire is the
+// name of the setting in a Configuration.
 func confText(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] })
 }
@@ -132,7 +134,7 @@ func confControllers(c *model.Configuration) [][2]string {
 
 var confJobDefault = schema.Object("job_defaults", func() schema.Fields[model.JobDefault] {
 	return schema.Fields[model.JobDefault]{
-		schema.Show("type", schema.Words("job_defaults_type", schema.Part("DefCpuPerGPU", ^uint16(0), 1), schema.Part("DefMemPerGPU", ^uint16(0), 2)).Type, func(d *model.JobDefault) uint16 { return d.Type }, "Which default"),
+		schema.Show("type", schema.Words("job_defaults_type", schema.Part("DefCpuPerGPU", ^uint16(0), 1), schema.Part("DefMemPerGPU", ^uint16(0), 2)).Type, func(d *model.JobDefault) uint16 { return d.Type }, "Setting that has a default"),
 		schema.Show("value", schema.Int64, func(d *model.JobDefault) uint64 { return d.Value }, "Value of the default", schema.Bare),
 	}
 })
@@ -393,13 +395,13 @@ type ConfAnswer struct {
 // Conf declares the fields of a ConfAnswer.
 var Conf = enveloped("openapi_conf_resp", func(a *ConfAnswer) *Envelope { return &a.Envelope },
 	schema.F("sched_conf", configuration.Type, func(a *ConfAnswer) *model.Configuration { return &a.Configuration }, "The configuration", schema.InSlurm("slurm_conf")),
-	schema.F("sched_conf_meta", configurationMeta.Type, func(a *ConfAnswer) *model.Configuration { return &a.Configuration }, "Origin of the configuration", schema.InSlurm("slurm_conf_meta")),
+	schema.F("sched_conf_meta", configurationMeta.Type, func(a *ConfAnswer) *model.Configuration { return &a.Configuration }, "Origin and state of the configuration", schema.InSlurm("slurm_conf_meta")),
 )
 
 // GetConf shows the controller's configuration.
 var GetConf = declare(sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "conf", ID: "get_conf",
 	Doc: "Show the configuration", Answer: Conf, Since: V45,
-	Description: "The configuration that the controller uses, as far as all users may read it. Fields that older controllers don't have are empty.",
+	Description: "Returns the part of the controller's configuration that all users may read. Fields that an older controller lacks are empty.",
 	AnswerDoc:   "The configuration",
 })

@@ -104,8 +104,8 @@ func flattenShape(s *schema.Shape, marks, path string, into map[string]string) {
 	}
 }
 
-// extraFields lists the fields that slurmrestd's documents lack, with the reasons. The
-// list should stay short.
+// extraFields lists the fields that slurmrestd's documents lack, with the
+// reasons. The list should stay short.
 var extraFields = map[string]string{
 	"errors[].code":                   "stable word for programs",
 	"errors[].retryable":              "whether trying again can help",
@@ -158,7 +158,7 @@ func bodies() map[string]body {
 
 // TestCoverage checks that in every version each body has all the fields in
 // slurmrestd's documents, with the same types. It may have no other fields
-// except those in the map ours.
+// except those in extraFields.
 func TestCoverage(t *testing.T) {
 	docs := readDocuments(t)
 	found := map[string]bool{}
@@ -189,7 +189,7 @@ func TestCoverage(t *testing.T) {
 	}
 	for path := range extraFields {
 		if !found[path] {
-			t.Errorf("%s is in the map ours, but no body has it", path)
+			t.Errorf("%s is in extraFields, but no body has it", path)
 		}
 	}
 }

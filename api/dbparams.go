@@ -133,8 +133,8 @@ func ignoredParam[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csvList, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
-// objectName returns the type of a path segment with the name of an object. kind
-// is the word for such objects in error messages.
+// objectName returns the type of a path segment with the name of an object.
+// kind is the noun for such objects in error messages.
 func objectName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {

@@ -33,15 +33,15 @@ var cronEntry = schema.Object("cron_entry", func() schema.Fields[cron] {
 	return schema.Fields[cron]{
 		schema.Ignore[cron]("flags", cronWild.Type, "Ignored: the fields themselves show which of them are \"*\""),
 		schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, such as \"0,30\" or \"0-59\""),
-		schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
+		schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours, such as \"8-17\""),
 		schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
 		schema.F("month", schema.String, func(c *cron) *string { return &c.fields[3] }, "Months"),
 		schema.F("day_of_week", schema.String, func(c *cron) *string { return &c.fields[4] }, "Days of the week; 0 is Sunday"),
-		schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five values, in this order"),
+		schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "Minute, hour, day of the month, month and day of the week, separated by spaces"),
 		schema.Ignore[cron]("command", schema.String, "Ignored: the job runs its script"),
-		schema.Group("line", "Lines of the user's crontab", schema.Fields[cron]{
-			schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line", schema.Bare),
-			schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line", schema.Bare),
+		schema.Group("line", "Lines of the entry in the user's crontab", schema.Fields[cron]{
+			schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line of the entry", schema.Bare),
+			schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line of the entry", schema.Bare),
 		}),
 	}
 })

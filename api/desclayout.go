@@ -17,8 +17,8 @@ import (
 // distribution_plane_size, or as the number in "plane=4".
 const planeLayout uint32 = 4
 
-// A distribution is a number. It has four bits each for the layout on nodes,
-// sockets and cores, and two flags.
+// In the RPC, a distribution is a number. It has four bits each for the layout
+// on nodes, sockets and cores, and two flags.
 var (
 	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
@@ -81,8 +81,8 @@ var (
 	}
 )
 
-// setCPUFrequency parses "frequency" or "low-high", each optionally followed
-// by ":governor", or a governor alone.
+// setCPUFrequency parses a frequency or a range "low-high", either of which
+// ":governor" may follow. It also accepts a governor alone.
 func setCPUFrequency(d *model.JobDesc, s string) error {
 	rest, governor, hasGovernor := strings.Cut(strings.ToLower(s), ":")
 	if n, isGovernor := governors[rest]; isGovernor && !hasGovernor {

@@ -33,7 +33,7 @@ func TestDescriptions(t *testing.T) {
 			}
 		}
 		if (e.Request != nil) != (e.RequestDoc != "") {
-			t.Errorf("%s: must have both Request and Takes, or neither", e.ID)
+			t.Errorf("%s: must have both Request and RequestDoc, or neither", e.ID)
 		}
 	}
 	if numbers < 500 {

@@ -18,7 +18,7 @@ type statsField = schema.Field[ControllerStatsRow]
 // itself.
 var ControllerStats = schema.Object("stats_msg", func() schema.Fields[ControllerStatsRow] {
 	return schema.Fields[ControllerStatsRow]{
-		schema.Show("parts_packed", schema.Int32, partsPacked, "1: nothing is omitted, as reported by controllers up to 25.05", schema.Bare, schema.Until(V43)),
+		schema.Show("parts_packed", schema.Int32, partsPacked, "1 if the statistics are complete, according to a controller up to Slurm 25.05", schema.Bare, schema.Until(V43)),
 		schema.Show("parts_packed", schema.Int32, func(*ControllerStatsRow) int { return 0 }, "No longer used", schema.Bare, schema.Since(V43), schema.Deprecated(V43), schema.Until(V45)),
 		schema.F("req_time", moment, func(s *ControllerStatsRow) *model.Time { return &s.RequestTime }, "Time of these statistics", schema.Unit(UnixTime)),
 		schema.F("req_time_start", moment, func(s *ControllerStatsRow) *model.Time { return &s.StatsStart }, "Start of the counting period", schema.Unit(UnixTime)),
@@ -74,8 +74,8 @@ var ControllerStats = schema.Object("stats_msg", func() schema.Fields[Controller
 		schema.F("bf_active", schema.Boolean, func(s *ControllerStatsRow) *bool { return &s.Backfill.Active }, "Whether a cycle is running now"),
 		schema.F("rpcs_by_message_type", rpcList("stats_msg_rpcs_by_type", rpcType), func(s *ControllerStatsRow) *[]model.RPCTypeStats { return &s.RPCTypes }, "Requests, by kind"),
 		schema.Show("rpcs_by_user", rpcList("stats_msg_rpcs_by_user", rpcUser), rpcUsers, "Requests, by user"),
-		schema.F("pending_rpcs", rpcList("stats_msg_rpcs_queue", rpcQueue), func(s *ControllerStatsRow) *[]model.PendingRPCs { return &s.PendingRPCs }, "Messages to nodes that wait, by kind", schema.Since(V41)),
-		schema.F("pending_rpcs_by_hostlist", rpcList("stats_msg_rpcs_dump", rpcDump), func(s *ControllerStatsRow) *[]model.PendingHosts { return &s.PendingHosts }, "Messages to nodes that wait, each with its nodes", schema.Since(V41)),
+		schema.F("pending_rpcs", rpcList("stats_msg_rpcs_queue", rpcQueue), func(s *ControllerStatsRow) *[]model.PendingRPCs { return &s.PendingRPCs }, "Messages that wait to be sent to nodes, by kind", schema.Since(V41)),
+		schema.F("pending_rpcs_by_hostlist", rpcList("stats_msg_rpcs_dump", rpcDump), func(s *ControllerStatsRow) *[]model.PendingHosts { return &s.PendingHosts }, "Messages that wait to be sent to nodes, by kind, with the names of these nodes", schema.Since(V41)),
 	}
 })
 
@@ -87,12 +87,11 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
 }
 
-// statsMean returns a field with a mean: the sum divided by the number of
-// times, both of which the function "of" returns.
-func statsMean(name string, sumAndCount func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
+// statsMean returns a field with a mean.
+func statsMean(name string, sumAndCount func(*ControllerStatsRow) (sum, count uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
-		sum, times := sumAndCount(s)
-		return mean(uint64(sum), times)
+		sum, count := sumAndCount(s)
+		return mean(uint64(sum), count)
 	}, doc, schema.Count)
 }
 
@@ -105,11 +104,11 @@ func partsPacked(s *ControllerStatsRow) int {
 
 // queueLength returns the sum and the count for the mean length of the queue.
 // slurmrestd also shows this mean as bf_table_size_mean.
-func queueLength(s *ControllerStatsRow) (sum, times uint32) {
+func queueLength(s *ControllerStatsRow) (sum, count uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
 
-func mean(sum uint64, times uint32) uint64 { return sum / max(1, uint64(times)) }
+func mean(sum uint64, count uint32) uint64 { return sum / max(1, uint64(count)) }
 
 // cyclesPerMinute returns the average number of scheduling cycles per minute,
 // or 0 in the first minute.

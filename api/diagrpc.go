@@ -29,7 +29,7 @@ func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[
 func rpcNumber[O any, T schema.Integer](at func(*O) *T) schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.F("type_id", schema.Int32, at, "Number of the message", schema.Bare, schema.Required(V41)),
-		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Name or id", schema.Required(V41)),
+		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Name of the message, or its number if it has none", schema.Required(V41)),
 	}
 }
 
@@ -39,14 +39,14 @@ func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) schema.Fiel
 	return schema.Fields[O]{
 		schema.F("count", schema.Int64, count, "Number of requests", schema.Count, schema.Until(V41)),
 		schema.F("count", schema.Int32, count, "Number of requests", schema.Count, schema.Since(V41), schema.Required(0)),
-		schema.F("total_time", schema.Int64, total, "Their duration", schema.Unit("µs"), schema.Required(V41)),
-		schema.Show("average_time", schema.Int64, average, "Average duration", schema.Unit("µs"), schema.Until(V41)),
+		schema.F("total_time", schema.Int64, total, "Total duration of the requests", schema.Unit("µs"), schema.Required(V41)),
+		schema.Show("average_time", schema.Int64, average, "Average duration of a request", schema.Unit("µs"), schema.Until(V41)),
 		schema.Show("average_time", number, func(o *O) model.Opt[uint64] {
 			if *count(o) == 0 || *total(o) == 0 {
 				return model.Opt[uint64]{}
 			}
 			return model.Some(average(o))
-		}, "Average duration", schema.Unit("µs"), schema.Since(V41), schema.Required(0)),
+		}, "Average duration of a request", schema.Unit("µs"), schema.Since(V41), schema.Required(0)),
 	}
 }
 
@@ -85,19 +85,19 @@ func rpcUsers(s *ControllerStatsRow) []rpcUserRow {
 var rpcQueue = schema.Object("stats_msg_rpc_queue", func() schema.Fields[model.PendingRPCs] {
 	return append(
 		rpcNumber(func(p *model.PendingRPCs) *uint32 { return &p.Type }),
-		schema.F("count", schema.Int32, func(p *model.PendingRPCs) *uint32 { return &p.Count }, "Number of messages that wait", schema.Count, schema.Required(0)),
+		schema.F("count", schema.Int32, func(p *model.PendingRPCs) *uint32 { return &p.Count }, "Number of waiting messages", schema.Count, schema.Required(0)),
 	)
 })
 
 var rpcDump = schema.Object("stats_msg_rpc_dump", func() schema.Fields[model.PendingHosts] {
 	return append(
 		rpcNumber(func(p *model.PendingHosts) *uint32 { return &p.Type }),
-		schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
+		schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Names of the nodes to which these messages are to be sent; not a number, despite the name", schema.Required(0)),
 	)
 })
 
-// maxPendingHosts is the maximum number of names that one host list expression may
-// expand to. An expression of a few bytes can expand to billions.
+// maxPendingHosts is the maximum number of names to which one host list may
+// expand. A host list of a few bytes can expand to billions of names.
 const maxPendingHosts = 200_000
 
 func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
@@ -105,7 +105,7 @@ func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
 		count := 0
 		for host := range model.Hosts(p.Hosts) {
 			if count++; count > maxPendingHosts {
-				return errors.New("a message that waits has too many nodes")
+				return errors.New("a pending message has too many destination nodes")
 			}
 			if err := each(&host); err != nil {
 				return err

@@ -16,8 +16,8 @@ type Endpoint struct {
 	Method      string
 	Accounting  bool   // the path is in the accounting daemon's segment
 	Util        bool   // the path is in the segment of operations that need no daemon
-	Path        string // path after the version, "node/{node_name}"; only documents have a trailing "/"
-	ID          string // operationId in the document, such as "get_node"
+	Path        string // path after the version, such as "node/{node_name}"; a "/" at its end has no meaning
+	ID          string // end of the operation's name in documents, such as "get_node"
 	Doc         string // summary, in one line
 	Description string // longer description, in sentences
 	RequestDoc  string // description of the request's body, in one line
@@ -30,7 +30,7 @@ type Endpoint struct {
 	Until       schema.Version // first version that lacks the operation; 0 for none
 	ChangingGET bool           // a GET that changes something
 	Keyed       bool           // the operation accepts an Idempotency-Key
-	SlurmSince  schema.Version // first version in which slurmrestd has the operation too; 0 for all
+	SlurmSince  schema.Version // first version in which slurmrestd has the operation too; 0 for all, SlurmNever for none
 }
 
 // Missing describes how slurmrestd answers a request for a name that does not
@@ -47,8 +47,8 @@ const (
 	MissingIsWarning // 200, an empty list, and a warning
 )
 
-// SlurmNever is a value of Endpoint.Ours. It means that no version of slurmrestd
-// has the operation.
+// SlurmNever is the value of Endpoint.SlurmSince for an operation that no
+// version of slurmrestd has.
 const SlurmNever schema.Version = 255
 
 // Table is a table of the fields of a body, or of parameters.
@@ -86,7 +86,7 @@ func (e *Endpoint) URL(v schema.View) string {
 	return "/" + e.Segment(v.Spelling) + "/" + v.Version.String() + "/" + e.Path
 }
 
-// OperationID returns the operation's name in documents,
+// OperationID returns the operation's name in documents, such as
 // "sched_v0042_get_node".
 func (e *Endpoint) OperationID(v schema.View) string {
 	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Spelling), v.Version, e.ID)

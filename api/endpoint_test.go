@@ -16,7 +16,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-var update = goflag.Bool("update", false, "write unserved.go again")
+var update = goflag.Bool("update", false, "write unserved.go and the pages of docs/ again")
 
 // rows returns the rows of a table in testdata, which has one row per line.
 func rows(t *testing.T, name string) [][]string {
@@ -49,8 +49,8 @@ func operations(t *testing.T) map[[3]string]operation {
 	return ops
 }
 
-// differingAnswers lists the operations whose documented answer differs from that in
-// slurmrestd's documents, with the reasons.
+// differingAnswers lists the operations whose documented answer differs from
+// that in slurmrestd's documents, with the reasons.
 var differingAnswers = map[string]string{
 	"get_jobs_state": "slurmrestd documents whole jobs, but sends states",
 }
@@ -58,7 +58,7 @@ var differingAnswers = map[string]string{
 // TestEndpoints checks that every endpoint has the same method, path, name,
 // parameters and bodies as the operation in slurmrestd's documents. For a
 // version in which slurmrestd lacks the operation, the test checks only that
-// the endpoint's field Ours says so.
+// the endpoint's field SlurmSince says so.
 func TestEndpoints(t *testing.T) {
 	ops := operations(t)
 	params := map[[3]string]map[string]string{}
@@ -115,7 +115,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	for name := range differingAnswers {
 		if !differ[name] {
-			t.Errorf("%s is in the map unlike, but no answer of it differs", name)
+			t.Errorf("%s is in differingAnswers, but no answer of it differs", name)
 		}
 	}
 }
@@ -247,8 +247,8 @@ when the configuration has Slurm's keys. A slash at the end may be left out. The
 	checkGenerated(t, "../docs/ENDPOINTS.md", page.String())
 }
 
-// checkGenerated compares a file with its expected content, or writes the file with
-// -update.
+// checkGenerated compares a file with its expected content, or writes the file
+// with -update.
 func checkGenerated(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {

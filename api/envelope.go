@@ -19,7 +19,7 @@ type Error struct {
 	Description string // for people
 	Number      int    // Slurm's error number, or 0
 	Name        string // Slurm's text for Number; for 0, the HTTP status's text
-	Source      string // place in the request, such as "#/job/tasks", "query/flags" or "path/job_id"; or the operation that failed
+	Source      string // place in the request, such as "#/job/tasks" or "query/flags"; or the operation that failed
 	Code        string // stable identifier for programs
 	Retryable   bool   // whether the same request may succeed later
 }
@@ -33,7 +33,7 @@ type Warning struct {
 
 // Meta describes the server and the client of an answer.
 type Meta struct {
-	Accounting bool   // whether the endpoint is one of the accounting daemon
+	Accounting bool   // whether the accounting daemon serves the endpoint
 	Util       bool   // whether the endpoint needs no daemon
 	Version    string // "v0.0.42"
 	Storage    bool   // whether accounting is in use
@@ -50,13 +50,13 @@ type Meta struct {
 var metaType = schema.Object("openapi_meta", func() schema.Fields[Meta] {
 	return schema.Fields[Meta]{
 		schema.Group("plugin", "Plugins that served the request", schema.Fields[Meta]{
-			schema.Show("type", spelled, (*Meta).content, "Kind of content"),
-			schema.Show("name", schema.String, (*Meta).contentName, "Description of the content"),
+			schema.Show("type", spelled, (*Meta).content, "Group of operations to which this one belongs"),
+			schema.Show("name", schema.String, (*Meta).contentName, "Short name of this group"),
 			schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),
 			schema.Show("accounting_storage", spelled, (*Meta).storage, "Kind of accounting in use; empty for none"),
 		}),
 		schema.Group("client", "The client", schema.Fields[Meta]{
-			schema.F("source", schema.String, func(m *Meta) *string { return &m.Source }, "Where the request came from"),
+			schema.F("source", schema.String, func(m *Meta) *string { return &m.Source }, "Address of the client"),
 			schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User of the request"),
 			schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group of the request"),
 		}),
@@ -103,13 +103,13 @@ func (m *Meta) storage() name {
 // part returns the first, second or third number of both releases: this
 // program's and the controller's.
 func (m *Meta) part(i int) name {
-	of := func(release string) string {
+	partOf := func(release string) string {
 		if parts := strings.SplitN(release, ".", 3); i < len(parts) {
 			return parts[i]
 		}
 		return ""
 	}
-	return name{of(m.Release), of(m.Controller)}
+	return name{partOf(m.Release), partOf(m.Controller)}
 }
 
 var errorType = schema.Object("openapi_error", func() schema.Fields[Error] {
@@ -125,7 +125,7 @@ var errorType = schema.Object("openapi_error", func() schema.Fields[Error] {
 
 var warningType = schema.Object("openapi_warning", func() schema.Fields[Warning] {
 	return schema.Fields[Warning]{
-		schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "What was interpreted differently than intended"),
+		schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "Description of the warning"),
 		schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Place in the request"),
 	}
 })
@@ -149,7 +149,7 @@ type AnswerTable interface {
 	Failure(schema.View) func(schema.Encoder, *Envelope)
 }
 
-// Failure implements Answered.
+// Failure implements AnswerTable.
 func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
 	if f, ok := t.failures.Load(v); ok {
 		return f.(func(schema.Encoder, *Envelope))
@@ -178,7 +178,7 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 		return append(content,
 			schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
 			schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "Errors; empty on success"),
-			schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was interpreted differently than intended"),
+			schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "Warnings, for example about ignored values of the request"),
 		)
 	}), at: at}
 }

@@ -41,7 +41,7 @@ var exitCodeType = schema.Object("process_exit_code_verbose", func() schema.Fiel
 		schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "Exit status, if the process exited by itself", schema.Bare),
 		schema.Group("signal", "Signal that ended the process, if any", schema.Fields[exitCode]{
 			schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Number of the signal", schema.Bare),
-			schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Name or id"),
+			schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Name of the signal, or its number if it has none"),
 		}),
 	}
 })
@@ -51,7 +51,7 @@ var exitCodeType = schema.Object("process_exit_code_verbose", func() schema.Fiel
 func decodeExit(n uint32) exitCode {
 	signal := n & 0x7f
 	switch {
-	case n == noUser:
+	case n == model.NoVal32:
 		return exitCode{status: exitPending}
 	case signal == 0 && n>>8&0xff == 0:
 		return exitCode{status: exitSuccess, code: model.Some[uint32](0)}

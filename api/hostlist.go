@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 
 	"schedrestd/api/schema"
@@ -82,20 +81,20 @@ func hostsField(name string, warn func(*schema.Report, *schema.Value)) schema.Fi
 	return schema.F(name, hosts, func(h *HostsRequest) *[]string { return &h.Names }, "Nodes, as host lists", schema.Required(0))
 }
 
-func expandHosts(r *schema.Report, doc *schema.Value, orEmpty bool, into *[]string) bool {
+func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, into *[]string) bool {
 	var expr string
 	if !schema.ParseText(r, doc, &expr) {
 		return false
 	}
-	if expr == "" && orEmpty {
+	if expr == "" && allowEmpty {
 		return true
 	}
 	if expr == "" || !model.HostsWellFormed(expr) {
-		return r.Error(doc, "expected nodes as node1,n[01-03], got %q", schema.Shorten(expr))
+		return r.Error(doc, "expected nodes such as node1,n[01-03], got %q", schema.Shorten(expr))
 	}
 	for name := range model.Hosts(expr) {
 		if len(*into) >= maxHosts {
-			return r.Error(doc, "%s", fmt.Sprintf("more than %d names", maxHosts))
+			return r.Error(doc, "more than %d names", maxHosts)
 		}
 		*into = append(*into, name)
 	}

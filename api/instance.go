@@ -11,7 +11,7 @@ import (
 var Instance = schema.Object("instance", func() schema.Fields[model.Instance] {
 	return schema.Fields[model.Instance]{
 		schema.F("cluster", schema.String, func(i *model.Instance) *string { return &i.Cluster }, "Cluster"),
-		schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Any text of the node"),
+		schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Text in the field extra of the node"),
 		schema.F("instance_id", schema.String, func(i *model.Instance) *string { return &i.InstanceID }, "Id of the machine in the cloud"),
 		schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "Type of the machine in the cloud"),
 		schema.F("node_name", schema.String, func(i *model.Instance) *string { return &i.Node }, "Name of the node"),
@@ -40,7 +40,7 @@ type InstancesParams struct{ model.InstanceFilter }
 var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
 	return schema.Fields[InstancesParams]{
 		clusterTexts("cluster", "Clusters", func(p *InstancesParams) *[]string { return &p.Clusters }),
-		texts("extra", "Texts of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
+		texts("extra", "Texts in the field extra of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
 		ignoredParam[InstancesParams]("format", schema.Until(V45)),
 		texts("instance_id", "Ids of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
 		texts("instance_type", "Types of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
@@ -63,6 +63,6 @@ var GetInstances = declare(instancesParams, Endpoint{
 var GetInstance = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,
-	Description: "The instances that the parameters select, as the list of instances does.",
+	Description: "Returns all instances that match the parameters, like GET instances/.",
 	AnswerDoc:   "The instances",
 })

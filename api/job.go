@@ -16,8 +16,8 @@ type JobRow struct {
 	Users Users
 }
 
-// Job declares the fields of a job. They are listed in jobfields.go; this file
-// computes values for them.
+// Job declares the fields of a job. The table is in jobfields.go. This file has
+// the functions that compute values for it.
 var Job = schema.Object("job_info", jobFields)
 
 // wireValue returns o as it is in the protocol, where the two largest numbers
@@ -50,8 +50,8 @@ func threadSpec(j *JobRow) uint16 {
 	return 0
 }
 
-// requirement returns o, one of the job's requirements, as it is in the protocol. If
-// the controller omitted the requirements, detail returns 0.
+// requirement returns o, one of the job's requirements, as it is in the
+// protocol. If the controller omitted the requirements, it returns 0.
 func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0
@@ -92,7 +92,7 @@ func memoryPerNode(n uint64) model.Opt[uint64] {
 
 // signed subtracts the offset that keeps nice values positive in the protocol.
 func signed(n uint32) int64 {
-	if n == noUser {
+	if n == model.NoVal32 {
 		return 0
 	}
 	return int64(n) - model.NiceOffset

@@ -66,7 +66,7 @@ type NamedAccountingJobParams struct{ Job model.JobSelection }
 
 var namedAccountingJobParams = schema.Object("", func() schema.Fields[NamedAccountingJobParams] {
 	return schema.Fields[NamedAccountingJobParams]{
-		schema.F("job_id", oneJob, func(p *NamedAccountingJobParams) *model.JobSelection { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0))}
+		schema.F("job_id", oneJob, func(p *NamedAccountingJobParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0))}
 })
 
 // PostAccountingJob changes a recorded job.
@@ -89,7 +89,7 @@ type JobsChange struct {
 // JobsModifyBody declares the fields of a JobsChange.
 var JobsModifyBody = schema.Object("openapi_job_modify_req", func() schema.Fields[JobsChange] {
 	return append(schema.Fields[JobsChange]{
-		schema.F("job_id_list", schema.Named("selected_step_list", jobNames), func(j *JobsChange) *[]string { return &j.Jobs }, "The jobs, or tasks as \"12_3\""),
+		schema.F("job_id_list", schema.Named("selected_step_list", jobNames), func(j *JobsChange) *[]string { return &j.Jobs }, "The jobs, or tasks such as \"12_3\""),
 		schema.Set("job_rec", withInitial(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
 	}, unusedEnvelope[JobsChange]()...)
 })

@@ -121,7 +121,7 @@ var newResources = schema.Object("job_res", func() schema.Fields[model.JobResour
 			schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How the resources are reserved"),
 			schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
 			schema.F("whole", intBool, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
-			schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
+			schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Allocation on each node"),
 		}),
 		schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Number of processors", schema.Count, schema.Required(0)),
 		schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Number of threads used of each core", schema.Count, schema.Required(0)),
@@ -153,11 +153,11 @@ var nodeShareType = schema.Object("job_res_node", func() schema.Fields[nodeShare
 		schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Name of the node", schema.Required(0)),
 		schema.Group("cpus", "Processors", schema.Fields[nodeShare]{
 			schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "Number of processors allocated to the job", schema.Count),
-			schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "Number of processors used by its steps", schema.Count),
+			schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "Number of processors used by the job's steps", schema.Count),
 		}),
 		schema.Group("memory", "Memory", schema.Fields[nodeShare]{
-			schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "Usage of its steps", schema.Unit("MiB")),
-			schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "Resources of the job", schema.Unit("MiB")),
+			schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "Memory used by the job's steps", schema.Unit("MiB")),
+			schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "Memory allocated to the job", schema.Unit("MiB")),
 		}),
 		schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Sockets of the node", schema.Required(0)),
 	}
@@ -173,7 +173,7 @@ var socketShareType = schema.Object("job_res_socket", func() schema.Fields[socke
 var coreShareType = schema.Object("job_res_core", func() schema.Fields[coreShare] {
 	return schema.Fields[coreShare]{
 		schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Index of the core in the socket", schema.Bare, schema.Required(0)),
-		schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
+		schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Whether the core is allocated to the job, and whether the job's steps use it", schema.Required(0)),
 	}
 })
 

@@ -5,6 +5,7 @@ import (
 	"schedrestd/model"
 )
 
+// jobBase is the mask of the base state.
 const jobBase model.JobState = 0xff
 
 // jobStates are the words for a job's state: one for the base state, and one

@@ -18,7 +18,7 @@ var killResult = schema.Object("kill_jobs_resp_job", func() schema.Fields[model.
 		}),
 		schema.Show("step_id", schema.String, func(r *model.KillResult) string { return selectedName(&r.ID) }, "The job, such as \"12\", \"12_3\" or \"12+1\"", schema.Required(0)),
 		schema.F("job_id", number, func(r *model.KillResult) *model.Opt[uint32] { return &r.RealJobID }, "Job id of the task or component itself", schema.Bare, schema.Required(0)),
-		schema.Group("federation", "Values of a federation", schema.Fields[model.KillResult]{
+		schema.Group("federation", "Information about the federation", schema.Fields[model.KillResult]{
 			schema.F("sibling", schema.String, func(r *model.KillResult) *string { return &r.Sibling }, "Cluster of the sibling job"),
 		}),
 	}

@@ -17,7 +17,7 @@ var License = schema.Object("license", func() schema.Fields[model.License] {
 		schema.F("Remote", schema.Boolean, func(l *model.License) *bool { return &l.Remote }, "Whether the accounting daemon manages the license"),
 		schema.F("Reserved", schema.Int32, func(l *model.License) *uint32 { return &l.Reserved }, "Number of licenses that reservations hold", schema.Count),
 		schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, according to the last report of the license server", schema.Count),
-		schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses in use by others, computed from this report", schema.Count),
+		schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses in use by others, computed from the last report of the license server", schema.Count),
 		schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "Time of the license server's last report", schema.Unit(UnixTime)),
 		schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes on which the licenses can be used, as a host list; empty for all", schema.Since(V44)),
 	}

@@ -5,6 +5,7 @@ import (
 	"schedrestd/model"
 )
 
+// nodeBase is the mask of the base state.
 const nodeBase model.NodeState = 0xf
 
 // nodeStates are the words for a node's state. A state is shown as one word for

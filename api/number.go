@@ -54,12 +54,12 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The name of its schema
-// consists of the number's type, such as uint32, and a suffix.
-func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
-	name := of + "_no_val_struct"
+// wrapperShape describes the wrapper of a number. The name of its schema is
+// typeName, such as "uint32", with a suffix.
+func wrapperShape(v schema.View, typeName string, number *schema.Shape) *schema.Shape {
+	name := typeName + "_no_val_struct"
 	if v.Version < V41 {
-		name = of + "_no_val"
+		name = typeName + "_no_val"
 	}
 	boolean := &schema.Shape{Kind: "boolean"}
 	return &schema.Shape{Name: name, Kind: "object", Fields: []schema.Property{
@@ -110,8 +110,8 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// wrapperInput is a wrapper as a client sends it. If it has a number, but neither set
-// nor infinite, the number counts as set.
+// wrapperInput is a wrapper as a client sends it. If it has a number, but
+// neither set nor infinite, the number counts as set.
 type wrapperInput struct {
 	set, infinite *bool
 	number        *int64
@@ -185,7 +185,7 @@ func intBool[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optBool returns the same type as truth for a number that may be unset. An
+// optBool returns the same type as intBool, for a number that may be unset. An
 // unset number is shown as false.
 func optBool[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := intBool[T]().Parser(schema.View{})

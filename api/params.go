@@ -26,7 +26,7 @@ var listParams = schema.Object("", func() schema.Fields[ListParams] {
 	}
 })
 
-// visibleParams are the parameters of a list that omits hidden objects by
+// visibleParams are the parameters of a list that omits hidden records by
 // default.
 var visibleParams = schema.Object("", func() schema.Fields[ListParams] {
 	return schema.Fields[ListParams]{
@@ -44,8 +44,8 @@ func flags[P any](at func(*P) *model.Query) schema.Field[P] {
 	return flagsWithDefault("all records", at)
 }
 
-// flagsWithDefault returns the parameter "flags". otherwise is the text that describes
-// its default.
+// flagsWithDefault returns the parameter "flags". Its description ends with
+// defaultDoc.
 func flagsWithDefault[P any](defaultDoc string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+defaultDoc)

@@ -34,7 +34,7 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 			schema.F("billing_weights", schema.String, func(p *model.Partition) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
 			schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.TRES }, "Amount of each resource"),
 		}),
-		schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Cluster of the partition, if it is another one of a federation"),
+		schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Cluster of the partition, if it is another cluster of a federation"),
 		schema.F("select_type", selectTypes.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; empty for the cluster's default", schema.Since(V41), schema.Until(V45)),
 		schema.F("select_type", selectParameters.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; NONE for the cluster's default", schema.Since(V45)),
 		schema.Group("cpus", "Processors of the partition", schema.Fields[model.Partition]{
@@ -54,12 +54,12 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 			schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
 			schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
 			schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
-			schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The number of jobs, plus 32768 for force", schema.Bare, schema.Until(V45)),
+			schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "Number of jobs that may share a resource, plus 32768 if jobs can't avoid sharing", schema.Bare, schema.Until(V45)),
 			schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
 			schema.Group("oversubscribe", "Number of jobs that may share a resource", schema.Fields[model.Partition]{
-				schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that share a resource", schema.Count, schema.Until(V45)),
+				schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that may share a resource", schema.Count, schema.Until(V45)),
 				schema.Show("jobs", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
-				schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "force: jobs share resources whatever they request", schema.Until(V45)),
+				schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The word force if jobs can't avoid sharing", schema.Until(V45)),
 				schema.Show("flags", oversubscription.Type, noShare, "Always empty: see partition.oversubscribe", schema.Since(V45), schema.Deprecated(V45)),
 			}),
 			schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
@@ -69,21 +69,21 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 			schema.F("nodes", schema.Int32, func(p *model.Partition) *uint32 { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
 		}),
 		schema.F("name", schema.String, func(p *model.Partition) *string { return &p.Name }, "Name of the partition"),
-		schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of which it consists"),
-		schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "Effect of preemption on its jobs; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
-		schema.Group("priority", "Tier of its jobs", schema.Fields[model.Partition]{
+		schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of the partition"),
+		schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "Action when a job of the partition is preempted; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
+		schema.Group("priority", "Priority of the partition's jobs", schema.Fields[model.Partition]{
 			schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
-			schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher tier are considered first and may preempt others", schema.Bare),
+			schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Tier; jobs of partitions with a higher tier are scheduled first, and may preempt others", schema.Bare),
 		}),
 		schema.Group("timeouts", "Time limits of power saving; not set for the cluster's default", schema.Fields[model.Partition]{
 			schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "Time limit for a node to become ready after it was powered up", schema.Unit("s")),
 			schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "Time limit for a node to turn off after it was powered down", schema.Unit("s")),
 		}),
-		schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that it uses", schema.Since(V43)),
-		schema.Group("partition", "Limits of the partition", schema.Fields[model.Partition]{
-			schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+		schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that the partition uses", schema.Since(V43)),
+		schema.Group("partition", "State and sharing of the partition", schema.Fields[model.Partition]{
+			schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
 			schema.Show("exclusive", schema.String, exclusivePartition, "Exclusive allocation of its jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
-			schema.Show("oversubscribe", schema.String, oversubscribedPartition, "How many jobs share a resource, such as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
+			schema.Show("oversubscribe", schema.String, oversubscribedPartition, "Number of jobs that share a resource, such as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
 		}),
 		schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),
 	}

@@ -63,7 +63,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 			schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
 			schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
 		)),
-		schema.Set("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
+		schema.Set("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Flags; a word that ends with _CLEAR removes the flag"),
 		schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 		schema.Group("maximums", "Maximum values for jobs", append(
 			partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
@@ -83,26 +83,27 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 		}),
 		schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
 		schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
-		schema.Set("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when other jobs preempt a job"),
-		schema.Group("priority", "Tier of the jobs", []partitionField{
-			schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Factor in the priority of a job", schema.Bare),
-			schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a partition with a higher tier are scheduled first, and may preempt", schema.Bare),
+		schema.Set("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when a job of the partition is preempted"),
+		schema.Group("priority", "Priority of the partition's jobs", []partitionField{
+			schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
+			schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Tier; jobs of partitions with a higher tier are scheduled first, and may preempt others", schema.Bare),
 		}),
 		schema.Group("timeouts", "Power saving; requests can't change it", []partitionField{
 			schema.Ignore[PartitionChange]("resume", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 			schema.Ignore[PartitionChange]("suspend", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 		}),
-		schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that it uses"),
+		schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that the partition uses"),
 		schema.Group("partition", "State and sharing of the partition", []partitionField{
-			schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+			schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
 			schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
-			schema.Set("oversubscribe", schema.String, setOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
+			schema.Set("oversubscribe", schema.String, setOversubscription, "Number of jobs that share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
 		}),
 		schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 	}
 })
 
-// partitionMemoryInput returns the fields of partitionMemory in the form for changes.
+// partitionMemoryInput returns the fields of partitionMemory in the form for
+// changes.
 func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
 	setWith := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
 		return func(p *PartitionChange, o model.Opt[uint64]) error {
@@ -127,11 +128,11 @@ func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partit
 	}
 }
 
-// setWord stores n, the number of a word. It refuses the number NO_VAL, which
-// would make the controller leave the field unchanged. The error names the
-// word.
+// setWord stores n, the number of a word. It refuses the number that means "not
+// set", because the controller would then leave the field unchanged. The error
+// names the word.
 func setWord(into *model.Opt[uint16], n uint16, word string) error {
-	if n == 0xfffe {
+	if n == model.NoVal16 {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)
 	}
 	*into = model.Some(n)
@@ -170,7 +171,7 @@ func setOversubscription(p *PartitionChange, s string) error {
 	if counted {
 		var err error
 		if jobs, err = strconv.ParseUint(count, 10, 15); err != nil || jobs == 0 {
-			return fmt.Errorf("expected a number of jobs behind the colon, got %q", schema.Shorten(s))
+			return fmt.Errorf("expected a number of jobs after the colon, got %q", schema.Shorten(s))
 		}
 	}
 	switch {
@@ -216,7 +217,7 @@ var PartitionChangesBody = schema.Object("openapi_partitions_mod_req", func() sc
 var PostPartitions = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
 	Doc: "Create or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
-	Description: "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and warnings name those that were changed. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
+	Description: "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If the controller refuses an entry, the next ones are still tried. The status is then that of the first refusal, errors has one entry for each refusal, and warnings name the partitions that were changed. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Requires administrator rights.",
 	RequestDoc:  "The partitions",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
 })

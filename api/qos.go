@@ -62,8 +62,8 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 		schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
 		schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Number of the quality of service", schema.Bare),
 		schema.Group("limits", "Limits", schema.Fields[QOSRow]{
-			schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Grace time of a preempted job", schema.Unit("s")),
-			schema.Group("max", "Limits", schema.Fields[QOSRow]{
+			schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
+			schema.Group("max", "Maximum values", schema.Fields[QOSRow]{
 				schema.Group("active_jobs", "Limits for all running jobs of the QOS together", schema.Fields[QOSRow]{
 					schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
 					schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
@@ -123,8 +123,8 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 			}),
 		}),
 		schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
-		schema.Group("preempt", "QOS whose jobs it may preempt, and how", schema.Fields[QOSRow]{
-			schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
+		schema.Group("preempt", "Preemption", schema.Fields[QOSRow]{
+			schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs it may preempt"),
 			schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
 			schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 		}),
@@ -163,12 +163,12 @@ type QOSListParams struct{ model.QOSFilter }
 
 var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
 	return schema.Fields[QOSListParams]{
-		texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
+		texts("description", "Descriptions of QOS", func(p *QOSListParams) *[]string { return &p.Descriptions }),
 		flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
 		flagText("Include deleted QOS", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
 		ignoredParam[QOSListParams]("format", schema.Until(V45)),
-		texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
-		texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
+		texts("id", "Numbers or names of QOS", func(p *QOSListParams) *[]string { return &p.IDs }),
+		texts("name", "Names of QOS", func(p *QOSListParams) *[]string { return &p.Names }),
 		schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "Action when a job of the QOS is preempted"),
 	}
 })

@@ -67,7 +67,7 @@ func (r *RequeueRequest) Check() error {
 	return nil
 }
 
-// RequeueBody declares the fields of a Requeues.
+// RequeueBody declares the fields of a RequeueRequest.
 var RequeueBody = schema.Object("openapi_jobs_requeue_query", func() schema.Fields[RequeueRequest] {
 	return schema.Fields[RequeueRequest]{
 		schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *RequeueRequest) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),

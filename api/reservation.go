@@ -17,7 +17,7 @@ var Reservation = schema.Object("reservation_info", func() schema.Fields[model.R
 		schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which only some cores are reserved"),
 		schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "End time", schema.Unit(UnixTime)),
 		schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features of the nodes"),
-		schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "Flags"),
+		schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "Flags of the reservation"),
 		schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups allowed to use it, separated by commas"),
 		schema.F("licenses", schema.String, func(r *model.Reservation) *string { return &r.Licenses }, "Licenses that it holds"),
 		schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which other jobs may delay jobs in the reservation", schema.Unit("s")),
@@ -25,7 +25,7 @@ var Reservation = schema.Object("reservation_info", func() schema.Fields[model.R
 		schema.F("node_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.NodeCount }, "Number of nodes that it holds", schema.Count),
 		schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
 		schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition from which the nodes were taken"),
-		schema.Group("purge_completed", "Purge of unused records", schema.Fields[model.Reservation]{
+		schema.Group("purge_completed", "Deletion of the unused reservation", schema.Fields[model.Reservation]{
 			schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
 		}),
 		schema.F("start_time", moment, func(r *model.Reservation) *model.Time { return &r.StartTime }, "Start time", schema.Unit(UnixTime)),

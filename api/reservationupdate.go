@@ -29,8 +29,8 @@ var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fiel
 		schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
 		schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
 		schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
-		schema.Group("purge_completed", "Removal of an unused reservation", schema.Fields[model.ReservationUpdate]{
-			schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is removed", schema.Unit("s")),
+		schema.Group("purge_completed", "Deletion of the unused reservation", schema.Fields[model.ReservationUpdate]{
+			schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
 		}),
 		schema.F("start_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
 		schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
@@ -105,7 +105,7 @@ func tresText() schema.Type[string] {
 			for _, t := range tres {
 				name := tresName(t)
 				if strings.ContainsAny(name, ",=") {
-					return r.Error(doc, "%q is no trackable resource", schema.Shorten(name))
+					return r.Error(doc, "%q is not a trackable resource", schema.Shorten(name))
 				}
 				parts = append(parts, fmt.Sprintf("%s=%d", name, t.Count))
 			}
@@ -182,10 +182,12 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	return "", nil
 }
 
-// ReserveWholePartition completes a new reservation that names a partition but no
-// resources, so that it reserves all nodes of the partition.
+// ReserveWholePartition completes a new reservation that names a partition but
+// no resources, so that it reserves all nodes of the partition.
 func ReserveWholePartition(u *model.ReservationUpdate) {
-	if u.Partition == "" || u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" || u.TRES != "" || u.Features != "" {
+	resources := u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" ||
+		u.TRES != "" || u.Features != ""
+	if u.Partition == "" || resources {
 		return
 	}
 	u.Nodes, u.Flags = "ALL", model.Some(u.Flags.Or(0)|reservationPartNodes)
@@ -207,7 +209,7 @@ var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *Rese
 var PostReservation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
 	Doc: "Create or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
-	Description: "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, resources, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
+	Description: "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, resources, and users, groups or accounts; with a partition alone it holds all of its nodes. Requires operator rights.",
 	RequestDoc:  "The reservation",
 	AnswerDoc:   "The reservation that was created or changed, as in the request",
 })
@@ -216,7 +218,7 @@ var PostReservation = declare(noParams, Endpoint{
 var PostReservations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
 	Doc: "Create or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
-	Description: "Creates or changes one reservation for each entry, in order, like POST reservation. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and reservations has those that were created or changed.",
+	Description: "Creates or changes one reservation for each entry, in order, like POST reservation. If the controller refuses an entry, the next ones are still tried. The status is then that of the first refusal, errors has one entry for each refusal, and reservations has those that were created or changed.",
 	RequestDoc:  "The reservations",
 	AnswerDoc:   "The reservations, as in the request; all were created or changed",
 })

@@ -24,7 +24,7 @@ var gresLayout = schema.Object("node_gres_layout", func() schema.Fields[model.GR
 	return schema.Fields[model.GRESLayout]{
 		schema.F("name", schema.String, func(g *model.GRESLayout) *string { return &g.Name }, "Name of the resource", schema.Required(0)),
 		schema.F("type", schema.String, func(g *model.GRESLayout) *string { return &g.Type }, "Type of the resource, if there are several"),
-		schema.F("count", schema.Int64, func(g *model.GRESLayout) *uint64 { return &g.Count }, "Number of them", schema.Count),
+		schema.F("count", schema.Int64, func(g *model.GRESLayout) *uint64 { return &g.Count }, "Number of allocated units", schema.Count),
 		schema.Show("index", schema.String, func(g *model.GRESLayout) string { return rangeList(members(&g.Index)) }, "Numbers of the devices, as ranges; empty if the devices are not distinguished"),
 	}
 })

@@ -20,14 +20,14 @@ var Share = schema.Object("assoc_shares_obj_wrap", func() schema.Fields[ShareRow
 	return schema.Fields[ShareRow]{
 		schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
 		schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Cluster of the association"),
-		schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Account or user"),
+		schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Name of the account or user"),
 		schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "Parent account"),
 		schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition of the association; empty for all"),
-		schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Normalized share", schema.Bare),
+		schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Share, as a fraction of the total", schema.Bare),
 		schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares; not set if inherited from the parent", schema.Count),
-		schema.Group("tres", "By trackable resource", schema.Fields[ShareRow]{
+		schema.Group("tres", "Limits and usage of each trackable resource", schema.Fields[ShareRow]{
 			schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "Resource seconds that running jobs may still use"),
-			schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, times minutes"),
+			schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, in resource minutes"),
 			schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresFloatType.Type)), func(s *ShareRow) []tresFloat { return tresList[tresFloat](s.TRES, s.TRESUsage) }, "Usage, in resource seconds"),
 		}),
 		share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "Effective usage, including that of siblings, as a fraction of the total"),
@@ -152,7 +152,7 @@ type SharesAnswer struct {
 // sharesList declares the object that is the content of a SharesAnswer.
 var sharesList = schema.Object("shares_resp_msg", func() schema.Fields[SharesAnswer] {
 	return schema.Fields[SharesAnswer]{
-		schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Each association"),
+		schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Share of each association"),
 		schema.F("total_shares", schema.Int64, func(a *SharesAnswer) *uint64 { return &a.Total }, "Total number of shares", schema.Count),
 	}
 })

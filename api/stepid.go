@@ -30,8 +30,8 @@ func setStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// showOnly returns a type like the one that of() returns. If a request
-// contains such a value, it has no effect and causes a warning.
+// showOnly returns a type like typ. If a request contains a value of it, the
+// value has no effect and causes a warning.
 func showOnly[T any](typ func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return showOnlyType[T]{typ()} }
 }

@@ -47,19 +47,19 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the descriptions of a job's components. If the request has
-// a list of components, the parameter several holds it, and name is the name of
-// its field. Otherwise the only component is job.
-func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
+// components returns the descriptions of a job's components. They are in the
+// request's field listField or, if the client did not set this field, in the
+// field "job", which describes the only component.
+func components(job *model.JobDesc, list []model.JobDesc, listField string) (descs []model.JobDesc, at string, err error) {
 	switch {
-	case len(several) > 0 && job != nil:
-		return nil, "#/job", fmt.Errorf("job and %s can't both be set", name)
-	case len(several) > maxComponents:
-		return nil, "#/" + name, fmt.Errorf("a heterogeneous job has at most %d components", maxComponents)
-	case len(several) > 0:
-		return several, "#/" + name, nil
-	case several != nil:
-		return nil, "#/" + name, errors.New("the list is empty")
+	case len(list) > 0 && job != nil:
+		return nil, "#/job", fmt.Errorf("job and %s can't both be set", listField)
+	case len(list) > maxComponents:
+		return nil, "#/" + listField, fmt.Errorf("a heterogeneous job has at most %d components", maxComponents)
+	case len(list) > 0:
+		return list, "#/" + listField, nil
+	case list != nil:
+		return nil, "#/" + listField, errors.New("the list is empty")
 	case job == nil:
 		return nil, "#/job", errors.New("missing")
 	}
@@ -89,7 +89,7 @@ var (
 
 	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Step id; batch for a batch script")
 
-	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
+	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Message of the site's submission policy; empty if there is none")
 )
 
 // stepName returns the name of a step: its number, or a word such as batch for

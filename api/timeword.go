@@ -53,14 +53,14 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// parseTimeText parses a time in the forms of Slurm's manuals, or of RFC 3339. For a
-// time without a date, or a date without a year, it returns the next
+// parseTimeText parses a time in the forms of Slurm's manuals or of RFC 3339.
+// For a time without a date, or a date without a year, it returns the next
 // occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. parseTimeText refuses
-// two kinds of texts that Slurm accepts: a text with two dates or two times of
-// day, of which Slurm uses the last, and an impossible date, such as the 30th
-// of February, for which Slurm uses another day.
+// Digits alone are seconds since 1970, never the date MMDDYY. parseTimeText
+// refuses two kinds of texts that Slurm accepts: a text with two dates or two
+// times of day, of which Slurm uses the last, and an impossible date, such as
+// the 30th of February, for which Slurm uses another day.
 func parseTimeText(s string, now time.Time) (model.Time, error) {
 	errSyntax := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false

@@ -44,7 +44,7 @@ var User = schema.Object("user", func() schema.Fields[model.User] {
 			schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
 			schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
 		}),
-		schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About the user"),
+		schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "Flags of the record"),
 		schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
 		schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "Former name of the user"),
 		schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),
@@ -77,7 +77,7 @@ func userDetailParams() schema.Fields[UsersParams] {
 		schema.F("with_assocs", boolText, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
 		schema.F("with_coords", boolText, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
 		schema.F("with_deleted", boolText, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
-		schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
+		schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Include workload keys"),
 	}
 }
 
@@ -86,7 +86,7 @@ var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
 		schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights of these users in accounting"),
 		texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
 		texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
-		schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
+		schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Omit the default account and workload key"),
 	}, userDetailParams()...)
 })
 

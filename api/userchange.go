@@ -69,10 +69,10 @@ var usersSet = schema.Object("users_add_cond", func() schema.Fields[AssocSet] {
 })
 
 // UsersAdded declares the answer of PostUsersAssociation.
-var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Text of the accounting daemon about the added records; empty if nothing was added")
+var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "The accounting daemon's text about the added records; empty if nothing was added")
 
-// UsersWithAssocsParams are the parameters of PostUsersAssociation. They have no
-// effect.
+// UsersWithAssocsParams are the parameters of PostUsersAssociation. They have
+// no effect.
 type UsersWithAssocsParams struct{}
 
 var usersWithAssocsParams = schema.Object("", func() schema.Fields[UsersWithAssocsParams] {
@@ -88,5 +88,5 @@ var PostUsersAssociation = declare(usersWithAssocsParams, Endpoint{
 	Doc: "Create users with associations", Request: UsersWithAssocsBody, Answer: UsersAdded,
 	Description: "Creates the users that do not exist, and an association for each user with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are created or none.",
 	RequestDoc:  "The users, the accounts, and the fields of the associations",
-	AnswerDoc:   "Text of the accounting daemon about the added records",
+	AnswerDoc:   "The accounting daemon's text about the added records",
 })

@@ -17,20 +17,20 @@ type Users interface {
 type Numbers struct{}
 
 // User returns uid in decimal, but 0 as root.
-func (Numbers) User(uid uint32) string { return formatID("root", uid) }
+func (Numbers) User(uid uint32) string { return formatID(uid) }
 
 // Group returns gid in decimal, but 0 as root.
-func (Numbers) Group(gid uint32) string { return formatID("root", gid) }
+func (Numbers) Group(gid uint32) string { return formatID(gid) }
 
-func formatID(zero string, n uint32) string {
+func formatID(n uint32) string {
 	if n == 0 {
-		return zero
+		return "root"
 	}
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// noUser is the smaller of the two ids that stand for no user. They mean "not
-// set" and "unlimited".
+// noUser is the smaller of the two ids that no user or group has. In the RPC,
+// they mean "not set" and "unlimited".
 const noUser = 0xfffffffe
 
 func userName(u Users, uid uint32) string {

@@ -6,7 +6,8 @@
 //
 // Each file declares one kind of object: node.go has the table of nodes, and so
 // on. Fields and types are those of slurmrestd, version by version. A test
-// compares them with slurmrestd's documents. Our additions are marked Ours.
+// compares them with slurmrestd's documents. Fields that slurmrestd lacks are
+// marked with schema.Extension, and operations that it lacks with SlurmSince.
 package api
 
 import "schedrestd/api/schema"

@@ -26,7 +26,7 @@ var wckeysParams = schema.Object("", func() schema.Fields[WCKeysParams] {
 		clusterTexts("cluster", "Clusters", func(p *WCKeysParams) *[]string { return &p.Clusters }),
 		ignoredParam[WCKeysParams]("format", schema.Until(V45)),
 		numberTexts("id", "Numbers of workload keys", func(p *WCKeysParams) *[]string { return &p.IDs }),
-		texts("name", "Names", func(p *WCKeysParams) *[]string { return &p.Names }),
+		texts("name", "Names of workload keys", func(p *WCKeysParams) *[]string { return &p.Names }),
 		schema.F("only_defaults", boolText, func(p *WCKeysParams) *bool { return &p.OnlyDefaults }, "Show only the default workload key of each user"),
 		schema.F("usage_end", instant, func(p *WCKeysParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
 		schema.F("usage_start", instant, func(p *WCKeysParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),

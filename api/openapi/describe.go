@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"strings"
+
 	"schedrestd/api"
 	"schedrestd/api/schema"
 )
@@ -8,11 +10,11 @@ import (
 // apiDescription is the description of the whole API.
 const apiDescription = `Query a cluster's controller and its accounting daemon, and submit jobs.
 
-Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If a value in a request is interpreted differently than intended, a warning in the answer names its place.`
+Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If the gateway ignores a value of a request or interprets it differently than written, a warning in the answer names its place.`
 
 func tagDoc(e *api.Endpoint) string {
 	if e.Util {
-		return "Asks no daemon"
+		return "Requests that need no daemon"
 	}
 	if e.Accounting {
 		return "Requests to the accounting daemon"
@@ -20,16 +22,22 @@ func tagDoc(e *api.Endpoint) string {
 	return "Requests to the controller"
 }
 
-// describe returns the description of a field, with its unit.
+// describe returns the description of a field, with its unit. The unit follows
+// the text before the first semicolon, as in "Memory of each node, in MiB; 0
+// for no limit".
 func describe(p schema.Property) string {
 	unit, known := units[p.Unit]
 	if !known {
 		unit = "in " + p.Unit
 	}
-	if unit == "" {
+	if unit == "" || p.Ignored {
 		return p.Doc
 	}
-	return p.Doc + ", " + unit
+	subject, remark, remarked := strings.Cut(p.Doc, ";")
+	if remarked {
+		return subject + ", " + unit + ";" + remark
+	}
+	return subject + ", " + unit
 }
 
 // units has the text for each unit. Counts and numbers without a unit have no
@@ -38,6 +46,9 @@ var units = map[string]string{
 	"":               "",
 	schema.CountUnit: "",
 	schema.BareUnit:  "",
+	"h":              "in hours",
+	"d":              "in days",
+	"%":              "in percent",
 	"s":              "in seconds",
 	"min":            "in minutes",
 	"µs":             "in microseconds",

@@ -29,7 +29,7 @@ type Options struct {
 	Names    api.Names        // spellings
 	Content  feature.Content  // groups of paths
 	Auth     feature.Auth     // authentication methods
-	Statuses []string         // responses that each operation lists, such as "200", "4XX" or "default"; nil means feature.DefaultStatuses
+	Statuses []string         // responses of each operation, such as "200" or "4XX"; nil means feature.DefaultStatuses
 	Release  string           // release of this program
 	YAML     bool             // whether bodies may be YAML as well as JSON
 }
@@ -89,15 +89,22 @@ type operation struct {
 // versions come first.
 func (d *Document) collect() {
 	d.schemas = newSchemas(d.Parsers)
-	for i, spelling := range d.Names.Spellings() {
+	spellings := d.Names.Spellings()
+	for i, spelling := range spellings {
 		for _, p := range d.Parsers {
 			view := schema.View{Version: schema.Version(p.Version), Spelling: spelling}
 			failure := api.Empty.Shape(view)
 			for _, e := range api.Endpoints {
-				if !e.In(view.Version) || !d.serves(e) || e.Util && i < len(d.Names.Spellings())-1 { // the path of a Util endpoint is the same in both spellings, so it is listed once: in Slurm's spelling if that is served
+				if !e.In(view.Version) || !d.serves(e) {
 					continue
 				}
-				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failure: failure}
+				if e.Util && i < len(spellings)-1 {
+					continue // its path is the same in all spellings, so only the last spelling lists it
+				}
+				op := operation{
+					Endpoint: e, view: view,
+					params: e.Params.Shape(view), answer: e.Answer.Shape(view), failure: failure,
+				}
 				d.schemas.countBody(view, op.answer)
 				if e.Request != nil {
 					op.request = e.Request.Shape(view)
@@ -121,7 +128,7 @@ func (d *Document) serves(e *api.Endpoint) bool {
 }
 
 // lists reports whether the document lists a response whose status satisfies
-// such.
+// match.
 func (d *Document) lists(match func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, match)
 }

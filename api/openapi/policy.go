@@ -10,8 +10,8 @@ import (
 // whole body always has a name.
 type policy struct{ objects, lists, words condition }
 
-// condition is the condition for naming a schema. A schema without a name is written
-// where it is used.
+// condition is the condition for naming a schema. A schema without a name is
+// written where it is used.
 type condition uint8
 
 const (
@@ -22,11 +22,11 @@ const (
 
 // policyOf returns the policy of an API version with its flags.
 //
-// By default, schemas have the names that the code of generated clients uses.
-// slurmrestd's document for v0.0.41 defines everything except bodies in place.
-// Those for v0.0.40 and v0.0.42 name objects and sets of words, and those for
-// v0.0.43 and later name no sets of words. No client needs the name of a list
-// that is used once. So from v0.0.42 on such a list is defined in place unless
+// By default, schemas have the same names as in slurmrestd's documents, because
+// the code of generated clients uses these names. In v0.0.41, only bodies have
+// names. In v0.0.40 and v0.0.42, objects and sets of words have names, and from
+// v0.0.43 on only objects. No client needs the name of a list that is used only
+// once. So from v0.0.42 on, such a list is defined in place unless
 // +minimize_refs is set.
 func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {

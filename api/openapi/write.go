@@ -224,8 +224,9 @@ func (d *writer) keyParameter() {
 	d.BeginObject()
 	d.pair("name", api.HeaderKey)
 	d.pair("in", "header")
-	d.pair("description", "A unique name of this request, such as a random UUID. Within 24 hours the same request with the same key gets the first answer again, with the header "+
-		api.HeaderReplayed+", and submits nothing. A different request with it is answered with 422, and a gateway that keeps no keys answers 501")
+	d.pair("description", "A unique name of this request, such as a random UUID. If a client repeats the request with the same key within 24 hours, "+
+		"the gateway repeats the first answer, with the header "+api.HeaderReplayed+", and submits nothing. "+
+		"It answers a different request with the same key with 422, and every request with a key with 501 if it stores no keys")
 	d.Key("schema")
 	d.BeginObject()
 	d.pair("type", "string")
@@ -251,7 +252,8 @@ func (d *writer) securitySchemes() {
 	d.BeginObject()
 	for _, spelling := range d.Names.Spellings() {
 		user, token := d.schemeNames(spelling)
-		d.apiKey(user, api.HeaderUser(spelling), "User to act as; defaults to the user of the token. Other users are possible only with a token that allows it")
+		d.apiKey(user, api.HeaderUser(spelling),
+			"User to act as; defaults to the user of the token. Other users are possible only with a token that allows it")
 		d.apiKey(token, api.HeaderToken(spelling), "JSON Web Token")
 	}
 	d.Key("bearerAuth")

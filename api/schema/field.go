@@ -1,16 +1,16 @@
 package schema
 
-// Field is one line of the table of an O. F, Show, Set, GetSet, Ignore and Group
-// make Fields.
+// Field is one line of the table of an O. The functions F, Show, Set, GetSet,
+// Ignore and Group make Fields.
 type Field[O any] struct{ field }
 
 // Fields is the table of an O.
 type Fields[O any] = []Field[O]
 
-// field is a Field whose functions get the address of the object as an any. So
-// the code that works on tables exists once. With the object's type as a type
-// parameter there would be tens of thousands of functions, which made package
-// api slow to compile.
+// field is a Field whose functions get the address of the object as an any, so
+// that the code that works on tables exists only once. With the object's type
+// as a type parameter, there would be tens of thousands of functions, which
+// made package api slow to compile.
 type field struct {
 	name, doc string
 	shape     func(View) *Shape
@@ -21,7 +21,7 @@ type field struct {
 
 // traits are the properties of a field that Options set.
 type traits struct {
-	slurm        string // its name in the Slurm spelling, if that differs
+	slurm        string // name in the Slurm spelling, if that differs
 	unit         string
 	versions     span
 	required     span
@@ -124,8 +124,8 @@ func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc s
 	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseWith(typ, store)}, opts)}
 }
 
-// GetSet returns a field that is both shown and parsed. It shows the value that
-// get returns, as Show does, and stores a parsed value with set, as Set does.
+// GetSet returns a field that is both shown and parsed: shown like a field of
+// Show, and parsed like a field of Set.
 func GetSet[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	f, store := Show(name, typ, get, doc, opts...), Set(name, typ, set, doc)
 	f.parser = store.parser

@@ -25,7 +25,7 @@ func ReadJSON(text string, lim Limits) (*Value, error) {
 	}
 	r.skipSpace()
 	if r.pos < len(r.text) {
-		return nil, r.syntaxError("something follows the document")
+		return nil, r.syntaxError("unexpected text after the document")
 	}
 	return &v, nil
 }
@@ -41,11 +41,11 @@ type jsonReader struct {
 	// or object ends.
 	open []Value
 
-	// line is updated by space(), because a line can only end in white space. So
-	// the text is not scanned again to find the position of a Value.
+	// line is the number of the current line, starting at 0. Only skipSpace
+	// updates it, because a line can only end in white space.
 	line int32
-	// col is the column of the byte at colPos. It is stored so that each column
-	// is counted only once.
+	// col is the column of the byte at colPos. It is stored so that position
+	// counts each character only once.
 	col    int32
 	colPos int
 }
@@ -64,8 +64,8 @@ func (r *jsonReader) skipSpace() {
 	}
 }
 
-// position returns the line and column of r.at. It counts only characters that it
-// has not counted yet, so that all calls together scan the text once.
+// position returns the line and column of r.pos. It counts only characters that
+// it has not counted yet, so that all calls together scan the text once.
 func (r *jsonReader) position() (line, column int32) {
 	if r.pos > r.colPos {
 		r.col += int32(utf8.RuneCountInString(r.text[r.colPos:r.pos]))

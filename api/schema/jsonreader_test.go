@@ -48,12 +48,12 @@ func TestReadJSONValues(t *testing.T) {
 func TestReadJSONRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", "", "line 1, column 1: a value is missing"},
-		{"two documents", "{} {}", "line 1, column 4: something follows the document"},
+		{"two documents", "{} {}", "line 1, column 4: unexpected text after the document"},
 		{"place on a later line", "{\n  \"a\": tru\n}", "line 2, column 8: not a value"},
 		{"trailing comma", "[1,]", "line 1, column 4: not a value"},
 		{"leading zero", "[01]", `line 1, column 3: "," or "]" is missing`},
 		{"single quotes", "{'a':1}", "line 1, column 2: a name in quotes is missing"},
-		{"NUL byte", "[\"a\x00\"]", "line 1, column 4: a control character stands in a string"},
+		{"NUL byte", "[\"a\x00\"]", "line 1, column 4: control character in a string"},
 		{"half a surrogate pair", `["\ud834"]`, "line 1, column 3: half a surrogate pair"},
 		{"Latin-1", "[\"\xe4\"]", "line 1, column 3: not UTF-8"},
 		{"string without an end", `["abc`, "line 1, column 6: the string does not end"},

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string. r.at is at its opening quote. The result is a slice of
-// the input, not a copy, if the string has no escapes.
+// string reads a string. r.pos is at its opening quote. The result is a slice
+// of the input, not a copy, if the string has no escapes.
 func (r *jsonReader) string() (string, error) {
 	r.pos++ // "
 	start := r.pos
@@ -31,7 +31,7 @@ func (r *jsonReader) string() (string, error) {
 // char reads an unescaped character.
 func (r *jsonReader) char(c byte) error {
 	if c < ' ' {
-		return r.syntaxError("a control character stands in a string")
+		return r.syntaxError("control character in a string")
 	}
 	if c < utf8.RuneSelf {
 		r.pos++
@@ -46,7 +46,7 @@ func (r *jsonReader) char(c byte) error {
 }
 
 // escaped reads the rest of a string that has escapes. The string began at
-// start, and r.at is at its first backslash.
+// start, and r.pos is at its first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(r.text[start:r.pos])

@@ -126,9 +126,9 @@ func (j *JSONWriter) Uint(n uint64) {
 }
 
 // UintBetween writes a value that consists of a number between two texts, and
-// returns true. Lists have many such values, and Around writes them faster than
-// separate calls would. If the layout is not Compact, Around writes nothing and
-// returns false, and the caller must write the value piece by piece.
+// returns true. Lists have many such values, and UintBetween writes them faster
+// than separate calls would. If the layout is not Compact, it writes nothing
+// and returns false, and the caller must write the value piece by piece.
 func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false

@@ -8,15 +8,16 @@ import (
 // ObjectType is the Type of an O, which a table of fields defines.
 type ObjectType[O any] struct{ table }
 
-// Object declares an object. name is the name of its schema. The function fields
-// returns its table, in the order in which the fields are shown. It is called
-// when the table is first used: a worker that builds all tables at its start
-// starts more slowly.
+// Object declares an object. name is the name of its schema. The function
+// fields returns its table, in the order in which the fields are shown. It is
+// called when the table is first used, because building all tables would slow
+// down the start of a worker.
 func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	return &ObjectType[O]{table{name: name, load: func() []field { return untyped(fields()) }}}
 }
 
-// Type returns t. A field takes it as a function: F("energy", Energy.Type, …).
+// Type returns t. Fields whose values are such objects take this method as
+// their type.
 func (t *ObjectType[O]) Type() Type[O] { return t }
 
 // Renderer returns a function that writes an object in the View v.
@@ -153,9 +154,9 @@ func parseFields(fields []field, v View) func(*Report, *Value, any) bool {
 	return func(r *Report, doc *Value, o any) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// warnNotSettable parses a field that can't be set. It only adds a warning, because
-// the client may have copied the field from an answer. For an empty value it
-// does not even add a warning.
+// warnNotSettable parses a field that can't be set. It only adds a warning,
+// because the client may have copied the field from an answer. For an empty
+// value it does not even add a warning.
 func warnNotSettable(r *Report, doc *Value, _ any) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")
@@ -163,8 +164,9 @@ func warnNotSettable(r *Report, doc *Value, _ any) {
 }
 
 // parseMembers parses the members of doc into o. A null sets nothing, and is an
-// error in a required field. A known name that occurs twice is an error, because
-// a filter in front of the gateway may have checked the other occurrence.
+// error in a required field. A known name that occurs twice is an error,
+// because a filter in front of the gateway may have checked the other
+// occurrence.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)

@@ -11,13 +11,13 @@
 //		}
 //	})
 //
-// For each View (API version and spelling), a table is compiled once, when it is
-// first used, into a list of closures; no request uses reflection. Rendering
-// writes to an Encoder piece by piece, so that no list is ever held in memory as
-// a tree (see Stream). Parsing starts from a Value, which this package reads from
+// A table is compiled into a list of closures when it is first used in a View
+// (an API version and a spelling). No request uses reflection. Rendering writes
+// to an Encoder piece by piece, so that no list is ever held in memory as a
+// tree (see Stream). Parsing starts from a Value, which this package reads from
 // JSON or YAML. A value that is not as expected causes a warning, and a value
-// that can't be understood causes an error. Both name the place in the document,
-// such as "#/job/tasks" (see Report).
+// that can't be understood causes an error. Warnings and errors name the place
+// in the document, such as "#/job/tasks" (see Report).
 //
 // The package does not depend on HTTP, on the scheduler, or on the existing API
 // versions.
@@ -37,8 +37,8 @@ type Spelling uint8
 
 // The spellings. Package api declares their names.
 const (
-	Sched Spelling = iota // this project's own: schedd_start_time
-	Slurm                 // the names clients of slurmrestd know: slurmd_start_time
+	Sched Spelling = iota // this project's own names: schedd_start_time
+	Slurm                 // the names that clients of slurmrestd know: slurmd_start_time
 )
 
 // View is an API version in one spelling, as a client sees it.

@@ -63,7 +63,8 @@ const (
 )
 
 var (
-	aliasHint     = fmt.Sprintf("aliases may add at most %d values and %d bytes of text to a document; write copies instead of aliases", maxAliasedValues, maxAliasedText)
+	aliasHint = fmt.Sprintf("aliases may add at most %d values and %d bytes of text to a document; write copies instead of aliases",
+		maxAliasedValues, maxAliasedText)
 	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
@@ -151,10 +152,9 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// A slowly is a reader from which the parser gets a text in small pieces. If
-// the parser fails, the number of bytes that it has read shows approximately
-// where the error is. The parser itself reports at most a line, and that line
-// can be wrong.
+// A pieceReader gives the parser a text in small pieces. If the parser fails,
+// the number of bytes that it has read shows approximately where the error is.
+// The parser itself reports at most a line, and that line can be wrong.
 type pieceReader struct {
 	ctx       context.Context
 	text      string
@@ -179,8 +179,8 @@ func (s *pieceReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// syntaxError converts an error of the parser to a SyntaxError. It drops the parser's
-// name from the text.
+// syntaxError converts an error of the parser to a SyntaxError. It drops the
+// parser's name from the text.
 func (s *pieceReader) syntaxError(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
 	e := syntaxErrorAt(s.text, s.pos, "")
@@ -305,8 +305,8 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName returns the text of a key. It does so even if the text looks like
-// a value of another type.
+// memberName returns the text of a key, even if the text looks like a value of
+// another type.
 func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
 	if key.Kind == yaml.AliasNode {
@@ -325,7 +325,7 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	case named.Kind != yaml.ScalarNode:
 		return "", nodeError(key, "a key that is not a text")
 	case named.ShortTag() == "!!merge":
-		return "", nodeError(key, `merge keys ("<<") are not taken; write the members out`)
+		return "", nodeError(key, `merge keys ("<<") are not supported; write the members out`)
 	case isTagged(named) && named.ShortTag() != "!!str":
 		return "", nodeError(key, "a key with a tag")
 	}
@@ -337,7 +337,7 @@ func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 // checkTag refuses every tag except the default tag of the node's kind.
 func checkTag(node *yaml.Node, tag string) error {
 	if isTagged(node) && node.ShortTag() != tag {
-		return nodeError(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here")
+		return nodeError(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not supported here")
 	}
 	return nil
 }

@@ -314,8 +314,8 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	}
 }
 
-// equalValues compares values as cmp.Equal with placeless and EquateEmpty would.
-// cmp.Equal itself would need seconds for all golden files.
+// equalValues compares values as cmp.Equal with placeless and EquateEmpty
+// would. cmp.Equal itself would need seconds for all golden files.
 func equalValues(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil

@@ -17,7 +17,7 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	}
 	if isTagged(node) {
 		if !v.convertTo(node.ShortTag()) {
-			return nodeError(node, "not what the tag "+strconv.Quote(Shorten(node.Tag))+" says, or a tag that is not taken")
+			return nodeError(node, "not a value of the tag "+strconv.Quote(Shorten(node.Tag))+", or a tag that is not supported")
 		}
 	}
 	switch v.Kind {
@@ -29,8 +29,8 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	return nil
 }
 
-// convertTo converts v to the type that a tag names, and reports whether v's text
-// allows this.
+// convertTo converts v to the type that a tag names, and reports whether v's
+// text allows this.
 func (v *Value) convertTo(tag string) bool {
 	plain := plainKind(v.Text)
 	switch tag {
@@ -57,9 +57,9 @@ func (v *Value) convertTo(tag string) bool {
 	return true
 }
 
-// parseOtherBase converts v's text from base 16 or base 8 to decimal. It returns
-// false if the text has neither of the core schema's forms for these bases,
-// such as 0xf and 0o17. In this case v must not be used.
+// parseOtherBase converts v's text from base 16 or base 8 to decimal. It
+// returns false if the text has neither of the core schema's forms for these
+// bases, such as 0xf and 0o17. In this case v must not be used.
 func (v *Value) parseOtherBase() bool {
 	base, digits := 16, ""
 	switch {

@@ -55,8 +55,8 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// isPlainText reports whether s may be written without quotes, as is the case for
-// most names and paths. A text needs quotes if a reader could take it for
+// isPlainText reports whether s may be written without quotes, as is the case
+// for most names and paths. A text needs quotes if a reader could take it for
 // another value, or if it has a meaning in the flow style.
 func isPlainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
@@ -76,8 +76,8 @@ func isPlainText(s string) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isYAMLWord reports whether YAML 1.1 or 1.2 reads a short text as a value other
-// than a text, such as true.
+// isYAMLWord reports whether YAML 1.1 or 1.2 reads a short text as a value
+// other than a text, such as true.
 func isYAMLWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":

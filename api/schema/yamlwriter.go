@@ -100,8 +100,8 @@ func (y *YAMLWriter) Key(name string) {
 	}
 }
 
-// beginItem begins the line of a key or an element in the block style. In the flow
-// style it writes the separator before the key or element.
+// beginItem begins the line of a key or an element in the block style. In the
+// flow style it writes the separator before the key or element.
 func (y *YAMLWriter) beginItem() {
 	if y.layout == Compact {
 		if y.sep {
@@ -132,7 +132,8 @@ func (y *YAMLWriter) beginValue() {
 	}
 }
 
-// writeSpace writes the blank between a value and the key, dash or tag before it.
+// writeSpace writes the blank between a value and the key, dash or tag before
+// it.
 func (y *YAMLWriter) writeSpace() {
 	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.endsWithTag()) {
 		y.buf = append(y.buf, ' ')
