@@ -71,7 +71,8 @@ var accountsSet = schema.Object("accounts_add_cond", func() schema.Fields[AssocS
 })
 
 // AccountsAdded declares the answer of PostAccountsAssociation.
-var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "The accounting daemon's text about the added records; empty if nothing was added")
+var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts",
+	"The accounting daemon's text about the added records; empty if nothing was added")
 
 // PostAccountsAssociation creates accounts with associations.
 var PostAccountsAssociation = declare(noParams, Endpoint{

@@ -47,7 +47,7 @@ var rollup = schema.Object("rollup_stats", func() schema.Fields[model.Rollup] {
 
 var rollupPeriod = schema.Object("", func() schema.Fields[model.RollupPeriod] {
 	return schema.Fields[model.RollupPeriod]{
-		schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of runs", schema.Count),
+		schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of roll-ups", schema.Count),
 		schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
 		schema.Group("duration", "Durations of the roll-ups", schema.Fields[model.RollupPeriod]{
 			schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs")),
@@ -75,7 +75,7 @@ var oldRollup = schema.Object("", func() schema.Fields[oldPeriod] {
 		schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs"), schema.Extension),
 		schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Duration of the longest roll-up", schema.Unit("µs")),
 		schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration of all roll-ups", schema.Unit("µs")),
-		schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of runs", schema.Count),
+		schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of roll-ups", schema.Count),
 		schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "Average duration of a roll-up", schema.Unit("µs")),
 	}
 })

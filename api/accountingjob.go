@@ -43,8 +43,8 @@ const (
 // cpuTime returns a field for a CPU time.
 func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro func() schema.Type[U], sec func(*O) *S, usec func(*O) *U) schema.Field[O] {
 	return schema.Group(name, doc, schema.Fields[O]{
-		schema.F("seconds", seconds, sec, "Whole seconds of the time", schema.Unit("s")),
-		schema.F("microseconds", micro, usec, "Microseconds in addition to the seconds", schema.Unit("µs")),
+		schema.F("seconds", seconds, sec, "CPU time without the fraction of a second", schema.Unit("s")),
+		schema.F("microseconds", micro, usec, "Fraction of a second", schema.Unit("µs")),
 	})
 }
 
@@ -63,14 +63,14 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 			schema.Group("limits", "Limits of the array", schema.Fields[AccountingJobRow]{
 				schema.Group("max", "Maximum values", schema.Fields[AccountingJobRow]{
 					schema.Group("running", "Running tasks", schema.Fields[AccountingJobRow]{
-						schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Maximum number of concurrently running tasks; 0: no limit", schema.Count),
+						schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Maximum number of concurrently running tasks; 0 for no limit", schema.Count),
 					}),
 				}),
 			}),
 			schema.F("task_id", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.ArrayTaskID }, "Index of the task", schema.Bare),
 			schema.F("task", schema.String, func(j *AccountingJobRow) *string { return &j.ArrayTasks }, "Tasks that have not started"),
 		}),
-		schema.Show("association", assocShort.Type, jobAssociation, "Association of the submission"),
+		schema.Show("association", assocShort.Type, jobAssociation, "Association to which the job is charged"),
 		schema.F("block", schema.String, func(j *AccountingJobRow) *string { return &j.BlockID }, "Block id on Blue Gene machines, which Slurm no longer supports"),
 		schema.F("cluster", schema.String, func(j *AccountingJobRow) *string { return &j.Cluster }, "Cluster"),
 		schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Required features of the nodes"),
@@ -91,7 +91,7 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 			cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.UserCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.UserCPUUsec }),
 		}),
 		schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "Result of the job"),
-		schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection"),
+		schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection, with a meaning defined by the site"),
 		schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node whose failure ended the job"),
 		schema.F("flags", scheduleFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
 		schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
@@ -162,7 +162,7 @@ var wckeyTag = schema.Object("wckey_tag_struct", func() schema.Fields[string] {
 				bits = 1
 			}
 			return bits
-		}, "Origin", schema.Required(0)),
+		}, "Origin of the key: ASSIGNED_DEFAULT if it is the default of the user", schema.Required(0)),
 	}
 })
 
@@ -258,7 +258,7 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 	return schema.Fields[AccountingJobsParams]{
 		texts("account", "Accounts", func(p *AccountingJobsParams) *[]string { return &p.Accounts }),
 		numberTexts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
-		clusterTexts("cluster", "Clusters; default: this cluster", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
+		clusterTexts("cluster", "Clusters, by default this cluster", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
 		texts("constraints", "Required features of the nodes", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.Constraints }),
 		schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Maximum number of allocated processors", schema.Count, schema.Undocumented(V41)),
 		schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Minimum number of allocated processors", schema.Count, schema.Undocumented(V41)),
@@ -285,10 +285,10 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 		schema.F("nodes_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMin }, "Minimum number of allocated nodes", schema.Count, schema.Undocumented(V41)),
 		texts("partition", "Partitions", func(p *AccountingJobsParams) *[]string { return &p.Partitions }),
 		texts("qos", "Qualities of service, by name or number", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.QOS }),
-		schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Why the job was last pending or failed; words separated by commas"),
+		schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Reasons why the jobs were last pending, or failed; words separated by commas"),
 		texts("reservation", "Reservations", func(p *AccountingJobsParams) *[]string { return &p.Reservations }),
 		numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
-		schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States; words separated by commas"),
+		schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States of the jobs; words separated by commas"),
 		schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, such as 12, 12_3 or 12.batch, separated by commas"),
 		schema.Set("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
 			p.UsageStart = t

@@ -109,7 +109,7 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 				}),
 			}),
 		}),
-		schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
+		schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Fields that identify the association", schema.Until(V41)),
 		schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Number of the association", schema.Bare, schema.Since(V41)),
 		schema.GetSet("is_default", schema.Boolean, isDefault, setDefault, "Whether this is the user's default association"),
 		schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),

@@ -3,7 +3,8 @@ package api
 import "net/http"
 
 // AssociationsBody declares the associations that a request creates or changes.
-var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_list", withInitial(Association.Type, blankAssociation), "The associations")
+var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_list",
+	withInitial(Association.Type, blankAssociation), "The associations")
 
 // PostAssociations creates and changes associations.
 var PostAssociations = declare(noParams, Endpoint{

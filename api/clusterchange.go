@@ -7,7 +7,8 @@ import (
 )
 
 // ClustersBody declares the body of a request that creates clusters.
-var ClustersBody = changes("openapi_clusters_resp", "clusters", "cluster_rec_list", withInitial(Cluster.Type, blankCluster), "The clusters")
+var ClustersBody = changes("openapi_clusters_resp", "clusters", "cluster_rec_list",
+	withInitial(Cluster.Type, blankCluster), "The clusters")
 
 func blankCluster() ClusterRow {
 	c := model.BlankCluster()
@@ -18,7 +19,7 @@ func blankCluster() ClusterRow {
 var PostClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Create clusters", Request: ClustersBody, Answer: Empty,
-	Description: "Creates the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Only administrators may do this.",
+	Description: "Creates the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Requires administrator rights.",
 	RequestDoc:  "The clusters",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested clusters exist",
 })
@@ -30,6 +31,6 @@ var ClustersRemoved = removed("openapi_clusters_removed_resp", "deleted_clusters
 var DeleteCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "cluster/{cluster_name}", ID: "delete_cluster",
 	Doc: "Remove a cluster", Answer: ClustersRemoved,
-	Description: "Removes the named cluster from accounting, if it also matches the parameters. A cluster with running jobs can't be removed (409). If it does not exist, the answer is 404. Only administrators may do this.",
+	Description: "Removes the named cluster from accounting, if it also matches the parameters. A cluster with running jobs can't be removed (409). If it does not exist, the answer is 404. Requires administrator rights.",
 	AnswerDoc:   "The cluster",
 })

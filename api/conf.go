@@ -134,7 +134,7 @@ func confControllers(c *model.Configuration) [][2]string {
 
 var confJobDefault = schema.Object("job_defaults", func() schema.Fields[model.JobDefault] {
 	return schema.Fields[model.JobDefault]{
-		schema.Show("type", schema.Words("job_defaults_type", schema.Part("DefCpuPerGPU", ^uint16(0), 1), schema.Part("DefMemPerGPU", ^uint16(0), 2)).Type, func(d *model.JobDefault) uint16 { return d.Type }, "Setting that has a default"),
+		schema.Show("type", schema.Words("job_defaults_type", schema.Part("DefCpuPerGPU", ^uint16(0), 1), schema.Part("DefMemPerGPU", ^uint16(0), 2)).Type, func(d *model.JobDefault) uint16 { return d.Type }, "Name of the default"),
 		schema.Show("value", schema.Int64, func(d *model.JobDefault) uint64 { return d.Value }, "Value of the default", schema.Bare),
 	}
 })
@@ -224,7 +224,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confNumber("JobCompPort", "job_comp_port", schema.Bare),
 		confText("JobCompType", "job_comp_type"),
 		confText("JobCompUser", "job_comp_user"),
-		schema.F("JobDefaults", schema.Named("job_defaults_list", schema.List(confJobDefault.Type)), func(c *model.Configuration) *[]model.JobDefault { return &c.JobDefaults }, "Defaults of jobs"),
+		schema.F("JobDefaults", schema.Named("job_defaults_list", schema.List(confJobDefault.Type)), func(c *model.Configuration) *[]model.JobDefault { return &c.JobDefaults }, "Defaults for jobs"),
 		confBool("JobFileAppend", "job_file_append"),
 		confBool("JobRequeue", "job_requeue"),
 		confTexts("JobSubmitPlugins", "job_submit_plugins"),

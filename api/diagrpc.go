@@ -28,8 +28,8 @@ func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[
 // rpcNumber returns the fields for the number and the name of a message.
 func rpcNumber[O any, T schema.Integer](at func(*O) *T) schema.Fields[O] {
 	return schema.Fields[O]{
-		schema.F("type_id", schema.Int32, at, "Number of the message", schema.Bare, schema.Required(V41)),
-		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Name of the message, or its number if it has none", schema.Required(V41)),
+		schema.F("type_id", schema.Int32, at, "Number of the message type", schema.Bare, schema.Required(V41)),
+		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Name of the message type, or its number if it has none", schema.Required(V41)),
 	}
 }
 
@@ -53,7 +53,10 @@ func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) schema.Fiel
 var rpcType = schema.Object("stats_msg_rpc_type", func() schema.Fields[model.RPCTypeStats] {
 	return append(append(
 		rpcNumber(func(r *model.RPCTypeStats) *uint16 { return &r.Type }),
-		rpcTimes(func(r *model.RPCTypeStats) *uint32 { return &r.Count }, func(r *model.RPCTypeStats) *uint64 { return &r.Time })...),
+		rpcTimes(
+			func(r *model.RPCTypeStats) *uint32 { return &r.Count },
+			func(r *model.RPCTypeStats) *uint64 { return &r.Time },
+		)...),
 		schema.F("queued", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.Queued }, "Number of waiting requests", schema.Count, schema.Since(V41), schema.Required(0)),
 		schema.F("dropped", schema.Int64, func(r *model.RPCTypeStats) *uint64 { return &r.Dropped }, "Number of rejected requests", schema.Count, schema.Since(V41), schema.Required(0)),
 		schema.F("cycle_last", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleLast }, "Number of requests served in the last cycle of the queue", schema.Count, schema.Since(V41), schema.Required(0)),

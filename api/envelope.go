@@ -49,7 +49,7 @@ type Meta struct {
 // the spelling: this project's or Slurm's.
 var metaType = schema.Object("openapi_meta", func() schema.Fields[Meta] {
 	return schema.Fields[Meta]{
-		schema.Group("plugin", "Plugins that served the request", schema.Fields[Meta]{
+		schema.Group("plugin", "Part of the API that served the request", schema.Fields[Meta]{
 			schema.Show("type", spelled, (*Meta).content, "Group of operations to which this one belongs"),
 			schema.Show("name", schema.String, (*Meta).contentName, "Short name of this group"),
 			schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),

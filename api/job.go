@@ -205,7 +205,7 @@ type partitionPriority struct {
 var partitionPriorityType = schema.Object("part_prio", func() schema.Fields[partitionPriority] {
 	return schema.Fields[partitionPriority]{
 		schema.F("partition", schema.String, func(p *partitionPriority) *string { return &p.Partition }, "Name of the partition"),
-		schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "The job's priority there", schema.Bare),
+		schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "Priority of the job in this partition", schema.Bare),
 	}
 })
 

@@ -138,7 +138,7 @@ func descFields() schema.Fields[model.JobDesc] {
 		schema.Set("memory_per_node", mebibytes, setMemoryPerNode, "Memory on each node; a string may have a unit, such as \"1G\"", schema.Unit("MiB")),
 		schema.F("temporary_disk_per_node", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.MinTmpDisk }, "Minimum temporary disk space of each node", schema.Unit("MiB")),
 		schema.F("selinux_context", schema.String, func(d *model.JobDesc) *string { return &d.ReqContext }, "SELinux context"),
-		schema.F("required_switches", number, func(d *model.JobDesc) *model.Opt[uint32] { return &d.ReqSwitches }, "Maximum number of switches between its nodes", schema.Count),
+		schema.F("required_switches", number, func(d *model.JobDesc) *model.Opt[uint32] { return &d.ReqSwitches }, "Maximum number of switches between the job's nodes", schema.Count),
 		schema.F("segment_size", number, func(d *model.JobDesc) *model.Opt[uint16] { return &d.SegmentSize }, "Number of nodes in each segment of a block topology", schema.Count, schema.Since(V41)),
 		schema.F("standard_error", schema.String, func(d *model.JobDesc) *string { return &d.StdErr }, "Standard error path"),
 		schema.F("standard_input", schema.String, func(d *model.JobDesc) *string { return &d.StdIn }, "Standard input path"),

@@ -40,7 +40,7 @@ type UpdatedAnswer struct {
 // Updated declares the fields of an UpdatedAnswer.
 var Updated = enveloped("openapi_job_post_response", func(a *UpdatedAnswer) *Envelope { return &a.Envelope },
 	schema.F("results", taskResults, func(a *UpdatedAnswer) *[]model.TaskResult { return &a.Results }, "Tasks of an array for which the change failed; empty if all were changed"),
-	schema.F("job_id", schema.String, func(a *UpdatedAnswer) *string { return &a.Job }, "The job, as the path names it", schema.Until(V42), schema.Deprecated(V41)),
+	schema.F("job_id", schema.String, func(a *UpdatedAnswer) *string { return &a.Job }, "Job id, as in the path", schema.Until(V42), schema.Deprecated(V41)),
 	schema.Show("step_id", schema.String, func(*UpdatedAnswer) string { return "" }, "Always empty", schema.Until(V42), schema.Deprecated(V41)),
 	schema.Show("job_submit_user_msg", schema.String, func(*UpdatedAnswer) string { return "" }, "Always empty", schema.Until(V42), schema.Deprecated(V41)),
 )

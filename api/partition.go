@@ -47,13 +47,13 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 			schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
 			schema.Show("job", schema.String, func(*model.Partition) string { return "" }, "Always empty"),
 		)),
-		schema.F("flags", partitionFlags.Type, func(p *model.Partition) *uint32 { return &p.Flags }, "Flags", schema.Since(V45)),
+		schema.F("flags", partitionFlags.Type, func(p *model.Partition) *uint32 { return &p.Flags }, "Flags of the partition", schema.Since(V45)),
 		schema.F("grace_time", schema.Int32, func(p *model.Partition) *uint32 { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 		schema.Group("maximums", "Limits for jobs", append(
 			partitionMemory(func(p *model.Partition) uint64 { return p.MaxMemPerCPU }),
-			schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
-			schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
-			schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
+			schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Maximum number of processors of a node that all jobs together may have", schema.Count),
+			schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Maximum number of processors of a socket that all jobs together may have", schema.Count),
+			schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Maximum number of nodes of a job", schema.Count),
 			schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "Number of jobs that may share a resource, plus 32768 if jobs can't avoid sharing", schema.Bare, schema.Until(V45)),
 			schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
 			schema.Group("oversubscribe", "Number of jobs that may share a resource", schema.Fields[model.Partition]{
@@ -66,7 +66,7 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 			schema.F("over_time_limit", number, func(p *model.Partition) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
 		)),
 		schema.Group("minimums", "Requirements for jobs", schema.Fields[model.Partition]{
-			schema.F("nodes", schema.Int32, func(p *model.Partition) *uint32 { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
+			schema.F("nodes", schema.Int32, func(p *model.Partition) *uint32 { return &p.MinNodes }, "Minimum number of nodes of a job", schema.Count),
 		}),
 		schema.F("name", schema.String, func(p *model.Partition) *string { return &p.Name }, "Name of the partition"),
 		schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of the partition"),
@@ -82,7 +82,7 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 		schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that the partition uses", schema.Since(V43)),
 		schema.Group("partition", "State and sharing of the partition", schema.Fields[model.Partition]{
 			schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
-			schema.Show("exclusive", schema.String, exclusivePartition, "Exclusive allocation of its jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
+			schema.Show("exclusive", schema.String, exclusivePartition, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
 			schema.Show("oversubscribe", schema.String, oversubscribedPartition, "Number of jobs that share a resource, such as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
 		}),
 		schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),

@@ -67,9 +67,9 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 		schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 		schema.Group("maximums", "Maximum values for jobs", append(
 			partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
-			schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
-			schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
-			schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
+			schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Maximum number of processors of a node that all jobs together may have", schema.Count),
+			schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Maximum number of processors of a socket that all jobs together may have", schema.Count),
+			schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Maximum number of nodes of a job", schema.Count),
 			schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
 			schema.Group("oversubscribe", "Sharing of resources between jobs", []partitionField{
 				schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
@@ -79,7 +79,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 			schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
 		)),
 		schema.Group("minimums", "Minimum values for jobs", []partitionField{
-			schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
+			schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Minimum number of nodes of a job", schema.Count),
 		}),
 		schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
 		schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),

@@ -14,7 +14,7 @@ var Ping = schema.Object("controller_ping", func() schema.Fields[model.Ping] {
 		schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Deprecated(V42), schema.Until(V45)),
 		schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether the daemon answered", schema.Required(0), schema.Since(V42)),
 		schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time until the daemon answered", schema.Unit("µs")),
-		schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Deprecated(V42), schema.Until(V45)),
+		schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "Role of the daemon: primary, or backup with its number", schema.Deprecated(V42), schema.Until(V45)),
 		schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether this is the primary controller, not a backup", schema.Required(0), schema.Since(V42)),
 		schema.Show("status", schema.String, pingStatus, "Reason why the daemon did not answer", schema.Since(V45)),
 	}
@@ -29,7 +29,7 @@ var AccountingPing = schema.Object("slurmdbd_ping", func() schema.Fields[model.P
 		schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Until(V42)),
 		schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether the daemon answered", schema.Required(0), schema.Since(V42)),
 		schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time until the daemon answered", schema.Unit("µs"), schema.Required(0)),
-		schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Until(V42)),
+		schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "Role of the daemon: primary, or backup with its number", schema.Until(V42)),
 		schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether this is the primary daemon, not a backup", schema.Required(0), schema.Since(V42)),
 		schema.Show("status", schema.String, pingStatus, "Reason why the daemon did not answer", schema.Required(0), schema.Since(V45)),
 	}

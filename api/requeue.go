@@ -30,7 +30,7 @@ var requeueParams = schema.Object("", func() schema.Fields[RequeueParams] {
 		schema.F("job_id", jobName, func(p *RequeueParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
 		requeueFlag("Incomplete", model.RequeueIncomplete, "Requeue only a job that runs or is suspended"),
 		requeueFlag("Hold", model.RequeueHold, "Hold the job after it was requeued"),
-		requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark the job as a special exit; requires Hold"),
+		requeueFlag("SpecialExit", model.RequeueSpecialExit, "Give the job the state SPECIAL_EXIT; requires Hold"),
 	}
 })
 

@@ -52,6 +52,6 @@ var resourcesParams = schema.Object("", func() schema.Fields[ResourcesParams] {
 var GetResources = declare(resourcesParams, Endpoint{
 	Method: http.MethodGet, Path: "resources/{job_id}", ID: "get_resources",
 	Doc: "Show the resources of a job", Answer: Resources, Since: V44,
-	Description: "Returns the cores, memory and generic resources of a job on each of its nodes. Only the user of the job and operators may request this. For a job that waits the answer is 422, for an unknown one 404. Controllers before Slurm 25.11 do not support the request (501).",
+	Description: "Returns the cores, memory and generic resources of a job on each of its nodes. Only the user of the job and operators may request this. Returns 422 for a pending job and 404 for an unknown one. Controllers before Slurm 25.11 do not support the request (501).",
 	AnswerDoc:   "Resources of the job on each node",
 })

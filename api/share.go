@@ -37,7 +37,7 @@ var Share = schema.Object("assoc_shares_obj_wrap", func() schema.Fields[ShareRow
 			share("factor", func(s *ShareRow) *float64 { return &s.Factor }, "Contribution to the priority of jobs, 0 to 1"),
 			share("level", func(s *ShareRow) *float64 { return &s.Level }, "Ratio of share to usage: above 1 if less than the share was used; infinite if nothing was used"),
 		}),
-		schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
+		schema.Show("type", shareKinds.Type, shareKind, "Kind of association: USER, or ASSOCIATION for an account"),
 	}
 })
 

@@ -77,8 +77,8 @@ type SubmitAnswer struct {
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
 	schema.Group("result", "Result of the submission, with the same values as the other fields", schema.Fields[SubmitAnswer]{
 		submittedID, submittedStep,
-		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a note; 0 if there is none", schema.Bare),
-		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of the error"),
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a remark about the submission; 0 if there is none", schema.Bare),
+		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of this error"),
 		submittedMessage,
 	}, schema.Until(V42), schema.Deprecated(V41)),
 	submittedID, submittedStep, submittedMessage,

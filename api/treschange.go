@@ -9,7 +9,7 @@ var TRESBody = changes("openapi_tres_resp", "TRES", "tres_list", TRES.Type, "Tra
 var PostTRES = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "tres/", ID: "post_tres",
 	Doc: "Not possible: trackable resources are set in slurm.conf", Request: TRESBody, Answer: Empty,
-	Description: "Always answers 501: clients can't add trackable resources. To add one set AccountingStorageTRES in slurm.conf.",
+	Description: "Always answers 501: clients can't add trackable resources. To add one, set AccountingStorageTRES in slurm.conf.",
 	RequestDoc:  "Trackable resources",
 	AnswerDoc:   "Always refused",
 })

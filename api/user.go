@@ -28,7 +28,7 @@ var wckey = schema.Object("wckey", func() schema.Fields[model.WCKey] {
 		schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
 		schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Number of the workload key", schema.Bare),
 		schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Name of the workload key", schema.Required(0)),
-		schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
+		schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "User of the workload key", schema.Required(0)),
 		schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
 	}
 })
@@ -83,7 +83,7 @@ func userDetailParams() schema.Fields[UsersParams] {
 
 var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
 	return append(schema.Fields[UsersParams]{
-		schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights of these users in accounting"),
+		schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights that the users have in accounting"),
 		texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
 		texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
 		schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Omit the default account and workload key"),

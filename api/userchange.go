@@ -69,7 +69,8 @@ var usersSet = schema.Object("users_add_cond", func() schema.Fields[AssocSet] {
 })
 
 // UsersAdded declares the answer of PostUsersAssociation.
-var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "The accounting daemon's text about the added records; empty if nothing was added")
+var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users",
+	"The accounting daemon's text about the added records; empty if nothing was added")
 
 // UsersWithAssocsParams are the parameters of PostUsersAssociation. They have
 // no effect.

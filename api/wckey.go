@@ -59,7 +59,8 @@ var GetWCKey = declare(wckeyParams, Endpoint{
 })
 
 // WCKeysBody declares the workload keys that a request creates.
-var WCKeysBody = changes("openapi_wckey_resp", "wckeys", "wckey_list", withInitial(wckey.Type, model.BlankWCKey), "The workload keys")
+var WCKeysBody = changes("openapi_wckey_resp", "wckeys", "wckey_list",
+	withInitial(wckey.Type, model.BlankWCKey), "The workload keys")
 
 // PostWCKeysParams are the parameters of PostWCKeys. They have no effect.
 type PostWCKeysParams struct{}

@@ -107,7 +107,8 @@ func newField(f field, opts []Option) field {
 // of its value. The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	addr := func(o any) *T { return at(o.(*O)) }
-	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderAt(typ, addr), parser: parseAt(typ, addr)}, opts)}
+	f := field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderAt(typ, addr), parser: parseAt(typ, addr)}
+	return Field[O]{newField(f, opts)}
 }
 
 // Show returns a field whose value is computed by get. It is shown, but never
@@ -126,7 +127,9 @@ func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc s
 
 // GetSet returns a field that is both shown and parsed: shown like a field of
 // Show, and parsed like a field of Set.
-func GetSet[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
+func GetSet[O, T any](
+	name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option,
+) Field[O] {
 	f, store := Show(name, typ, get, doc, opts...), Set(name, typ, set, doc)
 	f.parser = store.parser
 	return f
