@@ -68,6 +68,9 @@ var violations = map[string]struct {
 	"questions without reading the answers": {func(uint32) []ipc.Message {
 		return slices.Repeat([]ipc.Message{&ipc.Verdict{Kept: ipc.Kept{Reason: "no"}}}, 3000)
 	}, "has not read its channel for 5s"},
+	"generations without end": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Outcome{ID: g, OK: true}, &ipc.Renew{ID: g}}
+	}, "sent Renew with 257 generations that it has not released"},
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
 }
 
@@ -102,7 +105,8 @@ func TestCompromisedDispatcher(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := launch(t, plainUser(t), testConfig{Silence: hangLimit, Argv: argv{ipc.Dispatcher: {"compromised", name}}})
-			if name == "an outcome twice" || name == "the keys of a generation in force" { // the gateway serves by then
+			switch name {
+			case "an outcome twice", "the keys of a generation in force", "generations without end": // the gateway serves by then
 				g.awaitReason("dispatcher exited", tt.want)
 				return
 			}

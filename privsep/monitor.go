@@ -294,6 +294,9 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	case *ipc.Left:
 		delete(m.peers, msg.ID)
 	case *ipc.Renew:
+		if len(m.generations) > maxGenerations {
+			return fmt.Errorf("sent Renew with %d generations that it has not released", len(m.generations))
+		}
 		// A compromised dispatcher must not keep this process busy.
 		time.AfterFunc(minRenewInterval-time.Since(m.lastOpenedAt), func() { m.post(func() { m.renewGeneration(msg.ID) }) })
 	case *ipc.Verdict:
@@ -406,6 +409,10 @@ const (
 	// maxPendingFollows is how many questions about the audit log may wait for
 	// an answer: one for each generation.
 	maxPendingFollows = 16
+
+	// maxGenerations is how many generations a dispatcher may keep, for the
+	// connections of their workers, when it asks for another one.
+	maxGenerations = 256
 
 	// minRenewInterval is the least time between two generations that the
 	// dispatcher asks for.
