@@ -170,10 +170,10 @@ type toleratedError struct {
 	note string
 }
 
-// selectValues returns the values of a key that are used: all values if the key
-// takes a list, otherwise only the last one. If the key was given in both
-// spellings, selectValues returns the values in our spelling, and reports a
-// problem if those in the other spelling differ.
+// selectValues returns those values of the key k that take effect: all of them if
+// k takes a list, otherwise only the last. If k was given in both spellings, such
+// as SchedUser and SlurmUser, the values of SchedUser take effect, and
+// selectValues reports a problem if those of SlurmUser differ.
 func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
 	var bySpelling [2][]setting
 	for _, v := range values {

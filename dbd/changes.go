@@ -159,8 +159,9 @@ func changesLevels(old, next *catalog.Catalog) bool {
 	return differs(old.Users, next.Users) || differs(next.Users, old.Users)
 }
 
-// change calls apply to make a change in the client's transaction, if the
-// client may make it.
+// change lets the function apply edit a copy of the client's transaction. The
+// copy replaces the transaction if the client may make these changes and the
+// result is consistent.
 func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body,
 	apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {

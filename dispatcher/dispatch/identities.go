@@ -210,12 +210,12 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makePlace retires one pool for each pool that waiting connections need. It
-// begins with pools without connections, the least recently used first. If
-// there are too few of these, it asks workers to close their connections: at
-// once if all connections of the worker rest, otherwise after a while. To serve
-// a user who has the maximum number of workers, it takes places only from that
-// user's own workers.
+// makePlace frees the places that waiting connections need. It first retires
+// pools without connections, the least recently used first. If there are too few
+// of these, it asks workers to close their connections: first workers that have
+// only idle connections and, once connections have waited for TickInterval, also
+// workers with running answers. To serve a user who has the maximum number of
+// workers, it takes places only from that user's own workers.
 func (h *identities) makePlace(now time.Time) {
 	if h.waitingSince.IsZero() {
 		h.waitingSince = now
@@ -302,7 +302,7 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 }
 
 // yieldPool asks all connections of p to yield. If busy is false, it asks only
-// if all these connections rest. It reports whether p is about to end.
+// if all these connections are idle. It reports whether p is about to end.
 func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
 	closing, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
