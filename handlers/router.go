@@ -117,8 +117,8 @@ func (rt *router) find(r *http.Request) match {
 	return m
 }
 
-// matchVersion sets the version of m to the one that a part of the path names.
-// It returns false if that version is not served.
+// matchVersion sets the version and the flag fast of m if part, the second part
+// of the path, is the name of a served version. Otherwise it returns false.
 func (rt *router) matchVersion(part string, m *match) bool {
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {

@@ -164,8 +164,9 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// TestCheckRequires checks require_confinement with a protection that is off:
-// Check fails with the same error as a start.
+// TestCheckRequires checks that Check returns the error with which the gateway
+// would refuse to start, if require_confinement is set and a part of the
+// confinement is off.
 func TestCheckRequires(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

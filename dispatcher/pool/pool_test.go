@@ -252,9 +252,10 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestFloodHasBackpressure checks that the messages of a worker that never
-// stops sending are read no faster than they are handled. One message waits for
-// the loop, and the rest wait in the channel.
+// TestFloodHasBackpressure checks that the pool does not read a worker's messages
+// faster than it handles them. While the pool's loop is busy, one message has
+// been read and waits for it. The others stay unread in the socket, until the
+// worker can send no more.
 func TestFloodHasBackpressure(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	parent, child := channelTo(t)

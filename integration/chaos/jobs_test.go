@@ -117,8 +117,8 @@ func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 
 // checkList returns an error if list contains a job twice, a wrong job, or a
 // job of a user for whom match(user) is false. It also returns an error if list
-// lacks one of the jobs in expected, which the method of that name returned
-// before the request.
+// lacks a job in expected, unless a client has begun to cancel that job. expected
+// is the result of j.expected(match) from before the list was requested.
 func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
