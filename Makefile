@@ -28,7 +28,10 @@ VERSION   ?= $(RELEASE)$(if $(COMMIT),-$(COMMIT))
 # Without cgo the binaries are static and run on any Linux. Go's own VCS stamp is off, because it would fail the
 # build if git refuses to read the directory.
 export CGO_ENABLED = 0
-BUILD = $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
+# Without paths in the programs, a build does not depend on the directory, and build, test and lint compile each
+# package only once.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+BUILD = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
 
 # Packages whose tests compare golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
