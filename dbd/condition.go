@@ -79,10 +79,10 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is one of those selected. Each element
-// has the number of the job, or the number of its array or heterogeneous job.
-// In the second case it may also have the index of the job in the array or
-// heterogeneous job.
+// steps returns the condition that a job is in selected. An element with only a
+// job id selects the job with this id. If the id is that of an array or of a
+// heterogeneous job, the element selects all its tasks or components. With
+// ArrayTaskID or HetOffset, it selects only that task or component.
 func steps(selected []model.SelectedStep) condition {
 	if len(selected) == 0 {
 		return condition{}

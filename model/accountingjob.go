@@ -123,10 +123,10 @@ type StepStats struct {
 	Out            StepUsage   // data that was written
 }
 
-// StepUsage has the amounts of trackable resources that a step has used, read
-// or written. A text has the form "1=4,2=1000", where the number before = is
-// the id of a resource. The number after = is an amount. In MaxNode, MaxTask,
-// MinNode and MinTask it is the index of the node or task that used the amount.
+// StepUsage has the amounts of trackable resources that a step has used, read or
+// written. Each field is a list such as "1=4,2=1000": the id of a resource, "="
+// and an amount. In MaxNode, MaxTask, MinNode and MinTask, the number after "="
+// is the index of the node or task that used the amount.
 type StepUsage struct {
 	Average string
 	Max     string

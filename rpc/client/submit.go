@@ -61,9 +61,11 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// policyError replaces an error that gives no reason with an error that
-// mentions the job. Controllers send such errors when a site's submit policy
-// refuses a job. The policy may add a text for the user who submits the job.
+// policyError returns an error that says that the site's submit policy refused
+// the job, if err is fault.Unspecified. Controllers send that error when the
+// policy refuses a job or a change. It gives no reason, except for a text that
+// the policy may have added for the user; the new error includes that text.
+// policyError returns other errors unchanged.
 func policyError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

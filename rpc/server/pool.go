@@ -29,8 +29,9 @@ type pool struct {
 const maxClosing = 64
 
 // waitForSlot waits until there is room for c, and reports whether c may stay.
-// If all connections to a UNIX socket are busy with requests, it refuses all
-// clients except a Super, which would otherwise have to wait behind them.
+// If all connections to a UNIX socket are busy with requests, only a Super (see
+// Server.Super) may wait. Other clients are refused, so that a Super never has to
+// wait behind them.
 func (s *Server) waitForSlot(c *conn) bool {
 	for {
 		s.mu.Lock()
