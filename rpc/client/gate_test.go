@@ -112,7 +112,9 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	if n := connections.max.Load(); n > client.MaxLongRequests+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
-	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked != n {
+	// The first requests are sent before the length of the list is known. Others
+	// may get the memory for it first, so some of the first then wait for memory.
+	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked < n || asked > n+client.MaxLongRequests-1 {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}
 	giveUp()
