@@ -112,8 +112,9 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	if n := connections.max.Load(); n > client.MaxLongRequests+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
-	// The first requests are sent before the length of the list is known. Others
-	// may get the memory for it first, so some of the first then wait for memory.
+	// The first requests are sent before the length of the list is known. The one
+	// that learns it first has room. The answers of the others may not fit any
+	// more, and these requests then wait for memory (Client.readmit).
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked < n || asked > n+client.MaxLongRequests-1 {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}
