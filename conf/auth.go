@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// authKeys returns the keys that both configuration files share. auth returns
-// the structure in which their values are stored.
+// authKeys returns the keys that both configuration files share. The function
+// auth returns the structure that stores their values.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	newKey := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -42,9 +42,10 @@ func setAuthType(a *Auth, v string) error {
 	return nil
 }
 
-// setAuthInfo sets a socket, and the lifetime of MUNGE credentials. With
-// auth/munge the socket is munged's, and with auth/cred the controller's own.
-// The other parameters are for Slurm's plugins.
+// setAuthInfo sets the path of a socket and the lifetime of MUNGE credentials.
+// With auth/munge, munged listens on that socket; with auth/cred, the
+// controller does. Other parameters, which are for Slurm's plugins, are
+// ignored.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
 	for _, p := range splitList(v) {
@@ -59,8 +60,8 @@ func setAuthInfo(a *Auth, v string) error {
 	return n.err()
 }
 
-// socket returns the path in a parameter "socket=PATH", or in "PATH", its older
-// form.
+// socket parses a parameter of the form "socket=PATH", or of the older form
+// "PATH". It returns the path.
 func socket(p string) (path string, ok bool) {
 	if strings.HasPrefix(p, "/") && !strings.Contains(p, "=") {
 		return p, true
@@ -69,8 +70,8 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes sets the alternative authentication methods. It ignores Slurm's
-// other methods with a warning, because a gateway does not need them as
+// setAltTypes sets the alternative authentication methods. Slurm's other
+// methods cause only a warning, because a gateway does not need them as
 // alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
@@ -89,9 +90,8 @@ func setAltTypes(a *Auth, v string) error {
 
 // setAltParameters sets the parameters of tokens. In a file for our daemons, a
 // repeated parameter is an error: if jwt_key= is given twice, for example, it
-// is not clear which key is meant. In a file of a site's Slurm (isSite), a
-// repeated parameter causes only a warning, and its first value is used, as in
-// Slurm.
+// is not clear which key is meant. In a file of a site's Slurm (isSite), it
+// causes only a warning. Then the first value is used, as in Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	seen := map[string]bool{}
@@ -108,7 +108,7 @@ func setAltParameters(a *Auth, v string) error {
 	return n.err()
 }
 
-// setParameter sets one parameter, and adds warnings and errors about it to n.
+// setParameter sets one parameter. It adds its warnings and errors to n.
 func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	record := func(err error, note string) {
 		if err != nil {
@@ -142,7 +142,8 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	}
 }
 
-// notes collects the warnings and the first error about the parts of one value.
+// A notes value collects the warnings and the first error about the parts of
+// one value.
 type notes struct {
 	refusal error // error for the first part that our daemons refuse
 	texts   []string
@@ -155,9 +156,9 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err returns the notes as one error, which the function that sets the key must
-// return. The error's type is toleratedError if n has an error, or warningError
-// if n has only warnings. Without notes, err returns nil.
+// err returns the collected notes as one error, for the function that sets the
+// key. The type of the error is toleratedError if n has an error, or
+// warningError if n has only warnings. Without notes, err returns nil.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
@@ -169,9 +170,10 @@ func (n *notes) err() error {
 	return nil
 }
 
-// misplacedParameter refuses a parameter of AuthAltParameters that appears as a
-// key of the file. This happens if the list has a space after a comma: the
-// space ends the value, and the parameter's restriction would be lost.
+// misplacedParameter returns an error for a parameter of AuthAltParameters that
+// appears as a key of the file. It appears as a key if the list has a space
+// after a comma: the space ends the value, and the restriction that the
+// parameter sets would be lost.
 func misplacedParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
@@ -186,8 +188,8 @@ const (
 // this configuration.
 func (a *Auth) LifespanLimit() time.Duration { return cmp.Or(a.MaxTokenLifespan, defaultTokenLifespan) }
 
-// setClaim sets the name of the claim that contains the user. It must not be
-// one of the claims for times.
+// setClaim sets the name of the claim that contains the user. A claim that
+// contains a time can't be used.
 func setClaim(to *string, v string) error {
 	if v == "" || len(v) > 64 || v == "exp" || v == "iat" || v == "nbf" {
 		return wantError("the name of a claim")

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAltParameters checks the values of AuthAltParameters, which both
-// configuration files may have.
+// TestAltParameters checks values of AuthAltParameters, in both configuration
+// files.
 func TestAltParameters(t *testing.T) {
 	withKeys := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
 	const year = 366 * 24 * time.Hour
@@ -99,9 +99,9 @@ func TestAltParameters(t *testing.T) {
 }
 
 // TestParametersBehindABlank checks a list of parameters with a space in it.
-// The space ends the value, so the next parameter is read as a key. For an
-// unknown key there is only a warning. That is not sufficient here, because the
-// restriction that the parameter sets would be lost.
+// The space ends the value, so the next parameter is read as a key. This must
+// be an error. After a mere warning, as for an unknown key, the gateway would
+// start without the restriction that the parameter sets.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

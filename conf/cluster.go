@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// clusterDraft is a Cluster that is being read. The other fields hold the
-// values of keys whose effect depends on another key, which may be read later.
-// The keys of the accounting daemon have an effect only if
-// AccountingStorageType requires that daemon. The old keys of the two
-// controllers have an effect only if SchedctldHost is not set.
+// A clusterDraft is a Cluster that is being read, with the values of keys whose
+// effect depends on a key that may be read later. The keys of the accounting
+// daemon have an effect only if AccountingStorageType requires that daemon. The
+// old keys of the two controllers have an effect only if SchedctldHost is not
+// set.
 type clusterDraft struct {
 	Cluster
 	hasAccounting   bool
@@ -105,8 +105,8 @@ func (c *clusterDraft) addLegacyHosts(r *parser[clusterDraft]) {
 	}
 }
 
-// setLegacyHost sets the name of a machine. The value may be a list of several
-// names of the same machine.
+// setLegacyHost sets the name of a machine. If the value lists several names of
+// that machine, the first is used.
 func setLegacyHost(to *string, v string) error {
 	name, _, _ := strings.Cut(v, ",")
 	return setHost(to, name)
@@ -124,9 +124,9 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-// setAccountingMunge sets the socket of a second munged. This munged has
-// another key, and issues credentials for an accounting daemon that several
-// clusters share. A value that names no socket is a password, and is ignored.
+// setAccountingMunge sets the socket of a second munged, which has another key.
+// Its credentials are for an accounting daemon that several clusters share. If
+// the value is not the path of a socket, it is a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range splitList(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -137,10 +137,10 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 	return nil
 }
 
-// checkTLSType refuses a configuration in which the daemons use TLS for their
-// connections to each other. The programs of this project do not support TLS
-// there. Their connections to such daemons would fail, and their own listeners
-// would contradict the configuration.
+// checkTLSType returns an error if the daemons use TLS for their connections to
+// each other. The programs of this project do not support TLS there. They could
+// not connect to such daemons, and their own listeners would contradict the
+// configuration.
 func checkTLSType(v string) error {
 	if name := pluginName(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +

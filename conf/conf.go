@@ -1,17 +1,17 @@
 // Package conf reads the two configuration files: the file of the cluster,
 // which all programs of this project can share with a site's Slurm
 // (slurm.conf), and the file of the accounting daemon. It also looks up
-// environment variables, which have two spellings like the keys of the files.
+// environment variables. These have two spellings, like the keys of the files.
 //
-// A file consists of lines of Key=Value pairs. Keys are case-insensitive, and
-// in the Sched… or the Slurm… spelling. A value with spaces is quoted. # starts
-// a comment, and a backslash at the end continues the line. "Include FILE"
-// reads another file. FILE is relative to the directory of the first file.
-// Within an included slurm.conf, it is relative to the directory of that
-// slurm.conf. All problems are reported together, each with its line. Keys of
-// Slurm that this project does not need are ignored. Other unknown keys cause a
-// warning. Everything that Slurm's daemons can read is parsed in the same way
-// as in Slurm (docs/SLURM.md).
+// A file consists of lines of Key=Value pairs. Keys are case-insensitive. Each
+// may be written in our spelling (SchedUser) or in Slurm's (SlurmUser). A value
+// with spaces is quoted. A "#" starts a comment, and a backslash at the end
+// continues the line. "Include FILE" reads another file. A relative path FILE
+// starts at the directory of the first file or, within an included slurm.conf,
+// at the directory of that slurm.conf. All problems are reported together, each
+// with its line number. Keys of Slurm that this project does not need are
+// ignored. Other unknown keys cause a warning. Everything that Slurm's daemons
+// can read is parsed in the same way as in Slurm (docs/SLURM.md).
 //
 // The package resolves no names and opens no connections. It prints no value of
 // an unknown key, which might be a password.
@@ -102,7 +102,7 @@ type Accounting struct {
 	Munge      string // socket of the munged for this daemon; "" for that of Auth
 }
 
-// Line is a line whose pairs describe one object, such as a node.
+// Line is a line of the file whose pairs describe one object, such as a node.
 type Line struct {
 	File   string
 	Number int
@@ -112,8 +112,8 @@ type Line struct {
 // Pair is a Key=Value, with the key as it is written in the file.
 type Pair struct{ Key, Value string }
 
-// Get returns the value of key, ignoring case. If the key is repeated, the last
-// value is used.
+// Get returns the value of key, which is case-insensitive. If the line has the
+// key several times, Get returns the last value.
 func (l Line) Get(key string) (value string, ok bool) {
 	for _, p := range l.Pairs {
 		if fold(p.Key) == fold(key) {
@@ -124,11 +124,11 @@ func (l Line) Get(key string) (value string, ok bool) {
 }
 
 // Read reads the cluster's configuration. An error lists all problems; warnings
-// are returned with or without an error. /dev/null stands for an empty
-// configuration with all defaults, for programs that need no configuration.
+// are returned with or without an error. A program that needs no configuration
+// can use the path /dev/null, which results in all defaults.
 func Read(path string) (*Cluster, []Warning, error) { return diskReader.Read(path) }
 
-// ReadDbd reads the accounting daemon's configuration, like Read.
+// ReadDbd reads the accounting daemon's configuration, in the same way as Read.
 func ReadDbd(path string) (*Dbd, []Warning, error) {
 	d, warnings, err := readDbd(path, newSource(diskReader.Files))
 	return d, warnings, diskReader.withHint(path, err)

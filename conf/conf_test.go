@@ -16,7 +16,7 @@ import (
 	"schedrestd/guard"
 )
 
-// files has the contents of files by path. All are owned by root.
+// A files value maps paths to the contents of files, which root owns.
 type files map[string]string
 
 func (f files) open(path string) ([]byte, uint32, error) {
@@ -29,8 +29,8 @@ func (f files) open(path string) ([]byte, uint32, error) {
 
 const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
-// munged is the Auth of a configuration that has keys in Slurm's spelling and
-// does not mention authentication.
+// The variable munged is the Auth that results from a file with keys in Slurm's
+// spelling and no key for authentication.
 var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge.socket.2"}}
 
 func TestReadCluster(t *testing.T) {
@@ -134,7 +134,8 @@ func TestReadCluster(t *testing.T) {
 	}
 }
 
-// TestProblems checks that all problems of a file are reported, by line.
+// TestProblems checks that all problems of a file are reported, each with its
+// line.
 func TestProblems(t *testing.T) {
 	tests := []struct {
 		name string
@@ -210,7 +211,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestIncludeSlurmConf checks that a sched.conf may include a whole slurm.conf.
+// TestIncludeSlurmConf checks a sched.conf that includes a whole slurm.conf.
 // Includes in that slurm.conf must be resolved as in Slurm.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
@@ -233,9 +234,8 @@ func TestIncludeSlurmConf(t *testing.T) {
 	}
 }
 
-// TestShadowed checks the error for a new sched.conf with a few lines, which
-// hides slurm.conf. The error must name slurm.conf and propose a line that
-// works.
+// TestShadowed checks a new sched.conf that has only a few lines and hides
+// slurm.conf. The error must name slurm.conf and propose a line that works.
 func TestShadowed(t *testing.T) {
 	saved := DefaultPaths
 	defer func() { DefaultPaths = saved }()
@@ -290,8 +290,8 @@ func TestReadDbd(t *testing.T) {
 	}
 }
 
-// TestEmpty checks that /dev/null, an empty configuration, results in all
-// defaults without an error.
+// TestEmpty checks that /dev/null is read without an error, as a configuration
+// with all defaults.
 func TestEmpty(t *testing.T) {
 	c, warnings, err := Read("/dev/null")
 	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
@@ -326,8 +326,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge checks which files may determine what root does. A file is refused
-// if a user other than root and SchedUser owns it or can change it.
+// TestJudge checks which files a root process accepts. A file is refused if a
+// user other than root and SchedUser owns it or can change it.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

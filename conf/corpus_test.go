@@ -21,8 +21,8 @@ func readTestdata(path string) ([]byte, uint32, error) {
 // TestCorpus reads files in the forms that sites use, and compares the settings
 // that a gateway gets from them.
 func TestCorpus(t *testing.T) {
-	// site returns the settings that most of the files share. It calls change
-	// to modify them.
+	// The function site returns the settings that most of the files share. It
+	// calls change to modify them.
 	site := func(change func(*Cluster)) Cluster {
 		c := Cluster{SlurmKeys: true, Controllers: []Host{{"ctl", "ctl"}}, ControllerPort: 6817, User: "slurm", MessageTimeout: 10 * time.Second, Auth: munged}
 		change(&c)
@@ -126,8 +126,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// hugeConfig returns the configuration of a cluster with a line for each of n
-// nodes.
+// hugeConfig returns the configuration of a cluster that has n nodes, each on a
+// line of its own.
 func hugeConfig(n int) string {
 	var b strings.Builder
 	b.WriteString(minimal)

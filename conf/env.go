@@ -11,9 +11,9 @@ import (
 // is our spelling ("SCHED_CONF", "SCHEDRESTD_LISTEN"). The other spelling
 // begins with SLURM. An empty value counts as unset.
 //
-// If both spellings are set to different values, Env returns an error, because
-// choosing one of them could select another user's identity or file. The error
-// shows neither value, because SCHED_JWT may be a token.
+// If the two spellings have different values, Env returns an error, because the
+// wrong one could name another user's identity or file. The error contains
+// neither value, because SCHED_JWT may be a token.
 func Env(name string) (string, error) {
 	value := os.Getenv(name)
 	suffix, ok := strings.CutPrefix(name, "SCHED")
@@ -31,13 +31,13 @@ func Env(name string) (string, error) {
 		WithHint("unset one of them")
 }
 
-// DefaultPaths lists where the cluster's configuration may be if neither the
-// command line nor the environment names it. The last path is for a machine
-// without a configuration file of its own: slurmd or sackd fetches the file
-// from the controller and stores it there.
+// DefaultPaths lists the paths of the cluster's configuration that are tried if
+// neither the command line nor the environment names a file. The last path is
+// for a machine without a configuration file of its own, on which slurmd or
+// sackd stores the file that it gets from the controller.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// Find returns the path of the cluster's configuration: flag if it is not
-// empty, otherwise the value of SCHED_CONF or SLURM_CONF, otherwise the first
-// of DefaultPaths that exists.
+// Find returns the path of the cluster's configuration. This is the argument
+// flag, unless it is empty. Otherwise it is the value of SCHED_CONF or
+// SLURM_CONF, or the first of DefaultPaths that exists.
 func Find(flag string) (string, error) { return diskReader.Find(flag) }

@@ -13,12 +13,12 @@ import (
 
 // Files opens configuration files.
 //
-// It follows links, because some sites make slurm.conf a link into a directory
-// tree of their configuration management. It follows a link only if the link
-// belongs to root, to this process's user or to the owner of the link's
-// directory (package guard). Neither the file itself nor a directory on the
-// path may be writable by other users. The owner of the file is reported,
-// because that user determines what a root process does.
+// It follows symbolic links, because some sites make slurm.conf a link into a
+// directory tree of their configuration management. A link must belong to root,
+// to this process's user or to the owner of the link's directory (package
+// guard). Neither the file itself nor a directory on the path may be writable
+// by other users. The owner of each file is reported, because that user
+// determines what a root process does.
 type Files interface {
 	// Open opens a file that satisfies guard.Configuration.
 	Open(path string) (*os.File, error)
@@ -29,7 +29,7 @@ type Files interface {
 // Reader reads configuration files through Files.
 type Reader struct{ Files }
 
-// diskReader reads files that this process opens without help from another
+// diskReader reads files that this process opens itself, without another
 // process.
 var diskReader = Reader{disk{}}
 
@@ -46,13 +46,13 @@ func (disk) Exists(path string) bool {
 	return err == nil
 }
 
-// Read does what the function Read does, but opens the files through r.
+// Read works like the function Read, but opens the files through r.
 func (r Reader) Read(path string) (*Cluster, []Warning, error) {
 	c, warnings, err := readCluster(path, newSource(r.Files))
 	return c, warnings, r.withHint(path, err)
 }
 
-// Find does what the function Find does, but looks for the files through r.
+// Find works like the function Find, but looks for the files through r.
 func (r Reader) Find(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -70,7 +70,7 @@ func (r Reader) Find(flag string) (string, error) {
 }
 
 // withHint adds a hint to an error about a missing key if the file at path
-// hides another configuration file, which may have the key.
+// hides another configuration file, because that file may have the key.
 func (r Reader) withHint(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
 	isMissingKey := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missingSuffix) }
@@ -84,9 +84,9 @@ func (r Reader) withHint(path string, err error) error {
 const missingSuffix = " is missing"
 
 // shadowHint returns a hint if the file at path hides another file, and
-// otherwise "". Only the first existing file of DefaultPaths is read, so it
-// hides the others. An administrator who creates a sched.conf to add a single
-// line, for example, hides slurm.conf.
+// otherwise "". Only the first existing file of DefaultPaths is read. For
+// example, an administrator who creates a sched.conf to add a single line hides
+// slurm.conf.
 func (r Reader) shadowHint(path string) string {
 	i := slices.Index(DefaultPaths, path)
 	if i < 0 {

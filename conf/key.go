@@ -10,23 +10,24 @@ import (
 	"strings"
 )
 
-// key is a configuration key, with a function that sets its value in a T.
+// A key is a configuration key, with the function that stores its value in a T.
 type key[T any] struct {
 	name string // in our spelling
 	set  func(to *T, value string) error
 	list bool // all values are used, not only the last
 }
 
-// grammar has the keys of a kind of configuration file.
+// A grammar lists the keys that one of the configuration files may have.
 type grammar[T any] struct {
 	keys []key[T]
-	// lines has the keys that start a line about one object, such as NodeName.
-	// Such a line is stored as a whole, or ignored if the function is nil.
+	// lines maps each key that begins a line about one object, such as
+	// NodeName, to a function. The function returns where to store the whole
+	// line. If the function is nil, the line is ignored.
 	lines   map[string]func(*T) *[]Line
 	ignored string // keys of Slurm that are ignored
 }
 
-// setting is a Key=Value pair, with its place in the files.
+// A setting is a Key=Value pair and its position in the files.
 type setting struct {
 	Pair
 	file  string
@@ -34,7 +35,7 @@ type setting struct {
 	slurm bool // whether the key is in Slurm's spelling
 }
 
-// parser applies a grammar to a file, and collects the results.
+// A parser applies a grammar to a file and collects the results.
 type parser[T any] struct {
 	grammar    grammar[T]
 	to         *T
@@ -51,7 +52,7 @@ type parser[T any] struct {
 	problems   Problems
 }
 
-// read applies a grammar to a file and the files that it includes.
+// read applies the grammar g to a file and to the files that it includes.
 func read[T any](g grammar[T], to *T, path string, open source) *parser[T] {
 	r := &parser[T]{grammar: g, to: to, settings: map[string][]setting{}, seen: map[string]string{}}
 	if path == devNull {
@@ -70,10 +71,10 @@ func read[T any](g grammar[T], to *T, path string, open source) *parser[T] {
 	return r
 }
 
-// isSite reports whether the file belongs to a site's Slurm, and was not
-// written for our daemons. Such a file has keys in Slurm's spelling, and its
-// AuthType is not auth/cred: our daemons support only auth/cred, and Slurm's
-// daemons do not support it.
+// isSite reports whether the file is that of a site's Slurm, and was not
+// written for our daemons. In such a file, keys are in Slurm's spelling, and
+// AuthType is not auth/cred. That type is the only one that our daemons
+// support, and Slurm's daemons do not support it.
 func (r *parser[T]) isSite() bool {
 	kind := ""
 	for _, v := range r.settings["authtype"] {
@@ -109,7 +110,7 @@ func (r *parser[T]) addEntry(e entry) {
 	}
 }
 
-// ignores reports whether a line that starts with key is ignored as a whole.
+// ignores reports whether the grammar ignores lines that begin with key.
 func (g grammar[T]) ignores(key string) bool {
 	field, ok := g.lines[fold(key)]
 	return ok && field == nil
@@ -155,25 +156,25 @@ func (r *parser[T]) apply() {
 // probably not what the administrator intended.
 var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
-// warningError is an error that only causes a warning: the value, or a part of
-// it, is ignored.
+// A warningError means that a value, or a part of it, is ignored with a
+// warning.
 type warningError string
 
 func (p warningError) Error() string { return string(p) }
 
-// toleratedError describes a value that Slurm accepts and our daemons refuse.
-// In a file that was written for our daemons, it is an error. In a file that
-// Slurm's daemons read, it only causes a warning with the text of note, because
-// the gateway must be able to read the cluster's own configuration.
+// A toleratedError describes a value that Slurm accepts and our daemons refuse.
+// In a file for our daemons, it is an error. In a file that Slurm's daemons
+// read, it causes only a warning, whose text is note, because the gateway must
+// be able to read the cluster's own configuration.
 type toleratedError struct {
 	error
 	note string
 }
 
-// selectValues returns those values of the key k that take effect: all of them if
-// k takes a list, otherwise only the last. If k was given in both spellings, such
-// as SchedUser and SlurmUser, the values of SchedUser take effect, and
-// selectValues reports a problem if those of SlurmUser differ.
+// selectValues returns the values of the key k that take effect: all of them if
+// k takes a list, and otherwise only the last one. If a file has the key in
+// both spellings, such as SchedUser and SlurmUser, only the values of SchedUser
+// take effect. If those of SlurmUser differ, selectValues reports a problem.
 func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
 	var bySpelling [2][]setting
 	for _, v := range values {
@@ -208,7 +209,8 @@ func (r *parser[T]) warn(v setting, text string) {
 }
 
 // require reports a problem if the file is empty, and one for each required key
-// that it lacks. The problem names the key in the file's spelling.
+// that is missing. The problem names the key in the spelling that the file
+// uses.
 func (r *parser[T]) require(path string, names ...string) {
 	empty := !r.hasContent && len(r.problems) == 0
 	// An empty file has no key that shows the spelling.
@@ -232,8 +234,8 @@ func (r *parser[T]) finish(path, user string) ([]Warning, error) {
 	if r.openErr != nil {
 		return nil, r.openErr
 	}
-	// An ordinary user may have reasons to use another user's file, so there is
-	// only a warning. If root starts the program, CheckTrust refuses such a
+	// An ordinary user may have reasons to use another user's file, so this is
+	// only a warning. For a program that root starts, CheckTrust refuses such a
 	// file.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
@@ -244,10 +246,10 @@ func (r *parser[T]) finish(path, user string) ([]Warning, error) {
 	return r.warnings, r.problems.err("")
 }
 
-// canonicalKey returns a key's name in our spelling and in lower case, and
-// reports whether the key was in Slurm's spelling. "slurm" may be in the middle
-// of the key, as in EpilogSlurmctld. The old keys for the controllers do not
-// contain it, but count as Slurm's spelling.
+// canonicalKey returns the name of a key in our spelling and in lower case, and
+// reports whether the key was in Slurm's spelling. The word "slurm" may be in
+// the middle of a key, as in EpilogSlurmctld. The old keys for the controllers
+// count as Slurm's spelling, although they do not contain that word.
 func canonicalKey(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"

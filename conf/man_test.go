@@ -10,8 +10,8 @@ import (
 )
 
 // TestManual checks that sched.conf(5) has an entry for each key that has an
-// effect, and for no other key. The page must also list the supported
-// parameters.
+// effect, and no entry for other keys. It also checks that the page lists the
+// supported parameters.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile("../docs/man/sched.conf.5")
 	if err != nil {
@@ -43,9 +43,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// The grammar also has keys with the names of parameters, in lower case.
-	// They detect a parameter that a space has separated from its list. Such
-	// keys have no entry in the page.
+	// The grammar also has the names of parameters as keys, in lower case, to
+	// detect a parameter that a space has separated from its list. These keys
+	// have no entry in the page.
 	wantParameters := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

@@ -35,8 +35,8 @@ func parsePairs(line string) ([]Pair, error) {
 }
 
 // parseValue parses the value that begins at line[at]. It also returns the
-// index at which the next pair may begin. If quotes do not surround the whole
-// value, they are part of the value, which then ends at the first space.
+// index at which the next pair may begin. Quotes that do not surround the whole
+// value are part of it, and the value then ends at the first space.
 func parseValue(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')
@@ -65,6 +65,5 @@ func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// fold returns a key in lower case. Two keys are the same if fold returns the
-// same for both.
+// fold returns a key in lower case, for comparisons.
 func fold(key string) string { return strings.ToLower(key) }

@@ -1,6 +1,6 @@
 package conf
 
-// Keys of Slurm's files that matter only to its daemons. They are ignored
+// Keys of Slurm's files that matter only to Slurm's daemons. They are ignored
 // without warnings, so that every warning about a site's slurm.conf shows a
 // real mistake. They are listed in our spelling, as in the grammars.
 const (

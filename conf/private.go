@@ -33,7 +33,7 @@ var privateKinds = map[string]PrivateData{
 	"partitions": PrivatePartitions, "reservations": PrivateReservations, "usage": PrivateUsage, "users": PrivateUsers,
 }
 
-// Hides reports whether a kind of information is hidden.
+// Hides reports whether the given kind of information is hidden.
 func (p PrivateData) Hides(kind PrivateData) bool {
 	if p&PrivateNone == 0 {
 		p = defaultPrivate
@@ -41,8 +41,8 @@ func (p PrivateData) Hides(kind PrivateData) bool {
 	return p&kind != 0
 }
 
-// NamesExcept returns the names of the kinds that the configuration lists
-// individually. It omits those in kinds.
+// NamesExcept returns the names of the hidden kinds of information, without
+// those in kinds. If the configuration hides all kinds, it returns nil.
 func (p PrivateData) NamesExcept(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil
@@ -55,9 +55,9 @@ func (p PrivateData) NamesExcept(kinds PrivateData) (names []string) {
 	return names
 }
 
-// setPrivate parses a list of kinds, "all" or "none". An unknown word was
-// probably meant to hide something, so it hides all kinds. In a file for our
-// daemons, it is also an error.
+// setPrivate parses a list of kinds of information, "all" or "none". An unknown
+// word was probably meant to hide something, so all kinds are hidden then. In a
+// file for our daemons, such a word is also an error.
 func setPrivate(to *PrivateData, v string) error {
 	words := splitList(fold(v))
 	*to = PrivateNone

@@ -89,8 +89,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestOddFiles checks files in the forms in which editors, scripts and other
-// systems write them.
+// TestOddFiles checks files with the oddities that editors, scripts and other
+// systems produce.
 func TestOddFiles(t *testing.T) {
 	const slurm = "ClusterName=c\nSlurmctldHost=h\n"
 	tests := []struct{ name, text, warning string }{

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestSlurmSyntax checks that pairs finds the same pairs in a line as Slurm's
-// parser.
+// TestSlurmSyntax checks that parsePairs finds the same pairs in a line as
+// Slurm's parser does.
 func TestSlurmSyntax(t *testing.T) {
 	tests := []struct {
 		name, line string
@@ -118,7 +118,7 @@ func TestControllers(t *testing.T) {
 }
 
 // TestEmptySlurmConf checks the error for an empty file. It must name the
-// missing keys in the spelling that the file's name implies.
+// missing keys in Slurm's spelling, because the file is called slurm.conf.
 func TestEmptySlurmConf(t *testing.T) {
 	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
 	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"
@@ -172,8 +172,8 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestTLSType checks that a configuration that requires TLS is refused, in both
-// configuration files.
+// TestTLSType checks that both configuration files are refused if they require
+// TLS.
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
 		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
@@ -235,8 +235,8 @@ func TestIncludeNames(t *testing.T) {
 	}
 }
 
-// TestPassedLines checks that lines that begin with an unused key are not
-// checked any further.
+// TestPassedLines checks that the rest of a line is not checked if its first
+// key is one that this project does not use.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)

@@ -13,8 +13,8 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Limits on the input. A site with 20 000 nodes needs about a megabyte, and a
-// wrong file must not exhaust the memory of a process that runs as root.
+// Limits on the files. The configuration of 20 000 nodes needs about a
+// megabyte. A wrong path must not make a root process use up the memory.
 const (
 	maxBytes   = 8 << 20 // bytes in total
 	maxLine    = 1 << 20 // bytes of one line, with its continuations
@@ -25,7 +25,7 @@ const (
 // devNull is the path that stands for an empty configuration.
 const devNull = "/dev/null"
 
-// source returns the bytes of a configuration file and the uid of its owner.
+// A source returns the bytes of a configuration file and the uid of its owner.
 type source func(path string) (data []byte, owner uint32, err error)
 
 // newSource returns a source that opens each path with files.Open.
@@ -49,10 +49,11 @@ func newSource(files Files) source {
 // CheckTrust returns an error if a process that runs as root must not use the
 // given files. The files and the directories of their paths must belong to root
 // or to one of the trusted owners, and no other user may be able to change
-// them. The caller must have read the files before, because they name
-// SchedUser, who is one of these owners. In the meantime, only the owner of one
-// of the directories could have replaced a file, and CheckTrust checks these
-// owners, too.
+// them.
+//
+// The caller must read the files first, because they name SchedUser, who is one
+// of the trusted owners. After that, only an owner of one of the directories
+// can have replaced a file, and CheckTrust also checks these owners.
 func CheckTrust(files []string, trust guard.Trust) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull })
 	return guard.CheckFiles(files, guard.Configuration, trust)
@@ -151,8 +152,8 @@ func (l *loader) addLine(e entry) {
 	}
 }
 
-// include reads the file that an Include line names. As in Slurm, the name may
-// contain %c, which stands for ClusterName. Patterns are not supported.
+// include reads the file that an Include line names. As in Slurm, %c in the
+// name stands for the value of ClusterName, and patterns are not supported.
 func (l *loader) include(e entry, path string) {
 	if strings.Contains(path, "%c") {
 		cluster := l.clusterName()
@@ -183,8 +184,8 @@ func (l *loader) include(e entry, path string) {
 	}
 }
 
-// clusterName returns the cluster's name. It returns "" if the name has not
-// been set yet or can't be part of a path.
+// clusterName returns the value of ClusterName. It returns "" if ClusterName
+// has not been read yet or can't be part of a path.
 func (l *loader) clusterName() (name string) {
 	for _, e := range l.entries {
 		found, _ := parsePairs(e.text)
@@ -202,8 +203,8 @@ func (l *loader) addProblem(e entry, format string, args ...any) {
 }
 
 // stripComment removes an unescaped # and everything after it. It keeps a #
-// within a quoted value. Slurm differs here: it ends the line, and thus the
-// value, at such a #.
+// within a quoted value. Slurm does not: there, such a # ends the value and the
+// line.
 func stripComment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
@@ -241,8 +242,8 @@ func cutContinuation(line string) (string, bool) {
 	return line[:len(line)-1], true
 }
 
-// unescape removes each backslash that escapes a byte. So an escaped space or
-// quote has the same effect in a value as one without a backslash.
+// unescape removes each backslash that escapes a byte. An escaped space or
+// quote has the same effect in a value as an unescaped one.
 func unescape(line string) string {
 	if !strings.Contains(line, `\`) {
 		return line

@@ -8,8 +8,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TLS has the TLSParameters of the gateway's https:// listeners. Slurm itself
-// knows the first two: restd_cert_file and restd_cert_key_file.
+// TLS has the TLSParameters for the gateway's https:// listeners. Only the
+// first two, restd_cert_file and restd_cert_key_file, are parameters of Slurm.
 type TLS struct {
 	Certificate string // restd_cert_file: certificates in PEM, the server's own first; "" for none
 	Key         string // restd_cert_key_file: its private key in PEM
@@ -17,11 +17,11 @@ type TLS struct {
 	TLS12       bool   // restd_min_version=1.2
 }
 
-// RestdTLS returns the TLSParameters of the gateway. It refuses an unknown name
-// that starts with restd_, because ignoring a misspelled restd_ca_file would
-// admit every client. It accepts a certificate without a key, and a key without
-// a certificate, because Slurm's daemons have defaults for both. A gateway with
-// https:// listeners must check that both are set.
+// RestdTLS returns the TLSParameters of the gateway. An unknown parameter that
+// starts with restd_ is an error: if a misspelled restd_ca_file were ignored,
+// every client would be admitted. A certificate without a key is accepted, and
+// so is a key without a certificate, because Slurm's daemons have defaults for
+// both. A gateway with https:// listeners must check that both are set.
 func (c *Cluster) RestdTLS() (t TLS, err error) {
 	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
 	names := make([]string, 0, len(c.TLS))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wantError returns the error for an invalid value. The error does not contain
-// the value, because the caller adds the number of its line.
+// wantError returns the error for an invalid value. The error contains only the
+// expected value; the caller adds the line number.
 func wantError(expected string) error { return errors.New("want " + expected) }
 
 // splitList splits a comma-separated value. It drops spaces and empty elements.
@@ -24,8 +24,8 @@ func splitList(v string) []string {
 	return out
 }
 
-// pluginName returns the name of a plugin in lower case, without the prefix of
-// its kind.
+// pluginName returns the name of a plugin in lower case, without the prefix for
+// the type of plugin.
 func pluginName(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
 
 // setName sets a cluster's name, in lower case as in Slurm.
@@ -37,7 +37,8 @@ func setName(to *string, v string) error {
 	return nil
 }
 
-// setUser sets a user's name or uid. "root" is the default and is stored as "".
+// setUser sets a user's name or uid. The name "root" is the default, and is
+// stored as "".
 func setUser(to *string, v string) error {
 	if v == "" || len(v) > 256 || v[0] == '-' || strings.ContainsAny(v, ":/, \t") {
 		return wantError("a user name or uid")
@@ -56,9 +57,10 @@ func setPort(to *int, v string) error {
 	return setPorts(to, &more, v)
 }
 
-// setPorts sets a port or a range of ports. It sets more to the number of ports
-// after the first. Slurm's controller listens on each port of a range. A client
-// may use any of them, which spreads the connections over more queues.
+// setPorts parses a port or a range of ports. It sets *first to the first port,
+// and *more to the number of ports after it. Slurm's controller listens on each
+// port of a range, and a client may use any of them. This spreads the
+// connections over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, isRange := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
@@ -85,18 +87,18 @@ func setSeconds(to *time.Duration, v string) error {
 }
 
 // Maximum timeouts for a daemon's answer and for a connection to it. After such
-// a time, the client of a request has usually gone, and the waiting request
-// only takes the place of other requests.
+// a time, the client has usually disconnected, and its request only delays
+// other requests.
 const (
 	maxMessageTimeout = time.Hour
 	maxConnectTimeout = 2 * time.Minute // the kernel gives up after about this time
 )
 
 // setTimeout sets a number of seconds. As in Slurm, the value is decimal,
-// hexadecimal, octal, or "infinite", which here means the maximum. With 0,
-// Slurm's commands would not wait at all. That is never intended. So 0 is an
-// error in a file for our daemons, and stands for the default in a file that
-// Slurm's daemons read.
+// hexadecimal, octal, or "infinite", which here means the maximum. A value of 0
+// is never intended, because Slurm's commands would then not wait. So 0 is an
+// error in a file for our daemons, and means the default in a file that Slurm's
+// daemons read.
 func setTimeout(to *time.Duration, v string, limit time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
 	switch isInfinite := fold(v) == "infinite" || fold(v) == "unlimited"; {
@@ -112,8 +114,8 @@ func setTimeout(to *time.Duration, v string, limit time.Duration) error {
 	return nil
 }
 
-// setPath sets an absolute path. A relative path could name a different file
-// for each daemon.
+// setPath sets an absolute path. A relative path is an error: each daemon could
+// open a different file.
 func setPath(to *string, v string) error {
 	if !filepath.IsAbs(v) {
 		return wantError("an absolute path")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OK is the description of a process that exited without an error.
+// OK is the result of Describe for a process that exited without an error.
 const OK = "exit status 0"
 
 // Describe returns a description of ws for logs.

@@ -7,15 +7,16 @@ import (
 	"schedrestd/errs"
 )
 
-// TablesMode makes a worker's program print the OpenAPI document and exit, if
-// it is the program's first argument.
+// TablesMode is the first argument with which a worker's program prints the
+// OpenAPI document and exits.
 const TablesMode = "openapi"
 
-// DefaultStatuses lists the responses that the document has by default.
+// DefaultStatuses lists the responses that the OpenAPI document has by default
+// for each operation.
 var DefaultStatuses = []string{"200", "default"}
 
 // ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It drops
-// repetitions of a response.
+// repeated responses.
 func ParseStatuses(origin, value string) ([]string, error) {
 	var list []string
 	for _, word := range split(value) {

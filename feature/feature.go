@@ -1,10 +1,11 @@
 // Package feature names the features of a gateway that an administrator can
-// enable: authentication methods, content, and API versions with their flags.
-// In slurmrestd they are plugins; here they are built in. The names are those
-// of slurmrestd's options and documents.
+// enable: authentication methods, content plugins, and API versions with their
+// flags. In slurmrestd all of these are plugins; here they are built in. Their
+// names are those in slurmrestd's options and documents.
 //
-// Package plan, which parses command lines, can import this package without the
-// tables of the API. A test compares the names with package api.
+// The package does not import the tables of the API, so package plan, which
+// parses command lines, can use it without them. A test compares the names with
+// package api.
 package feature
 
 import (
@@ -31,22 +32,22 @@ const (
 	Accounting                     // openapi/scheddb
 )
 
-// Has reports whether a contains all methods of other.
+// Has reports whether the set a contains all methods of the set other.
 func (a Auth) Has(other Auth) bool { return a&other == other }
 
-// Has reports whether c contains all plugins of other.
+// Has reports whether the set c contains all plugins of the set other.
 func (c Content) Has(other Content) bool { return c&other == other }
 
 // Entry is a plugin or flag in a list.
 type Entry struct{ Name, About string }
 
-// AuthEntry is an Entry for a plugin, with the plugin's bit in an Auth.
+// AuthEntry is an Entry for an authentication plugin, with the plugin's bit.
 type AuthEntry struct {
 	Auth Auth
 	Entry
 }
 
-// ContentEntry is an Entry for a plugin, with the plugin's bit in a Content.
+// ContentEntry is an Entry for a content plugin, with the plugin's bit.
 type ContentEntry struct {
 	Content Content
 	Entry
@@ -82,7 +83,7 @@ func ParseContent(origin, value string) (Content, error) {
 	return plugins.parse(origin, value)
 }
 
-// words maps the names of plugins to bits.
+// A words value maps the names of plugins to their bits.
 type words[T ~uint8] struct {
 	prefix  string // optional
 	names   []string
@@ -94,7 +95,8 @@ func (w *words[T]) add(name string, bit T) {
 	w.names, w.bits = append(w.names, name), append(w.bits, bit)
 }
 
-// parse returns the bits for a comma-separated list of names.
+// parse parses a comma-separated list of names and returns the bits of the
+// plugins.
 func (w *words[T]) parse(origin, value string) (bits T, err error) {
 	hint := "allowed values: " + strings.Join(w.names, ", ")
 	for _, word := range split(value) {
@@ -127,8 +129,7 @@ func unknownError(origin, kind, word string) *errs.Error {
 	return errs.New(errs.Invalid, "%s: unknown %s %q", origin, kind, word)
 }
 
-// split splits a value at commas, without spaces around the words and without
-// empty words.
+// split splits a value at its commas. It trims spaces and drops empty words.
 func split(value string) []string {
 	var list []string
 	for w := range strings.SplitSeq(value, ",") {

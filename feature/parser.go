@@ -19,7 +19,7 @@ const (
 	InlineEnums                    // OpenAPI: inline enumerations
 )
 
-// Has reports whether f contains all flags of other.
+// Has reports whether the set f contains all flags of the set other.
 func (f Flags) Has(other Flags) bool { return f&other == other }
 
 // FlagEntry is a flag with its name.
@@ -36,7 +36,7 @@ var AllFlags = []FlagEntry{
 	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline enumerations"}},
 }
 
-// String returns f as it is written after a version, such as
+// String returns the flags as they follow a version, such as
 // "+fast+minimize_refs".
 func (f Flags) String() string { return strings.Join(f.names(), "") }
 
@@ -50,18 +50,19 @@ func (f Flags) names() []string {
 	return list
 }
 
-// Parser is an API version, v0.0.Version, with flags: the supported ones in the
-// list Parsers, elsewhere the requested ones.
+// Parser is the API version v0.0.Version with flags. In the list Parsers, these
+// are the flags that the version supports. In a request, they are the flags
+// that the administrator requests.
 type Parser struct {
 	Version uint8
 	Flags   Flags
 }
 
-// Name returns the version in the form of a path, such as "v0.0.42".
+// Name returns the version as it appears in paths, such as "v0.0.42".
 func (p Parser) Name() string { return fmt.Sprintf("v0.0.%d", p.Version) }
 
-// Plugin returns p as the option -d names it, such as
-// "data_parser/v0.0.42+fast".
+// Plugin returns the version and its flags as the value of the option -d, such
+// as "data_parser/v0.0.42+fast".
 func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.String() }
 
 const parserPrefix = "data_parser/"
@@ -77,7 +78,7 @@ var Parsers = []Parser{
 	{45, Fast | MinimizeRefs},
 }
 
-// AllParsers returns every version without flags, which is the default of -d.
+// AllParsers returns every version without flags. This is the default of -d.
 func AllParsers() []Parser {
 	list := slices.Clone(Parsers)
 	for i := range list {
@@ -86,10 +87,10 @@ func AllParsers() []Parser {
 	return list
 }
 
-// ParseParsers parses the value of -d: comma-separated versions, each with or
-// without the prefix "data_parser/" and flags. "latest" stands for the newest
-// version. The result is in the order of Parsers. origin is the origin of the
-// value, for error messages.
+// ParseParsers parses the value of -d, a comma-separated list of versions. Each
+// version may have the prefix "data_parser/" and flags. The word "latest" means
+// the newest version. The result is in the order of Parsers. Error messages
+// name origin as the source of the value.
 func ParseParsers(origin, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {

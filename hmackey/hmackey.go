@@ -1,6 +1,6 @@
-// Package hmackey determines which bytes can be the key of HS256 tokens. The
-// daemons and the gateway's keeper must agree. If only one side accepted a key,
-// the gateway would treat every token of the cluster as forged.
+// Package hmackey checks whether a file can be the key of HS256 tokens. The
+// daemons use it, and so does the gateway's keeper: if only one of them
+// accepted a key, the gateway would treat every token of the cluster as forged.
 package hmackey
 
 import (
@@ -21,10 +21,10 @@ const (
 // publicTexts lists the beginnings of files that contain no secret.
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
-// Check returns the reason why data, the content of a whole file, must not be
-// the key: a wrong length, or public content. It accepts a private key in PEM,
-// because some sites use such a file, including its first and last lines, as
-// the key. Errors contain no data.
+// Check returns an error if data, the content of a whole file, can't be a key,
+// because its length is wrong or because it is public. A private key in PEM
+// format is accepted: some sites use such a file as the key, including its
+// first and last lines. Errors contain no data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
 	begins := func(prefix string) bool { return bytes.HasPrefix(text, []byte(prefix)) }
@@ -35,8 +35,8 @@ func Check(data []byte) error {
 		return fmt.Errorf("longer than %d bytes", MaxSize)
 	case slices.ContainsFunc(publicTexts, begins):
 		return errors.New("a public key or certificate, which is not secret")
-	// The text is not parsed as JSON, because the keeper parses nothing. Random
-	// bytes do not look like a key set.
+	// A search is enough here: random bytes do not look like a key set. The
+	// text is not parsed as JSON, because the keeper must not run a parser.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
 		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // a crash may leave such a file

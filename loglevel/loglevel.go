@@ -9,8 +9,9 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns a logger that writes JSON to w if format is "json", and otherwise
-// text. It drops messages below level, which the caller may change later.
+// New returns a logger that writes to w, as JSON if format is "json", and
+// otherwise as text. It drops messages below level, which the caller may change
+// later.
 func New(format string, w io.Writer, level *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: formatAttr}
 	if format == "json" {

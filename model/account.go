@@ -1,6 +1,6 @@
 package model
 
-// Account is an account of the accounting daemon.
+// Account is an account in the records of the accounting daemon.
 type Account struct {
 	Associations []Association // set only if requested
 	Coordinators []Coordinator // set only if requested
@@ -10,14 +10,15 @@ type Account struct {
 	Organization string
 }
 
-// Coordinator is a user who coordinates an account, or an account that a user
-// coordinates.
+// Coordinator is an element of one of two lists: the users who coordinate an
+// account, or the accounts that a user coordinates.
 type Coordinator struct {
 	Name   string
 	Direct Opt[uint16] // 0 if only through a parent account
 }
 
-// AccountFilter selects accounts. The names of the accounts are in Assoc.
+// AccountFilter selects accounts. The names of the accounts to select are in
+// the field Assoc.
 type AccountFilter struct {
 	Assoc         AssocFilter
 	Descriptions  []string
@@ -30,7 +31,8 @@ func (AccountFilter) selects(Account) {}
 // AccountFilterFlags are flags that select accounts and the details to return.
 type AccountFilterFlags uint32
 
-// The bits of AccountFilterFlags, with their values from protocol 41 on.
+// The bits of AccountFilterFlags, with the values that they have from protocol
+// 41 on.
 const (
 	AccountWithDeleted AccountFilterFlags = 1 << iota
 	AccountWithAssocs

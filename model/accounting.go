@@ -9,15 +9,15 @@ type AccountingStats struct {
 	Users     []CallCount // by user id
 }
 
-// Rollup has the statistics of the usage roll-ups of a cluster. Periods has the
-// hourly, daily and monthly roll-ups, in this order.
+// Rollup has statistics of the roll-ups of a cluster's usage. The field Periods
+// has the hourly, daily and monthly roll-ups, in this order.
 type Rollup struct {
 	Cluster string
 	Periods []RollupPeriod
 }
 
-// RollupPeriod has the statistics of one kind of roll-up. Durations are in
-// microseconds.
+// RollupPeriod has the statistics of the hourly, the daily or the monthly
+// roll-ups. Durations are in microseconds.
 type RollupPeriod struct {
 	Count     uint16
 	LastRun   Time
@@ -26,8 +26,8 @@ type RollupPeriod struct {
 	TimeTotal uint64
 }
 
-// CallCount has the number and the total duration of requests of one kind, or
-// of one user.
+// CallCount has the number and the total duration of the requests of one type,
+// or of the requests of one user.
 type CallCount struct {
 	Count uint32
 	ID    uint32 // a message number, or a user id

@@ -35,10 +35,10 @@ type AccountingConf struct {
 	TrackController  bool // record the times when controllers are down
 }
 
-// Bits of the settings that say after which time records are purged, such as
-// PurgeEvent. The low 16 bits (PurgeNumber) have the number of hours, days or
-// months, and one bit selects this unit. The value NoVal32 means that records
-// are never purged.
+// Bits of settings such as PurgeEvent, which set the age at which records are
+// purged. The low 16 bits (PurgeNumber) have a number of hours, days or months,
+// and another bit selects the unit. The value NoVal32 means that records are
+// never purged.
 const (
 	PurgeNumber  uint32 = 0xffff
 	PurgeHours   uint32 = 0x10000

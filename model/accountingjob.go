@@ -115,7 +115,7 @@ type AccountingStep struct {
 	UserCPUUsec   uint32
 }
 
-// StepStats is the resource usage of a step.
+// StepStats has the resource usage of a step.
 type StepStats struct {
 	CPUFreq        float64     // mean of all tasks, in kHz, or FloatNotSet
 	ConsumedEnergy Opt[uint64] // in joules
@@ -123,10 +123,10 @@ type StepStats struct {
 	Out            StepUsage   // data that was written
 }
 
-// StepUsage has the amounts of trackable resources that a step has used, read or
-// written. Each field is a list such as "1=4,2=1000": the id of a resource, "="
-// and an amount. In MaxNode, MaxTask, MinNode and MinTask, the number after "="
-// is the index of the node or task that used the amount.
+// StepUsage has the amounts of trackable resources that a step has used, read
+// or written. Each field is a list such as "1=4,2=1000", in which each element
+// has the id of a resource, "=" and an amount. In MaxNode, MaxTask, MinNode and
+// MinTask, the index of a node or task takes the place of the amount.
 type StepUsage struct {
 	Average string
 	Max     string
@@ -138,8 +138,8 @@ type StepUsage struct {
 	Total   string
 }
 
-// AccountingJobFilter selects jobs that match every field that is set. A field
-// that is nil, an empty text or 0 is not set.
+// AccountingJobFilter selects the jobs that match all fields that are set. A
+// field is not set if it is nil, an empty text or 0.
 type AccountingJobFilter struct {
 	Accounts       []string
 	AssocIDs       []string

@@ -1,7 +1,7 @@
 package model
 
-// Association links a user to an account of a cluster, optionally for one
-// partition. Without a user, it is the association of the account itself. A
+// Association links a user to an account of a cluster, optionally for a single
+// partition. An Association without a user belongs to the account itself. A
 // limit that is unset or unlimited has no effect.
 type Association struct {
 	Usage            []Usage
@@ -41,7 +41,7 @@ type Association struct {
 	User             string
 }
 
-// Usage is the usage of an association or a workload key in an hour, a day or a
+// Usage has what an association or a workload key used in an hour, a day or a
 // month.
 type Usage struct {
 	AllocSecs   uint64
@@ -51,7 +51,7 @@ type Usage struct {
 	PeriodStart Time
 }
 
-// AssocFilter selects associations. A nil list and 0 mean no filter.
+// AssocFilter selects associations. A field that is nil or 0 does not filter.
 type AssocFilter struct {
 	Accounts       []string
 	Clusters       []string
@@ -73,7 +73,8 @@ func (AssocFilter) selects(Association) {}
 // return.
 type AssocFilterFlags uint32
 
-// The bits of AssocFilterFlags, with their values from protocol 42 on.
+// The bits of AssocFilterFlags, with the values that they have from protocol 42
+// on.
 const (
 	AssocWithDeleted         AssocFilterFlags = 1 << iota
 	AssocWithUsage                            // include the usage

@@ -18,7 +18,8 @@ type Cluster struct {
 	TRES           string // "1=4,2=1000": ids and amounts
 }
 
-// ClusterDeleted is a flag of a Cluster that was deleted.
+// ClusterDeleted is a bit of Cluster.Flags. It means that the cluster was
+// deleted.
 const ClusterDeleted uint32 = 1 << 1
 
 // FederationMember is the role of a cluster in a federation.
@@ -33,8 +34,8 @@ type FederationMember struct {
 	Sending      bool
 }
 
-// ClusterUsage is a cluster's usage of a trackable resource in an hour, a day
-// or a month, in seconds.
+// ClusterUsage has a cluster's usage of one trackable resource in an hour, a
+// day or a month. Its times are in seconds.
 type ClusterUsage struct {
 	AllocSecs       uint64
 	TRES            TRES
@@ -46,7 +47,7 @@ type ClusterUsage struct {
 	PlannedSecs     uint64
 }
 
-// ClusterFilter selects clusters. A nil list and 0 mean no filter.
+// ClusterFilter selects clusters. A field that is nil or 0 does not filter.
 type ClusterFilter struct {
 	Classification uint16
 	Names          []string
@@ -71,7 +72,8 @@ type TRES struct {
 	Type      string
 }
 
-// TRESFilter selects trackable resources. A nil list and 0 mean no filter.
+// TRESFilter selects trackable resources. A field that is nil or 0 does not
+// filter.
 type TRESFilter struct {
 	Count       uint64
 	Format      []string

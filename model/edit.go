@@ -1,25 +1,25 @@
 package model
 
-// Editor reads and changes records of the accounting daemon in one transaction:
-// all of its changes are committed, or none.
+// Editor reads and changes records of the accounting daemon in one transaction.
+// Either all changes of a transaction are committed, or none.
 type Editor interface {
-	// List lists records as Accounting.List does. They include the changes of
-	// this transaction.
+	// List lists records as Accounting.List does. The records include the
+	// changes that this transaction has made.
 	List(Listing) error
 
-	// Change makes a change: an Add, a Modify, a Remove, or one of the types
-	// below. It returns the daemon's description of each changed record. It is
-	// not an error if no record was changed.
+	// Change makes a change. Its argument is an Add, a Modify, a Remove, or one
+	// of the types below. Change returns the daemon's description of each
+	// changed record. It returns no error if no record was changed.
 	Change(change any) ([]string, error)
 }
 
 // Add adds records: accounts, associations, clusters, QOS, users or workload
-// keys. A new account or user has no association.
+// keys. An account or user that is added has no association.
 type Add[T any] struct{ Records []T }
 
-// Modify changes all records that Filter selects. It sets the fields that are
-// set in Record. Record must come from one of the functions whose name begins
-// with Blank.
+// Modify changes all records that Filter selects. In each of them, it sets the
+// fields that are set in Record. To create Record, use one of the functions
+// whose names begin with Blank.
 type Modify[T any] struct {
 	Filter Filter[T]
 	Record T
@@ -31,26 +31,26 @@ type Remove[T any] struct{ Filter Filter[T] }
 // AddCoordinators makes users coordinators of accounts.
 type AddCoordinators struct{ Accounts, Users []string }
 
-// RemoveCoordinators makes users no longer coordinators of accounts.
+// RemoveCoordinators removes users from the coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
-// AddAccountsWithAssocs adds those of its Accounts that do not exist yet, and
-// associations of all its Accounts in its Clusters. Without Clusters, it adds
-// associations in all clusters. Daemons support this change from Slurm 23.11
+// AddAccountsWithAssocs adds the accounts in Accounts that do not exist yet. It
+// also adds associations of all these accounts in the clusters in Clusters, or
+// in all clusters if that list is empty. Daemons support it from Slurm 23.11
 // on.
 type AddAccountsWithAssocs struct {
 	AssocSet
 	Account Account // values that all new accounts get
 }
 
-// AddUsersWithAssocs adds those of its Users that do not exist yet, and
-// associations of all its Users with its Accounts.
+// AddUsersWithAssocs adds the users in Users that do not exist yet. It also
+// adds associations of all these users with the accounts in Accounts.
 type AddUsersWithAssocs struct {
 	AssocSet
 	User User // values that all new users get
 }
 
-// AssocSet names associations: one for every combination of elements of its
+// AssocSet names associations, one for each combination of elements of its
 // lists.
 type AssocSet struct {
 	Accounts   []string
@@ -61,14 +61,14 @@ type AssocSet struct {
 	WCKeys     []string
 }
 
-// Values that leave a field of a record unchanged. They are for fields whose
-// type is not Opt.
+// Values that leave a field of a record unchanged, for fields whose type is not
+// Opt.
 const (
 	NoVal16 uint16 = 0xfffe
 	NoVal32 uint32 = 0xfffffffe
 )
 
-// QOSFlagsNotSet is the value of QOS.Flags that leaves the flags of a record
+// QOSFlagsNotSet, as the value of QOS.Flags, leaves the flags of a record
 // unchanged.
 const QOSFlagsNotSet uint32 = 1 << 28
 

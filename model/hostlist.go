@@ -9,8 +9,8 @@ import (
 
 // Hosts returns the names in a host list expression such as "n[1-3,08],login",
 // in order. It creates one name at a time, because a few bytes can stand for
-// billions of names; the caller decides when to stop. A malformed piece is
-// returned unchanged.
+// billions of names, and the caller may stop at any name. A malformed piece of
+// the expression is returned unchanged.
 func Hosts(expr string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for expr != "" {
@@ -41,8 +41,8 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 	return s, ""
 }
 
-// expand yields each name that piece stands for, with prefix before it. It
-// returns false if yield does.
+// expand calls yield with each name that piece stands for. Each name begins
+// with prefix. If a call returns false, expand stops and returns false.
 func expand(prefix, piece string, yield func(string) bool) bool {
 	literal, ranges, rest, ok := cutBrackets(piece)
 	if !ok {
@@ -74,9 +74,9 @@ func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	return literal, ranges, rest, opened && closed
 }
 
-// parseRange parses a number or a range, such as "3", "1-3" or "08-11". width
-// is the number of digits of the first number. The others are padded with zeros
-// to this width. If r is neither a number nor a range, ok is false.
+// parseRange parses a number or a range, such as "3", "1-3" or "08-11". The
+// result width is the number of digits of the first number; zeros pad the other
+// numbers to this width. If r is neither a number nor a range, ok is false.
 func parseRange(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

@@ -33,8 +33,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestHostsIsLazy checks that an expression for four billion names costs only
-// as many names as the caller reads.
+// TestHostsIsLazy checks that an expression for four billion names creates only
+// those that the caller reads.
 func TestHostsIsLazy(t *testing.T) {
 	n := 0
 	for range Hosts("n[0-4294967295]m[0-4294967295]") {
@@ -68,8 +68,8 @@ func TestHostlistHas(t *testing.T) {
 }
 
 // TestHostlistHasIsCheap checks that HostlistHas returns quickly for two kinds
-// of expressions: those that stand for more names than a program can create,
-// and those that could be parsed in very many ways.
+// of expressions: an expression for more names than a program can create, and
+// an expression that could be parsed in very many ways.
 func TestHostlistHasIsCheap(t *testing.T) {
 	expr := strings.Repeat("[0-4294967295]", 60)
 	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {

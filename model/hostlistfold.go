@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// HostsWellFormed reports whether a host list expression is well-formed:
-// brackets in pairs, which contain numbers and ascending ranges.
+// HostsWellFormed reports whether a host list expression is well-formed. In
+// such an expression, brackets occur in pairs and contain numbers and ascending
+// ranges.
 func HostsWellFormed(expr string) bool {
 	for expr != "" {
 		var piece string
@@ -41,8 +42,8 @@ func wellFormed(piece string) bool {
 }
 
 // FoldHosts returns names as a host list expression, in the same order.
-// Consecutive names that differ only in the number at their end share brackets,
-// as in "n[1-3,08],login".
+// Consecutive names that differ only in the number at their ends are joined
+// with brackets, as in "n[1-3,08],login".
 func FoldHosts(names []string) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
@@ -68,7 +69,7 @@ func FoldHosts(names []string) string {
 }
 
 // foldNumbers returns the numbers in names as a list with ranges, such as
-// "1-3,08". In each name, the number begins after skip bytes.
+// "1-3,08". The number in each name begins after the first skip bytes.
 func foldNumbers(names []string, skip int) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
@@ -89,8 +90,8 @@ func foldNumbers(names []string, skip int) string {
 	return b.String()
 }
 
-// cutNumber splits a name before the number at its end. ok is false if there is
-// no number, or if a host list can't represent it.
+// cutNumber splits a name before the number at its end. The result ok is false
+// if there is no number, or if a host list can't represent the number.
 func cutNumber(name string) (prefix, number string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
 	number = name[len(prefix):]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFoldHosts checks that names are folded as slurmrestd 26.05 folds them,
-// and that expanding the result returns the names.
+// TestFoldHosts checks that FoldHosts has the same results as slurmrestd 26.05,
+// and that expanding a result returns the names.
 func TestFoldHosts(t *testing.T) {
 	for _, tt := range []struct{ names, want string }{
 		{"", ""},
@@ -35,7 +35,7 @@ func TestFoldHosts(t *testing.T) {
 }
 
 // FuzzFoldHosts checks that expanding the result of FoldHosts returns the same
-// names, if they are valid.
+// names, if the names are valid.
 func FuzzFoldHosts(f *testing.F) {
 	f.Add("n1 n2 n3 x7")
 	f.Add("n08 n9 n010 4294967295 4294967296")

@@ -3,8 +3,8 @@ package model
 import "strings"
 
 // HostlistHas reports whether name is one of the names that Hosts(expr)
-// returns. It creates no names, so its cost depends only on the lengths of expr
-// and name.
+// returns. It does not create these names, so its cost depends only on the
+// lengths of expr and name.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
@@ -16,10 +16,11 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas parses piece from its beginning to its end. It tracks all prefixes
-// of name that the part parsed so far can stand for. A search that tried these
-// prefixes one after the other would take time that grows exponentially with
-// the number of brackets, and piece is untrusted input.
+// pieceHas reports whether piece can stand for name. It parses piece from the
+// beginning to the end, and tracks all prefixes of name that the parsed part of
+// piece can stand for. A search that tried one prefix after the other would
+// take a time that grows exponentially with the number of brackets, and piece
+// is untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
 	if !ok {
@@ -49,9 +50,9 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// appendLiteral extends the parsed part by a literal. The argument ends has the
-// prefixes of name that the parsed part can stand for, as in pieceHas. The
-// result has those for the extended part.
+// appendLiteral extends the parsed part of a piece by a literal. The elements
+// of ends mark the prefixes of name that the part can stand for before this,
+// and the elements of the result those that it can stand for afterwards.
 func appendLiteral(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {
@@ -62,12 +63,13 @@ func appendLiteral(ends []bool, name, literal string) []bool {
 	return next
 }
 
-// maxDigits is the maximum number of digits of a number in a range, unless the
-// first number of the range has more. A 32-bit number has at most ten.
+// maxDigits is the maximum number of digits of a number in a range. It does not
+// apply if the first number of the range has more digits. A 32-bit number has
+// at most ten.
 const maxDigits = 10
 
-// matchRange handles one range r in brackets. If a number of the range can
-// begin at name[i], matchRange marks in next the indexes at which it can end.
+// matchRange handles one range r in brackets. It looks for numbers of the range
+// that begin at name[i], and marks in next the indexes at which they end.
 func matchRange(next []bool, name string, i int, r string) {
 	from, to, width, ok := parseRange(r)
 	if !ok {

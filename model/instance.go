@@ -1,6 +1,6 @@
 package model
 
-// Instance describes a period in which a node ran on a machine of a cloud.
+// Instance describes a period in which a node ran on a machine in a cloud.
 type Instance struct {
 	Cluster      string
 	Extra        string
@@ -11,8 +11,8 @@ type Instance struct {
 	TimeStart    Time
 }
 
-// InstanceFilter selects instances. A nil list, an empty text and 0 mean no
-// filter.
+// InstanceFilter selects instances. A field that is nil, an empty text or 0
+// does not filter.
 type InstanceFilter struct {
 	Clusters      []string
 	Extra         []string

@@ -145,8 +145,8 @@ type Job struct {
 	MultiCore             MultiCore
 }
 
-// JobResources are the resources that are allocated to a job, in the compressed
-// form that the controller sends. Hosts is the number of nodes.
+// JobResources has the resources that are allocated to a job, in the compressed
+// form that the controller sends. The field Hosts is the number of nodes.
 type JobResources struct {
 	Hosts               Opt[uint32]
 	NCPUs               uint32
@@ -171,7 +171,7 @@ type JobResources struct {
 	NodeRanks           []uint32
 }
 
-// MultiCore is the layout of processors that a job requires its nodes to have.
+// MultiCore is the processor layout that a job requires of its nodes.
 type MultiCore struct {
 	Flag            uint8
 	BoardsPerNode   Opt[uint16]

@@ -1,6 +1,6 @@
 package model
 
-// JobDesc describes a job to submit, or a change to one.
+// JobDesc describes a job to submit, or a change to an existing job.
 type JobDesc struct {
 	JobID               Opt[uint32] // job to change; not set for a new job
 	SiteFactor          Opt[uint32]

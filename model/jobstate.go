@@ -1,6 +1,6 @@
 package model
 
-// SelectedStep identifies a job, a task or component of a job, or a step.
+// SelectedStep identifies a job, a step, or a task or component of a job.
 type SelectedStep struct {
 	Step        StepID
 	ArrayTaskID Opt[uint32]
@@ -15,7 +15,7 @@ type JobSelection struct {
 	HetOffset   Opt[uint32] // not set for all components
 }
 
-// JobStateEntry is the state of a job, or of one or several tasks of an array.
+// JobStateEntry is the state of a job, or of one or more tasks of an array.
 type JobStateEntry struct {
 	JobID       uint32
 	ArrayJobID  uint32 // 0 if the job is not part of an array

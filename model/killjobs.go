@@ -1,8 +1,8 @@
 package model
 
-// KillJobs selects the jobs to signal: those jobs in the list Jobs that match
-// all other fields that are set. If Jobs is empty, any job can match. A
-// KillJobs in which nothing is set is refused.
+// KillJobs selects the jobs to signal. A job must match all fields that are
+// set. If the list Jobs is not empty, the job must be in it. A KillJobs in
+// which no field is set is refused.
 type KillJobs struct {
 	Account      string
 	AdminComment string // comment to store in the jobs
@@ -20,8 +20,8 @@ type KillJobs struct {
 	Nodes        string // host list expression
 }
 
-// KillResult is the result of sending a signal to one job. Without the flag
-// KillVerbose, there are results only for jobs that could not be signalled.
+// KillResult is the result of sending a signal to one job. Jobs that were
+// signalled have a KillResult only if the flag KillVerbose was set.
 type KillResult struct {
 	Code      uint32 // 0, or one of Slurm's error numbers
 	Message   string
@@ -31,10 +31,10 @@ type KillResult struct {
 	Sibling   string // cluster of the federation that the job belongs to
 }
 
-// KillFullJob sends the signal to the whole job: to its script and to every
+// KillFullJob makes the signal go to the whole job: to its script and to every
 // step.
 const KillFullJob Kill = 8
 
-// KillVerbose requests a KillResult for each job, including jobs to which the
-// signal was sent.
+// KillVerbose requests a KillResult for every job, including the jobs that were
+// signalled.
 const KillVerbose Kill = 0x800

@@ -1,6 +1,6 @@
 package model
 
-// Filter selects records of type T of the accounting daemon.
+// A Filter selects some of the accounting daemon's records of type T.
 type Filter[T any] interface{ selects(T) }
 
 // Listing is a request for records of the accounting daemon. The function List
@@ -10,8 +10,8 @@ type Listing struct {
 	Each   any // func(*T) error
 }
 
-// List returns a Listing of the records that filter selects. When the Listing
-// is carried out, each(r) is called with every record. r is valid only during
-// the call. If each returns an error, the Listing ends and returns this error
-// unchanged.
+// List returns a request for the records that filter selects. When the request
+// is carried out, each(r) is called for every record r, which is valid only
+// during the call. If a call returns an error, the request ends with that
+// error, unchanged.
 func List[T any](filter Filter[T], each func(*T) error) Listing { return Listing{filter, each} }

@@ -1,7 +1,7 @@
 package model
 
-// NodeUpdate changes those fields of nodes that are set in it. For new nodes,
-// Extra has the configuration line.
+// NodeUpdate changes the fields of nodes that are set in it. To create nodes,
+// Extra has their configuration line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

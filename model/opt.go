@@ -1,38 +1,38 @@
-// Package model has the types of the domain, such as nodes, jobs and
-// partitions, for every process of this project. It imports no other package of
-// this project.
+// Package model has types for nodes, jobs, partitions and the other objects of
+// a cluster. Every process of this project uses them. The package imports no
+// other package of this project.
 //
 // Each object has one struct for all protocol and API versions. Package
-// rpc/message determines which fields are sent, and package api which fields
-// are shown. Field names follow those of Slurm, in the spelling of Go. The name
-// of each field on the wire is in rpc/message.
+// rpc/message determines which fields are sent and what they are called on the
+// wire, and package api determines which fields are shown. The fields
+// here have Slurm's names, in the spelling of Go.
 package model
 
 import "time"
 
-// Unsigned lists the types of optional numbers. For these widths, Slurm
-// reserves a value for "not set" and one for "unlimited".
+// Unsigned lists the types of optional numbers. For each of these widths, Slurm
+// reserves a value that means "not set" and a value that means "unlimited".
 type Unsigned interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
 // Opt is a number that may be unset or unlimited. The zero value is unset. On
-// the wire, "not set" is NO_VAL (all bits set except the lowest) and
-// "unlimited" is INFINITE (all bits set), in the width of the number. In JSON
-// an Opt is {set, infinite, number}.
+// the wire, the value for "not set" is NO_VAL (all bits set except the lowest)
+// and the value for "unlimited" is INFINITE (all bits set), in the width of the
+// number. In JSON an Opt is {set, infinite, number}.
 type Opt[T Unsigned] struct {
 	Number   T
 	Set      bool // whether Number is set
 	Infinite bool // unlimited; then Set is false
 }
 
-// Some returns the number n, which is set.
+// Some returns an Opt that is set to n.
 func Some[T Unsigned](n T) Opt[T] { return Opt[T]{Number: n, Set: true} }
 
 // Infinite returns "unlimited".
 func Infinite[T Unsigned]() Opt[T] { return Opt[T]{Infinite: true} }
 
-// Or returns the number if it is set, and otherwise fallback.
+// Or returns the number if it is set. Otherwise it returns fallback.
 func (o Opt[T]) Or(fallback T) T {
 	if o.Set {
 		return o.Number
@@ -44,7 +44,7 @@ func (o Opt[T]) Or(fallback T) T {
 // "never".
 type Time int64
 
-// At returns the Time of t, truncated to the second.
+// At converts t to a Time, truncated to the second.
 func At(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -52,7 +52,7 @@ func At(t time.Time) Time {
 	return Time(t.Unix())
 }
 
-// Go returns t as a time.Time, or the zero time.Time if t is 0.
+// Go converts t to a time.Time. It converts 0 to the zero time.Time.
 func (t Time) Go() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -61,8 +61,8 @@ func (t Time) Go() time.Time {
 }
 
 // Bitmap is a set of small numbers, as in Slurm's bit strings. Bit i of the set
-// is bit i%8 of Bits[i/8]. On the wire, a null bitmap differs from an empty
-// one.
+// is bit i%8 of Bits[i/8]. On the wire, a null bitmap and an empty bitmap are
+// different.
 type Bitmap struct {
 	Len  uint32 // number of bits
 	Set  bool   // false if the bitmap is null

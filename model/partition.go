@@ -43,8 +43,8 @@ type Partition struct {
 	JobDefaults       []JobDefault
 }
 
-// JobDefault is a default value for the jobs of a partition. Type says which
-// default it is.
+// JobDefault is a default value for the jobs of a partition. Its Type says what
+// the value is for.
 type JobDefault struct {
 	Type  uint16
 	Value uint64

@@ -1,7 +1,7 @@
 package model
 
-// PartitionUpdate creates a partition, or changes an existing one. A change
-// affects only the fields that are set.
+// PartitionUpdate creates a partition or changes an existing one. In an
+// existing partition, only the fields that are set change.
 type PartitionUpdate struct {
 	Name              string
 	AllowAccounts     string

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// maxPadding is the maximum number of zeros that ExpandPattern inserts, so that
-// "%9999999999j" does not exhaust the memory.
+// maxPadding is the maximum width to which ExpandPattern pads a text with
+// zeros, so that "%9999999999j" does not use up the memory.
 const maxPadding = 10
 
-// ExpandPattern replaces the placeholders in a file name, such as %j. word
-// returns the text for the letter of a placeholder. If a number precedes the
-// letter, the text is padded with zeros to this width. %% stands for a percent
-// sign. Unknown placeholders stay unchanged.
+// ExpandPattern replaces the placeholders in the name of a file, such as %j. It
+// calls word with the letter of each placeholder, and inserts the text that
+// word returns. If a number precedes the letter, zeros pad the text to that
+// width. %% becomes a percent sign. Unknown placeholders stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
 	var b strings.Builder
 	for {

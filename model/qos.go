@@ -1,8 +1,8 @@
 package model
 
 // QOS is a quality of service. A limit that is unset or unlimited has no
-// effect. Lists of limits have the form "1=4,2=1000", where the number before =
-// is the id of a trackable resource.
+// effect. A list of limits has the form "1=4,2=1000", in which the id of a
+// trackable resource precedes each "=".
 type QOS struct {
 	Description       string
 	ID                uint32
@@ -42,7 +42,7 @@ type QOS struct {
 	LimitFactor       float64
 }
 
-// QOSFilter selects QOS. A nil list and 0 mean no filter.
+// QOSFilter selects QOS. A field that is nil or 0 does not filter.
 type QOSFilter struct {
 	Descriptions []string
 	Flags        QOSFilterFlags
@@ -57,11 +57,11 @@ func (QOSFilter) selects(QOS) {}
 // QOSFilterFlags are flags that select QOS.
 type QOSFilterFlags uint16
 
-// QOSWithDeleted is the only bit of QOSFilterFlags, with its value from
-// protocol 42 on.
+// QOSWithDeleted is the only bit of QOSFilterFlags, with the value that it has
+// from protocol 42 on.
 const QOSWithDeleted QOSFilterFlags = 1
 
-// UsedLimits says how much of a QOS's limits one user or account uses.
+// UsedLimits has how much of a QOS's limits one user or account has used.
 type UsedLimits struct {
 	AccrueCount uint32 // number of jobs whose priority grows with age
 	Account     string

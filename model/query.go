@@ -11,14 +11,14 @@ type Credential struct {
 	Expires time.Time // expiry according to the token, whose signature is not checked; zero if unknown
 }
 
-// String hides the token from every format verb.
+// String returns a text without the token, for every format verb.
 func (c Credential) String() string { return "(credential)" }
 
 // GoString hides the token, like String.
 func (c Credential) GoString() string { return c.String() }
 
-// Local reports whether the client has no token, so that only the kernel
-// identifies it.
+// Local reports whether the client has no token. Such a client is identified
+// only by the kernel.
 func (c Credential) Local() bool { return c.Token == "" }
 
 // Query limits the information that a daemon returns.
@@ -26,13 +26,13 @@ type Query struct {
 	Since Time // return information only if something has changed at or after this time; 0 for always
 	Flags Show
 
-	// Prompt means that the caller processes each record as soon as it is
-	// decoded, without waiting for a client. With Prompt, a long answer is
-	// decoded while it is received, and is not held in memory.
+	// Prompt means that the caller uses each record as soon as it is decoded,
+	// without waiting for a client. So a long answer can be decoded while it
+	// arrives, and need not be held in memory.
 	Prompt bool
 }
 
-// Or returns q. If q has no flags, the result has the given flags.
+// Or returns q unchanged if it has flags, and otherwise q with the given flags.
 func (q Query) Or(flags Show) Query {
 	if q.Flags == 0 {
 		q.Flags = flags
@@ -54,5 +54,5 @@ const (
 	ShowFuture     Show = 128 // include nodes that do not exist yet
 )
 
-// Kill are flags for a signal to a job, with the values of the protocol.
+// Kill has flags for a signal to a job, with the values of the protocol.
 type Kill uint16

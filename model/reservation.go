@@ -1,6 +1,7 @@
 package model
 
-// Reservation reserves resources for users, accounts or groups in a period.
+// Reservation is a period in which resources are reserved for users, accounts
+// or groups.
 type Reservation struct {
 	Accounts            string // separated by commas; "-name" excludes
 	BurstBuffer         string
@@ -27,8 +28,8 @@ type Reservation struct {
 	CoreSpecializations []CoreSpecialization
 }
 
-// CoreSpecialization names the cores of a node that a reservation holds. It is
-// for a reservation that does not hold the whole node.
+// CoreSpecialization names the cores of a node that belong to a reservation, if
+// the reservation does not have the whole node.
 type CoreSpecialization struct {
 	Node  string
 	Cores string // numbers of the cores, "0-3,8"

@@ -1,7 +1,7 @@
 package model
 
-// ReservationUpdate creates a reservation, or changes an existing one. A change
-// affects only the fields that are set.
+// ReservationUpdate creates a reservation or changes an existing one. In an
+// existing reservation, only the fields that are set change.
 type ReservationUpdate struct {
 	Name              string
 	StartTime         Time        // 0 if not set

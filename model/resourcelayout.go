@@ -11,7 +11,8 @@ type ResourceLayout struct {
 	GRES           []GRESLayout
 }
 
-// GRESLayout has the allocation of a generic resource of a node to a job.
+// GRESLayout has the part of a node's generic resource that is allocated to a
+// job.
 type GRESLayout struct {
 	Name    string
 	Type    string

@@ -1,13 +1,13 @@
 package model
 
-// Values for "not set" and "unlimited" in floating-point numbers. They equal
-// those of 32-bit integers (NO_VAL and INFINITE). "Unlimited" may also be +Inf.
+// Floating-point values for "not set" and "unlimited". They equal NO_VAL and
+// INFINITE of 32-bit integers. "Unlimited" may also be +Inf.
 const (
 	FloatNotSet   float64 = 0xfffffffe
 	FloatInfinite float64 = 0xffffffff
 )
 
-// Share is the share and the usage of an association, which belongs to an
+// Share is the fair share and the usage of an association, which belongs to an
 // account or a user.
 type Share struct {
 	AssocID          uint32
@@ -28,7 +28,7 @@ type Share struct {
 	User             bool      // false for an account
 }
 
-// SharesTotals has the values that all shares have in common.
+// SharesTotals has the values that are the same for all shares.
 type SharesTotals struct {
 	TRESNames []string
 	Shares    uint64

@@ -1,6 +1,7 @@
 package model
 
-// NodeState is a node's base state in the low four bits, with flags above.
+// NodeState has a node's base state in the low four bits. The bits above are
+// flags.
 type NodeState uint32
 
 // Base states of a node.
@@ -13,7 +14,7 @@ const (
 	NodeMixed
 	NodeFuture
 
-	// NodeStateNone, as a node's NextState, means that no reboot is planned.
+	// NodeStateNone is the NextState of a node for which no reboot is planned.
 	NodeStateNone NodeState = 0xfffffffe
 )
 
@@ -48,11 +49,12 @@ const (
 // Base returns the state without its flags.
 func (s NodeState) Base() NodeState { return s & 0xf }
 
-// JobState is a job's base state in the low eight bits, with flags above.
+// JobState has a job's base state in the low eight bits. The bits above are
+// flags.
 type JobState uint32
 
-// Base states of a job, in the order of a job's life. From JobComplete on, the
-// job has ended.
+// Base states of a job. A job in state JobComplete, or in one of the states
+// after it in this list, has ended.
 const (
 	JobPending JobState = iota
 	JobRunning
@@ -88,8 +90,8 @@ const (
 	JobExpediting   JobState = 0x1000000
 )
 
-// Two flags of a job (Job.Flags) that say whether backfill scheduling has
-// examined it.
+// Flags of a job (Job.Flags) that say whether backfill scheduling has examined
+// the job.
 const (
 	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
 	JobBackfillTriedLast uint64 = 1 << 33 // the same in its last run; controllers do not send this flag
@@ -98,13 +100,13 @@ const (
 // Base returns the state without its flags.
 func (s JobState) Base() JobState { return s & 0xff }
 
-// Ended reports whether the job has ended, in any way.
+// Ended reports whether the job has ended, whatever the reason.
 func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 
 // NiceOffset is added to a nice value or a site factor, so that the sum on the
 // wire is not negative.
 const NiceOffset = 0x80000000
 
-// MemPerCPU is a bit in an amount of memory. If it is set, the amount is per
-// CPU. Otherwise the amount is per node.
+// MemPerCPU is a bit in an amount of memory. If the bit is set, the amount is
+// per CPU, and otherwise per node.
 const MemPerCPU uint64 = 1 << 63

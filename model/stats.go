@@ -1,7 +1,8 @@
 package model
 
-// ControllerStats are statistics of the controller since StatsStart, except for
-// values of the last cycle and current values. Durations are in microseconds.
+// ControllerStats has statistics of the controller. They cover the time since
+// StatsStart, except for current values and values of the last cycle. Durations
+// are in microseconds.
 type ControllerStats struct {
 	Parts               bool // whether the answer is complete; controllers up to 25.05 set it
 	RequestTime         Time // time of the request
@@ -81,15 +82,15 @@ type RPCUserStats struct {
 	Time   uint64 // total time
 }
 
-// PendingRPCs is the number of messages of one type that wait to be sent to
+// PendingRPCs has the number of messages of one type that wait to be sent to
 // nodes.
 type PendingRPCs struct {
 	Type  uint32
 	Count uint32
 }
 
-// PendingHosts describes a message that waits to be sent, with its destination
-// nodes.
+// PendingHosts describes a message that waits to be sent, and the nodes it is
+// for.
 type PendingHosts struct {
 	Type  uint32
 	Hosts string // host list expression

@@ -27,7 +27,8 @@ type WCKey struct {
 	User      string
 }
 
-// UserFilter selects users. The names of the users are in Assoc.
+// UserFilter selects users. The names of the users to select are in the field
+// Assoc.
 type UserFilter struct {
 	AdminLevel      uint16 // 0 for no filter
 	Assoc           AssocFilter
@@ -41,7 +42,7 @@ type UserFilter struct {
 
 func (UserFilter) selects(User) {}
 
-// WCKeyFilter selects workload keys. A nil list and 0 mean no filter.
+// WCKeyFilter selects workload keys. A field that is nil or 0 does not filter.
 type WCKeyFilter struct {
 	Clusters     []string
 	Format       []string

@@ -13,20 +13,21 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// defaultAdmission returns the default penalties. A source is blocked after a
-// burst of more than thirty offences, or if it commits more than one per second
-// for long enough. It is blocked for one second, or for up to ten seconds if
-// the offences continue. A source is also blocked after three workers have
-// crashed while they answered its requests.
+// defaultAdmission returns the default penalties. A source is blocked if it
+// commits more than thirty offences in a burst, or more than one per second for
+// long enough. The block lasts for one second, or for up to ten seconds if the
+// offences continue. A source is also blocked after three workers have crashed
+// while they were answering its requests.
 func defaultAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
 
-// maxPenalty limits the time of a penalty. A block can be ten times as long.
+// maxPenalty is the maximum time in SCHEDRESTD_PENALTIES. A block can last ten
+// times as long as a penalty.
 const maxPenalty = time.Hour
 
-// setPenalties parses the cost of offences: "off", or words such as auth:1s.
-// Penalties that are not named keep their defaults.
+// setPenalties parses the penalties for offences: "off", or words such as
+// auth:1s. A penalty that the value does not name keeps its default.
 func setPenalties(o *options, v string) error {
 	a := &o.admission
 	if v == "off" {
@@ -65,8 +66,8 @@ func setPenalties(o *options, v string) error {
 }
 
 // setProxies parses the trusted proxies. For a proxy that connects to a UNIX
-// socket, the value must name the proxy's user. Without a user, every local
-// user who can connect to the socket would be trusted.
+// socket, the value must name the user that the proxy runs as. Otherwise every
+// local user who can connect to the socket would be trusted.
 func setProxies(o *options, v string) (err error) {
 	words, netWords := splitList(v), []string{}
 	for _, word := range words {
@@ -109,10 +110,10 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// parseNetworks parses words as addresses and networks. They come from the
-// value of the variable called name, which has n words in total. The other
-// words have another form, such as unix:USER. otherForm describes that form,
-// and is added to the hint of an error.
+// parseNetworks parses words, each of which is an address or a network. The
+// words come from the value of the environment variable called name. That value
+// has n words in total; the others have another form, such as unix:USER. The
+// hint of an error ends with otherForm, a description of that form.
 func parseNetworks(name, value string, words []string, n int, otherForm string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

@@ -7,8 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// setAudit sets the destination of the audit log. Whether the file can be used
-// is checked by the parent, when it opens the file.
+// setAudit sets the destination of the audit log. It does not check whether the
+// file can be used: the parent does, when it opens the file.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
@@ -28,7 +28,7 @@ func setClaims(o *options, v string) error {
 	return nil
 }
 
-// setAuditBool returns a function that sets an option of the audit log.
+// setAuditBool returns a function that sets one of the audit log's options.
 func setAuditBool(field func(*options) *bool, name, yes, no string) func(*options, string) error {
 	set := setBool(field, name, yes, no)
 	return func(o *options, v string) error {
@@ -37,8 +37,8 @@ func setAuditBool(field func(*options) *bool, name, yes, no string) func(*option
 	}
 }
 
-// checkAudit refuses options of an audit log that is not configured. An
-// administrator who sets such an option expects that an audit log is written.
+// checkAudit refuses options for the audit log if no audit log is configured.
+// An administrator who sets such an option expects that the log is written.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditSetting != "":
@@ -51,8 +51,8 @@ func (o *options) checkAudit() error {
 	return nil
 }
 
-// setBool returns a function that sets an option from the value of a variable:
-// to true for the word in yes, and to false for the word in no.
+// setBool returns a function that parses the value of a variable. The function
+// sets an option to true for the word in yes, and to false for the word in no.
 func setBool(field func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {

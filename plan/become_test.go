@@ -7,8 +7,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestBecomeUserIsRefused checks that become_user is refused unless the kernel
-// identifies each client.
+// TestBecomeUserIsRefused checks that become_user is refused if the kernel does
+// not identify every client.
 func TestBecomeUserIsRefused(t *testing.T) {
 	local := nameList{origin: "-a", value: "local"}
 	for _, tt := range []struct {

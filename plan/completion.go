@@ -10,10 +10,10 @@ import (
 	"schedrestd/feature"
 )
 
-// addCompletion adds the command "completion SHELL" to cmd, which prints a
+// addCompletion adds to cmd the command "completion SHELL", which prints a
 // script for the shell. It also adds the completions that this script requests.
 // They come only from built-in lists, the names of files, /etc/passwd and
-// /etc/group. So completing a word reads no configuration.
+// /etc/group, so no configuration is read to complete a word.
 func addCompletion(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen
@@ -40,8 +40,8 @@ func addCompletion(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("socket-mode", modes))
 }
 
-// must panics on an error. The only possible cause is a flag that does not
-// exist, or that already has completions.
+// must panics on an error. The only causes of an error are a flag that does not
+// exist and a flag that already has completions.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -70,9 +70,9 @@ func parserEntries() []feature.Entry {
 	return list
 }
 
-// completeList completes the last word of a comma-separated list to the names
-// in entries, and returns the whole values. After a version and a plus, it
-// completes to the flags of that version.
+// completeList completes the last word of a comma-separated list. The possible
+// words are the names in entries or, after a version and a plus, the flags of
+// that version. Each completion is the whole list.
 func completeList(entries []feature.Entry, toComplete string) []string {
 	cut := strings.LastIndexByte(toComplete, ',') + 1
 	before, word := toComplete[:cut], toComplete[cut:]
@@ -109,8 +109,8 @@ func supportsFlag(version uint8, flag feature.Flags) bool {
 	return false
 }
 
-// completeListen completes LISTEN: the beginnings of addresses, and paths after
-// unix:.
+// completeListen completes LISTEN: to the beginning of an address or, after
+// unix:, to a path.
 func completeListen(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	path, ok := strings.CutPrefix(toComplete, "unix:")
 	if !ok {
@@ -145,7 +145,7 @@ func completeListen(_ *cobra.Command, _ []string, toComplete string) ([]string, 
 	return completions, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// firstFields returns the first fields of the lines in a file such as
+// firstFields returns the first field of each line in a file such as
 // /etc/passwd.
 func firstFields(path string) []string {
 	data, err := os.ReadFile(path)

@@ -30,8 +30,8 @@ func (o *options) printDocument(out io.Writer) error {
 }
 
 // documentCluster returns the configuration, which determines the names and the
-// content of the document. If there is no configuration, it returns nil,
-// because a document can also be printed on a machine outside of a cluster.
+// content of the document. It returns nil if there is no configuration, because
+// the document can also be printed on a machine that belongs to no cluster.
 func (o *options) documentCluster() (*conf.Cluster, error) {
 	path, err := o.reader().Find(o.conf)
 	if errs.KindOf(err) == errs.NotFound || path == devNull {
@@ -44,8 +44,9 @@ func (o *options) documentCluster() (*conf.Cluster, error) {
 	return c, err
 }
 
-// tablesArgs returns the arguments for the worker's program (worker.Tables).
-// Without a configuration, the document has everything that no option excludes.
+// tablesArgs returns the arguments for the worker's program (worker.Tables). If
+// there is no configuration, the document has everything that the options
+// permit.
 func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
 	versions, err1 := o.requestedVersions()
 	methods, err2 := o.requestedAuth()

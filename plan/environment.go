@@ -13,15 +13,15 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// variable is an environment variable, in our spelling. It sets options that
-// the command line left open.
+// A variable is an environment variable, with its name in our spelling. It sets
+// options that the command line has not set.
 type variable struct {
 	name string
 	set  func(o *options, value string) error
 }
 
 // variables lists every variable that has an effect. If two variables set the
-// same option, the later one in this list has precedence.
+// same option, the one later in this list has precedence.
 var variables = []variable{
 	{"ABORT_ON_FATAL", ignore}, // schedrestd reads it
 	{"SCHED_CONF", ignore},     // conf.Reader.Find reads it
@@ -57,7 +57,7 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// ignore sets no option. It is for variables that other code reads.
+// ignore does nothing. It is the function of variables that other code reads.
 func ignore(*options, string) error { return nil }
 
 // applyEnvironment sets options from the environment, unless the command line
@@ -100,15 +100,15 @@ func setDocs(o *options, v string) error {
 	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
 }
 
-// logSockets maps each format of the log to its socket, or to "" if the format
-// needs none.
+// logSockets maps each log format to the socket to which the log is sent, or to
+// "" if the format uses no socket.
 var logSockets = map[string]string{"text": "", "json": "", "journald": "/run/systemd/journal/socket", "syslog": "/dev/log"}
 
 // maxSocketPath is the kernel's limit on the length of a UNIX socket's path.
 const maxSocketPath = 107
 
-// setLog sets the format of the log and its destination. After the format, the
-// value may have the path of another socket.
+// setLog sets the format of the log and its destination. The value may have the
+// path of another socket after the format.
 func setLog(o *options, v string) error {
 	word, path, hasPath := strings.Cut(v, ":")
 	defaultPath, ok := logSockets[word]
@@ -149,9 +149,9 @@ func setNameList(field func(*options) *nameList, name string) func(*options, str
 	}
 }
 
-// setLayout returns a function that sets the layout of bodies. As in Slurm, it
-// accepts several words. compact and pretty exclude each other, and no_tag
-// implies pretty.
+// setLayout returns a function that sets the layout of bodies. As in Slurm, the
+// value may have several words. The words compact and pretty exclude each
+// other, and no_tag implies pretty.
 func setLayout(field func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
 	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
 	return func(o *options, v string) error {
@@ -198,7 +198,7 @@ func setConnections(o *options, v string) error {
 	return nil
 }
 
-// setAnswerMemory sets the memory that a worker may use for answers of daemons.
+// setAnswerMemory sets how much memory a worker may use for daemons' answers.
 func setAnswerMemory(o *options, v string) error {
 	if err := o.answerMemory.Set(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)

@@ -12,8 +12,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// fakeHost is a host that opens files by itself, as the parent does, and stores
-// the Plan.
+// A fakeHost opens files itself, as the parent does, and stores the Plan.
 type fakeHost struct {
 	files   []string
 	plan    *query.WholePlan
@@ -52,7 +51,7 @@ func (m *fakeHost) SendFailure(err error) error {
 	return nil
 }
 
-// startHere returns the setup of a start by this process.
+// startHere returns the ConfigSetup for a start by this process.
 func startHere() ipc.ConfigSetup {
 	dir, _ := os.Getwd()
 	return ipc.ConfigSetup{Root: os.Geteuid() == 0, Directory: dir}

@@ -9,9 +9,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// resolveService resolves the users and groups that determine the service
-// identity: the values of -u and -g, root and SchedUser. The parent checks the
-// result.
+// resolveService resolves the users and groups that determine which identity
+// the service gets: the values of -u and -g, root and SchedUser. The parent
+// checks the result.
 func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, hasEntry, err := nss.ParseUser(o.user)
@@ -36,8 +36,8 @@ func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 }
 
 // addPrivileged adds the accounts whose privileges no worker may have: root and
-// SchedUser, with all their names. Their names are looked up once, at the
-// start, so that a name in an unverified token needs no look-up.
+// SchedUser. Each account may have several names. The names are looked up once,
+// at the start, so that a name in an unverified token needs no look-up.
 func addPrivileged(s *ipc.Service, schedUser string) error {
 	root, err := nss.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound {
@@ -73,9 +73,9 @@ func addPrivileged(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// lookupError returns err with the name of the option in front. If the named
-// user or group does not exist, it adds a hint with the command that creates
-// it.
+// lookupError returns err with the name of the option in front. If the user or
+// group does not exist, it adds a hint. The hint contains remedy, which is the
+// command that creates the user or group.
 func lookupError(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {

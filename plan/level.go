@@ -11,10 +11,11 @@ import (
 	"schedrestd/loglevel"
 )
 
-// levels lists the log levels, by the number and name that Slurm's
-// configuration and SCHEDRESTD_DEBUG use. Each level includes the levels before
-// it. One -v selects the level after info. The gateway has no messages below
-// debug. Slurm's lower levels are accepted, but have the effect of debug.
+// levels lists the log levels, with the numbers and names that Slurm's
+// configuration and SCHEDRESTD_DEBUG use. The messages of a level include those
+// of all earlier levels in the list. One -v selects the level after info.
+// Slurm's levels after debug are accepted, but have the effect of debug,
+// because the gateway has no messages for them.
 var levels = []struct {
 	Name  string
 	Level slog.Level
@@ -34,7 +35,8 @@ var levels = []struct {
 // infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// level is a log level. isSet is false if the administrator has not chosen one.
+// A level is a log level. The field isSet is false if the administrator has not
+// chosen a level.
 type level struct {
 	slog.Level
 	isSet bool
@@ -55,9 +57,9 @@ func parseLevel(v string) (level, error) {
 		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
-// level returns the log level: from -v, or otherwise from SCHEDRESTD_DEBUG, or
-// otherwise defaultLevel. If a debug flag concerns the gateway, the default is
-// lowered to debug.
+// level returns the log level. It is set by -v or otherwise by
+// SCHEDRESTD_DEBUG. Without both, it is defaultLevel, or debug if a debug flag
+// concerns the gateway.
 func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
@@ -73,8 +75,8 @@ func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 // gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// effectiveDebugFlags returns the debug flags that the environment sets, or
-// otherwise those that the configuration sets.
+// effectiveDebugFlags returns the debug flags that the environment sets. If it
+// sets none, it returns those that the configuration sets.
 func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags

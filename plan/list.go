@@ -10,20 +10,20 @@ import (
 	"schedrestd/feature"
 )
 
-// listWord is the value of an option that requests the available names.
+// listWord is the value with which an option requests a list of names.
 const listWord = "list"
 
-// wantsList reports whether -a, -d or -s requests a list.
+// wantsList reports whether the value of -a, -d or -s requests a list.
 func (o *options) wantsList() bool {
 	return o.auth.value == listWord || o.content.value == listWord || isParserList(o.parsers.value)
 }
 
-// isParserList reports whether v is the word "list", with or without flags.
+// isParserList reports whether v is the word "list", alone or with flags.
 func isParserList(v string) bool { return v == listWord || strings.HasPrefix(v, listWord+"+") }
 
-// printList prints the plugins of each requested kind, one per line: the
-// plugin's name, followed by a description. If the configuration is readable
-// and makes a plugin unavailable, the description includes the reason.
+// printList prints the plugins of each requested kind. Each line has the name
+// of a plugin and a description. If the configuration can be read and makes the
+// plugin unavailable, the description also has the reason.
 func (o *options) printList(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != devNull {
@@ -79,9 +79,9 @@ func (l entries) print(out io.Writer) {
 	}
 }
 
-// listParsers prints the API versions. For list+flags, it prints and explains
-// the flags that each version supports. For list+FLAG, it prints the versions
-// that support the flag.
+// listParsers prints the API versions. For list+flags, it also prints the flags
+// that each version supports, with explanations. For list+FLAG, it prints only
+// the versions that support that flag.
 func (o *options) listParsers(page *entries) error {
 	_, flag, hasFlag := strings.Cut(o.parsers.value, "+")
 	allFlags := flag == "flags"
@@ -118,5 +118,5 @@ func (o *options) listParsers(page *entries) error {
 	return nil
 }
 
-// newest returns the newest API version, in the form of a path.
+// newest returns the newest API version as it appears in paths.
 func newest() string { return feature.Parsers[len(feature.Parsers)-1].Name() }

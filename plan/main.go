@@ -2,16 +2,18 @@
 // command line, the environment, the configuration files, and the names of
 // users and hosts in them. It never has privileges. schedrestd, which may be
 // root, starts this process and opens the configuration files for it. The
-// process answers with a Plan, which has only numbers and bounded texts.
+// process answers with a Plan, which consists of numbers and texts of limited
+// length.
 //
-// If an error keeps the gateway from starting, this process prints lines that
-// begin with "error:" and "hint:", and exits with status 1. It also prints
-// help, version, lists, documents and shell completion.
+// If an error prevents a start of the gateway, this process prints lines that
+// begin with "error:" and "hint:", and exits with status 1. It also prints the
+// help text, the version, lists, the OpenAPI document and scripts for shell
+// completion.
 //
-// This file has the flow. options.go and environment.go parse the input;
-// planner.go, setup.go and plugins.go combine it with the configuration;
-// help.go, list.go and completion.go print for people; parent.go communicates
-// with schedrestd.
+// The function Main is in this file. options.go and environment.go parse the
+// input; planner.go, setup.go and plugins.go combine it with the configuration;
+// help.go, list.go and completion.go print text for people; parent.go
+// communicates with schedrestd.
 package plan
 
 import (
@@ -33,7 +35,7 @@ import (
 )
 
 // Main runs the process and returns its exit status: 1 if the gateway must not
-// start, 2 if the parent did not start the process.
+// start, or 2 if the process was not started by schedrestd.
 func Main() int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
@@ -73,7 +75,7 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	return 0
 }
 
-// printError prints err, with one problem per line.
+// printError prints err. Each problem is on a line of its own.
 func printError(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
@@ -113,8 +115,8 @@ func newCommand(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command 
 	return cmd
 }
 
-// read takes the options from the command line. The environment sets options
-// that the command line leaves open.
+// read parses the command line. Options that the command line does not set are
+// set from the environment.
 func (o *options) read(f *pflag.FlagSet, args []string) error {
 	o.listen = args
 	o.auth.setOrigin(f.Lookup("auth"))

@@ -30,8 +30,8 @@ AccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.3
 `
 
-// writeConfig writes a configuration, and clears the variables of the tests'
-// own environment.
+// writeConfig writes a configuration file. It also clears the environment
+// variables that would affect the test.
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	for _, v := range os.Environ() {
@@ -62,7 +62,8 @@ func removeKey(text, key string) string {
 	return b.String()
 }
 
-// TestRefusals checks starts that fail, with an error line and a hint.
+// TestRefusals checks starts that fail. Each must print an error line and a
+// hint.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -198,8 +199,8 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
-// TestNetworks checks that an IPv4 network in IPv6 notation is the same
-// network.
+// TestNetworks checks that an IPv4 network and the same network in IPv6
+// notation have the same effect.
 func TestNetworks(t *testing.T) {
 	var o options
 	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
@@ -210,7 +211,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestSetup checks the setup that a worker gets from a configuration.
+// TestSetup checks the Setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

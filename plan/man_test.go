@@ -16,8 +16,8 @@ import (
 
 const manual = "../docs/man/schedrestd.8"
 
-// TestManual checks that the manual has every flag, variable, switch and name
-// that the command accepts, and no other flag or variable.
+// TestManual checks that the manual has every flag, environment variable,
+// switch and name that the command accepts, and no other flag or variable.
 func TestManual(t *testing.T) {
 	data, err := os.ReadFile(manual)
 	if err != nil {
@@ -77,8 +77,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestManualsAreSound checks that programs that typeset manuals print no
-// warnings about our manuals.
+// TestManualsAreSound checks that the programs that typeset manual pages print
+// no warnings about ours.
 func TestManualsAreSound(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
 	if err != nil || len(pages) < 5 {

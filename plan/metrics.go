@@ -12,8 +12,8 @@ func setMetrics(o *options, v string) error {
 	return nil
 }
 
-// checkMetrics refuses an invalid address for metrics. TLS is not supported,
-// because the exporter would also need the private key.
+// checkMetrics refuses an invalid address for metrics. An https:// address is
+// invalid: with TLS, the exporter would also need the private key.
 func (o *options) checkMetrics() error {
 	if o.metrics == "" {
 		return nil

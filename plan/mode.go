@@ -16,8 +16,8 @@ const (
 	interactive      // the client is a person at a terminal
 )
 
-// runMode returns the mode. If there is neither an address to listen on nor a
-// passed socket, the client is at standard input.
+// runMode returns the mode. Without an address to listen on and without a
+// passed socket, the client is on standard input.
 func (o *options) runMode() mode {
 	switch {
 	case len(o.listen) > 0 || o.start.PassedSockets:
@@ -28,7 +28,7 @@ func (o *options) runMode() mode {
 	return inetd
 }
 
-// plan returns m in the form of a Plan.
+// plan returns the value of m for a Plan.
 func (m mode) plan() ipc.Mode {
 	if m == listening {
 		return ipc.ModeServe
@@ -37,7 +37,8 @@ func (m mode) plan() ipc.Mode {
 }
 
 // level returns the default log level. In inetd mode only warnings and errors
-// are logged, because the caller expects only the answer.
+// are logged, because the program that starts the gateway expects only the
+// answer.
 func (m mode) level() slog.Level {
 	switch m {
 	case inetd:
@@ -48,8 +49,8 @@ func (m mode) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// announce logs which options have no effect in the mode, and prints
-// instructions for a person at a terminal.
+// announce logs which options have no effect in this mode. If the client is a
+// person at a terminal, it also prints instructions.
 func (m mode) announce(o options, log *slog.Logger) {
 	if o.threads != 0 {
 		log.Warn("option -t ignored: inetd mode has one worker")

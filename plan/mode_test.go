@@ -11,7 +11,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// TestModes checks the mode of a start without an address.
+// TestModes checks the mode of a gateway that is started without an address.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -53,8 +53,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS is refused
-// without an address to open in that namespace.
+// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS is refused if
+// there is no address to open in that namespace.
 func TestNetworkNamespaceWithoutTCP(t *testing.T) {
 	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

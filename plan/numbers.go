@@ -19,16 +19,16 @@ const (
 	defaultWorkers     = 2 // so that one remains if the other crashes
 )
 
-// maxWaiting limits the connections that have been accepted and wait for a
-// slot. It has the usual value of net.core.somaxconn, which limits the
-// connections in the kernel's queue. The gateway takes connections out of that
-// queue because one client could fill it, and the kernel does not report whose
+// maxWaiting limits the number of accepted connections that wait for a slot.
+// Its value is the usual one of net.core.somaxconn, which limits the kernel's
+// own queue. The gateway does not leave connections in the kernel's queue: one
+// client could fill that queue, and the kernel does not report whose
 // connections are in it.
 const maxWaiting = 4096
 
-// Complete fills in the numbers of p that were not requested, and everything
-// that follows from the mode. It returns an error if this machine permits too
-// few open files for that many connections.
+// Complete sets those numbers of p that the administrator did not request, and
+// everything that depends on the mode. It returns an error if this machine
+// permits too few open files for the number of connections.
 func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	switch p.Mode {
 	case ipc.ModeInetd:
@@ -40,7 +40,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 			*listen = sampleListeners(p.Switches.BecomeUser)
 		}
 	}
-	// In a check, a worker that refuses to start would prevent the report.
+	// A check must report its results, so a worker must start even if its
+	// confinement is incomplete.
 	if p.Switches.RequireConfinement && p.Mode != ipc.ModeCheck {
 		s.Sandbox |= ipc.SandboxRequire
 	}
@@ -55,11 +56,12 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		// may have all of the gateway's connections.
 		p.PerSource = max(1, p.Connections/2)
 	}
-	// Even on a small machine, each of the two workers gets two threads. While
-	// the kernel has interrupted one thread, requests use the other one.
+	// Even on a small machine, each of the two workers gets two threads. If the
+	// kernel suspends one of them for a while, the other one still serves
+	// requests.
 	p.Threads = cmp.Or(p.Threads, uint32(max(4, runtime.NumCPU())))
 	p.Identities = cmp.Or(p.Identities, DefaultIdentities)
-	// A worker without a connection or a thread of its own would be useless.
+	// Each worker needs at least one connection and one thread.
 	p.Workers = min(cmp.Or(p.Workers, defaultWorkers), p.Connections, p.Threads)
 	p.PIDs = maxPIDs(p)
 	shareTokenKey(&p.Secrets.Tokens, p.Service)
@@ -72,7 +74,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", p.Connections, s.Files, l.Max).
 			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", s.Files)
 	}
-	// The dispatcher needs as many descriptors as a worker, and another one for
+	// The dispatcher needs as many descriptors as a worker, and one more for
 	// each waiting connection.
 	p.Waiting = uint32(min(maxWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
 	if p.Mode == ipc.ModeCheck {
@@ -81,8 +83,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	return nil
 }
 
-// sampleListeners returns one address for each kind of listener that the
-// switches permit. The addresses are not opened.
+// sampleListeners returns one address of each type that the switches permit.
+// The addresses are never opened.
 func sampleListeners(becomeUser bool) []ipc.Listen {
 	list := []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}}
 	if !becomeUser {
@@ -91,7 +93,7 @@ func sampleListeners(becomeUser bool) []ipc.Listen {
 	return list
 }
 
-// facts returns what the configuration contributes to the page about the
+// facts returns facts about the configuration, for the page about the
 // confinement.
 func facts(p *ipc.Plan, s *ipc.Setup, listen []ipc.Listen) (list []string) {
 	add := func(cond bool, fact string) {
@@ -113,21 +115,22 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 	return slices.ContainsFunc(list, func(l ipc.Listen) bool { return l.Network == n })
 }
 
-// fileLimit returns a worker's limit of open descriptors. Each connection needs
-// three: its own, one for a call to a daemon, and one while the worker receives
-// the connection. The rest is for the sixteen idle sessions with accounting
-// daemons that a worker may keep, and for spare sockets. docs/TRUST.md
-// describes what a compromised worker can do with these descriptors.
+// fileLimit returns the limit on a worker's open descriptors. Each connection
+// needs three: its own, one for a call to a daemon, and one while the worker
+// receives the connection. The other descriptors are for spare sockets and for
+// the sixteen idle sessions with accounting daemons that a worker may keep.
+// docs/TRUST.md describes what a compromised worker can do with all of them.
 func fileLimit(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
-// waitingThreads is how many threads of a process usually wait concurrently.
+// waitingThreads is how many threads of a process usually wait at the same
+// time.
 const waitingThreads = 16
 
 // maxPIDs returns the limit on processes and threads in the PID namespace of
 // the workers and the keeper. Only kernels with a limit per namespace enforce
-// it (since Linux 6.14). The limit suffices for several generations of workers.
-// It also keeps compromised workers from using up the limit of the whole
-// service (TasksMax=), so that the parent can still start processes.
+// it (since Linux 6.14). It is enough for several generations of workers. It
+// prevents compromised workers from using up the limit of the whole service
+// (TasksMax=), so the parent can still start processes.
 func maxPIDs(p *ipc.Plan) uint32 {
 	workers := 4 * (p.Threads + p.Workers*waitingThreads)
 	perWorker := min(p.Threads, 2) + waitingThreads

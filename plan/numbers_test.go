@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestComplete checks that numbers that were not requested are derived from the
-// others.
+// TestComplete checks the numbers that the administrator did not request. They
+// must be derived from the others.
 func TestComplete(t *testing.T) {
 	threads := uint32(max(4, runtime.NumCPU()))
 	become := ipc.Switches{BecomeUser: true}
@@ -48,8 +48,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestTooFewFiles checks that a number of connections is refused if the machine
-// permits too few descriptors for it.
+// TestTooFewFiles checks that a number of connections is refused if it needs
+// more descriptors than the machine permits.
 func TestTooFewFiles(t *testing.T) {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Max > math.MaxUint32/4 {

@@ -13,7 +13,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// options has the settings of the command line and the environment.
+// options has the settings from the command line and the environment.
 type options struct {
 	host  host
 	start ipc.ConfigSetup
@@ -55,7 +55,7 @@ type options struct {
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
 
-// reader returns a reader of configuration files, which the parent opens.
+// reader returns a reader of configuration files that the parent opens.
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
@@ -84,8 +84,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.BoolP("help", "h", false, "print this help and exit")
 }
 
-// checkEmpty refuses empty values. An empty value probably comes from an unset
-// variable in a script, and must not select the default.
+// checkEmpty refuses a flag with an empty value. Such a value probably comes
+// from an unset variable in a script, and must not select the default.
 func (o *options) checkEmpty(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Value.String() == "" && err == nil {
@@ -95,7 +95,7 @@ func (o *options) checkEmpty(f *pflag.FlagSet) (err error) {
 	return err
 }
 
-// flagName returns a flag in the form in which it is typed.
+// flagName returns a flag as it is typed on the command line.
 func flagName(f *pflag.Flag) string {
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand
@@ -103,8 +103,8 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// nameList is a list of requested names, with its origin: the flag, or
-// otherwise the environment.
+// A nameList is a list of requested names. Its origin is the flag or the
+// environment variable that set it.
 type nameList struct {
 	origin string // "" if none was requested
 	value  string
@@ -131,11 +131,11 @@ func (a *nameList) setOrigin(f *pflag.Flag) {
 }
 
 // maxThreads is the maximum number of threads. It is higher than the number of
-// CPUs of any machine. It is low enough that a worker can start, although each
-// running thread uses memory.
+// CPUs of any machine. Each running thread uses memory, so it is also low
+// enough that a worker can start.
 const maxThreads = 4096
 
-// number is a flag's value, from min to max.
+// A number is the value of a flag that must be from min to max.
 type number struct {
 	to       *int
 	min, max int
@@ -210,11 +210,12 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 
 func (*size) Type() string { return "SIZE" }
 
-// defaultSocketMode returns the mode of UNIX sockets without --socket-mode.
-// With tokens or become_user, every user may connect: a token determines the
-// user, and with become_user each user has a worker of their own. With only
-// rest_auth/local, only the serving user may connect, because the gateway
-// accepts no other user.
+// defaultSocketMode returns the mode of UNIX sockets if --socket-mode is not
+// set. If clients may use tokens, every user may connect, because the token
+// identifies the user. With become_user, every user may connect, because each
+// user gets a worker of their own. Otherwise the only method is
+// rest_auth/local, and the gateway serves only the user it runs as, so only
+// that user may connect.
 func (o *options) defaultSocketMode(tokens bool) fs.FileMode {
 	if tokens || o.switches.BecomeUser {
 		return 0o666
@@ -222,7 +223,8 @@ func (o *options) defaultSocketMode(tokens bool) fs.FileMode {
 	return 0o600
 }
 
-// parseSocketMode returns the mode that --socket-mode sets, or 0 without it.
+// parseSocketMode returns the mode that --socket-mode sets, or 0 if it is not
+// set.
 func (o *options) parseSocketMode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil
@@ -235,9 +237,9 @@ func (o *options) parseSocketMode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling returns which spellings of names are served. SCHEDRESTD_NAMES
-// selects them. Without it, both are served if the site's configuration uses
-// Slurm's keys, and otherwise only Sched's.
+// spelling returns the spellings of names that are served. SCHEDRESTD_NAMES
+// selects them. If it is not set, the gateway serves both spellings for a
+// configuration with Slurm's keys, and otherwise only Sched's.
 func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":

@@ -34,9 +34,9 @@ func parseOptions(t *testing.T, args ...string) options {
 	return o
 }
 
-// TestOptions checks that each option and variable has its effect on the Plan
-// and the Setup. A flag must take precedence over the variable, and the
-// variable over the configuration.
+// TestOptions checks the effect of each option and variable on the Plan and the
+// Setup. A flag must take precedence over the variable, and the variable over
+// the configuration.
 func TestOptions(t *testing.T) {
 	const baseEnv = "SCHEDRESTD_LISTEN=:1 SCHED_JWT=daemon "
 	tests := []struct {
@@ -149,8 +149,8 @@ func authOf(c *query.WholePlan) any {
 	return strings.Join(list, " ")
 }
 
-// TestLevels checks the precedence of -v, SCHEDRESTD_DEBUG, debug flags, and
-// the default of the mode.
+// TestLevels checks the order of precedence of -v, SCHEDRESTD_DEBUG, debug
+// flags and the default of the mode.
 func TestLevels(t *testing.T) {
 	tests := []struct {
 		env, args string
@@ -191,8 +191,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelNames checks that the log uses the level names of SCHEDRESTD_DEBUG,
-// for levels with messages.
+// TestLevelNames checks the names of levels in the log. For each level that has
+// messages, it must be the name that SCHEDRESTD_DEBUG accepts.
 func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
 	var minLevel slog.LevelVar

@@ -11,34 +11,36 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// host has the services of the process that started this program.
+// A host carries out what this process has to ask its parent for.
 type host interface {
 	// Open opens a configuration file.
 	Open(path string) (*os.File, error)
-	// Exists asks the parent whether path exists, because the parent's user may
-	// see more files than this process's user.
+	// Exists asks the parent whether path exists. The parent's user may see
+	// files that this process's user can't.
 	Exists(path string) bool
-	// OpenAccounts opens a list of uids, such as /etc/subuid.
+	// OpenAccounts opens /etc/passwd, or a file with ranges of uids such as
+	// /etc/subuid.
 	OpenAccounts(path string) (*os.File, error)
 	// OpenWorker opens the worker's program for execution.
 	OpenWorker() (*os.File, error)
-	// CheckTrust returns an error if one of the opened configuration files can
-	// be changed by a user other than root and owners, or by a group that is
-	// not in groups.
+	// CheckTrust returns an error if an untrusted user or group can change one
+	// of the opened configuration files. Root, the users in owners and the
+	// groups in groups are trusted.
 	CheckTrust(owners, groups []uint32) error
-	// Send sends a Plan. Afterwards nothing can be opened.
+	// Send sends a Plan to the parent. No file can be opened after it.
 	Send(*query.WholePlan) error
 	// SendFailure sends the reason why there is no Plan.
 	SendFailure(error) error
 }
 
-// parent is the host at the other end of a channel.
+// parent is a host that sends its questions over a channel.
 type parent struct {
 	channel *ipc.Channel
 	start   ipc.ConfigSetup
 }
 
-// receiveSetup receives the parent's data about the start, and its environment.
+// receiveSetup receives the data that the parent sends at the start, and its
+// environment.
 func (p *parent) receiveSetup() error {
 	remaining := 1
 	for hasSetup := false; remaining > 0; remaining-- {
@@ -65,8 +67,8 @@ func (p *parent) receiveSetup() error {
 	return nil
 }
 
-// request sends a question and receives its answer. file is nil if the answer
-// is yes without a file.
+// request sends a question and receives the answer. If the answer is yes
+// without a file, the returned file and error are both nil.
 func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "send to schedrestd")

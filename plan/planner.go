@@ -14,7 +14,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// planner makes a Plan from the options and the configuration.
+// A planner makes a Plan from the options and the configuration.
 type planner struct {
 	o            options
 	path         string
@@ -45,8 +45,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	}
 	plan, ineffective, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Reload {
-		// The parent dropped CAP_DAC_OVERRIDE after it had opened the
-		// listeners.
+		// When the parent has opened the listeners, it drops CAP_DAC_OVERRIDE.
+		// So a reload can read fewer files than a start.
 		return nil, &errs.Error{Kind: errs.Denied, Err: err,
 			Message: "the running parent can only reread files that root may read without privileges",
 			Hint:    "make root the owner of the file, or restart the gateway"}
@@ -68,8 +68,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	return plan, nil
 }
 
-// staleSettings returns the settings that a reload can't apply: they have
-// changed since the start, but a running parent keeps their old values.
+// staleSettings returns the names of the settings that have changed since the
+// start, but that a reload can't change in a running parent.
 func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Reload && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")
@@ -80,8 +80,8 @@ func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string)
 	return list
 }
 
-// read makes a Plan from the current files. ineffective lists the debug flags
-// that have no effect.
+// read makes a Plan from the current files. The result ineffective lists the
+// debug flags that have no effect.
 func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestAgain checks that a reload makes a Plan from the current files and the
-// same command line, and that it sends an error instead of printing it.
+// TestAgain checks a reload. The reload must make a Plan from the current files
+// and the same command line. An error must be sent to the parent, and not
+// printed.
 func TestAgain(t *testing.T) {
 	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// validate refuses invalid options before a configuration is read.
+// validate checks the options that do not depend on the configuration.
 func (o *options) validate() error {
 	if err := endpoint.Check(o.listen); err != nil {
 		return err
@@ -53,7 +53,8 @@ func (o *options) requestedVersions() ([]feature.Parser, error) {
 	return feature.ParseParsers(o.parsers.origin, o.parsers.value)
 }
 
-// requestedContent returns the requested content: what -s lists, or all.
+// requestedContent returns the requested content plugins: those that -s lists,
+// or all.
 func (o *options) requestedContent() (feature.Content, error) {
 	if o.content.origin == "" {
 		return feature.Controller | feature.Accounting, nil
@@ -61,9 +62,9 @@ func (o *options) requestedContent() (feature.Content, error) {
 	return feature.ParseContent(o.content.origin, o.content.value)
 }
 
-// configureAuth determines how clients can authenticate. A requested method
-// must be available. Without -a, unavailable methods are omitted, and the log
-// gives the reasons.
+// configureAuth determines how clients can authenticate. If a method that -a
+// lists is unavailable, this is an error. Without -a, unavailable methods are
+// omitted, and the reasons are logged.
 func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
 	requested, err := o.requestedAuth()
 	if err != nil {
@@ -97,9 +98,9 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 }
 
 // omissionLevel returns the level of the log message about an omitted method.
-// SCHED_JWT=daemon, which the shipped unit sets, means that clients will send
-// tokens. Without rest_auth/jwt each token will be refused, so the omission of
-// rest_auth/jwt is logged as a warning.
+// It is a warning if rest_auth/jwt is omitted and SCHED_JWT is "daemon", as in
+// the shipped unit. That value means that clients will send tokens, and each of
+// them will be refused.
 func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level {
 	if method == feature.JWT && o.jwt == jwtDaemon && !c.JWT {
 		return slog.LevelWarn
@@ -107,19 +108,19 @@ func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level
 	return slog.LevelInfo
 }
 
-// jwtDaemon is the value of SCHED_JWT for a process that is not a user's
-// command.
+// jwtDaemon is the value of SCHED_JWT in the environment of a daemon. In a
+// user's environment, the variable has the user's token.
 const jwtDaemon = "daemon"
 
-// checkAuth returns the reason why clients can't authenticate by a method, or
-// nil if they can.
+// checkAuth returns the reason why clients can't authenticate with the given
+// method, or nil if they can.
 func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	switch {
 	case method == feature.Local:
 		return checkLocalAuth(c)
 	case o.jwt != "" && o.jwt != jwtDaemon:
-		// A value other than "daemon" is probably a user's own token, which was
-		// exported for the commands.
+		// Any other value is probably the token of a user, who exported it for
+		// the commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", jwtDaemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
@@ -130,9 +131,9 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
-// sackSockets returns the sockets for credentials of auth/slurm: the socket
-// that the environment names, or otherwise the sockets that Slurm's commands
-// try, in the same order.
+// sackSockets returns the sockets that issue credentials of auth/slurm. This is
+// the socket that the environment names. Without that, these are the sockets
+// that Slurm's commands try, in the same order.
 func (o *options) sackSockets(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
@@ -144,9 +145,10 @@ func (o *options) sackSockets(c *conf.Cluster) []string {
 	return list
 }
 
-// checkLocalAuth returns the reason why the daemons can't identify a client of
-// a UNIX socket, or nil if they can. A controller on this machine learns the
-// client's user from the kernel. Any daemon can learn it from munged or sackd.
+// checkLocalAuth returns the reason why the daemons can't identify a client
+// that connects to a UNIX socket of the gateway, or nil if they can. A
+// controller on this machine learns the client's user from the kernel. Any
+// daemon can also learn the user from a credential of munged or sackd.
 func checkLocalAuth(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
@@ -166,8 +168,9 @@ func checkLocalAuth(c *conf.Cluster) error {
 	return nil
 }
 
-// configFile returns the file in which the administrator should set a key of
-// the configuration, for hints. /dev/null means that there is no configuration.
+// configFile returns the name, for hints, of the file in which the
+// administrator should set a key. For the empty configuration /dev/null, it
+// describes such a file instead.
 func configFile(c *conf.Cluster) string {
 	if c.Path == "" || c.Path == os.DevNull {
 		return "a sched.conf (-f FILE)"
@@ -175,8 +178,8 @@ func configFile(c *conf.Cluster) string {
 	return c.Path
 }
 
-// checkAuthMethods refuses options with which no client could authenticate, and
-// methods that exclude each other.
+// checkAuthMethods refuses authentication methods that exclude each other, and
+// options that leave clients no way to authenticate.
 func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error {
 	if o.switches.BecomeUser {
 		if err := o.checkBecomeUser(m); err != nil {
@@ -187,7 +190,7 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", configFile(c))
 	}
-	// With become_user this hint would be wrong, and checkBecomeUser has
+	// This hint would be wrong for become_user. There, checkBecomeUser has
 	// already checked the addresses.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
@@ -197,8 +200,8 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 }
 
 // checkBecomeUser refuses become_user if it can't work, or if clients may use
-// tokens. The kernel does not confirm the user that a token names, so a worker
-// could run as one user and serve another.
+// tokens. The kernel does not confirm the user that a token names. With tokens,
+// a worker could run as one user and serve another.
 func (o *options) checkBecomeUser(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
@@ -225,8 +228,9 @@ func hasUnix(listen []string) bool {
 	return slices.ContainsFunc(listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })
 }
 
-// servedContent determines the served content. Requested content must be
-// available. Without -s, unavailable content is omitted.
+// servedContent returns the content plugins to serve. If a plugin that -s lists
+// is unavailable, this is an error. Without -s, unavailable plugins are
+// omitted.
 func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
 	requested, err := o.requestedContent()
 	if err != nil {

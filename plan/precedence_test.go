@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// precedenceCase is a test case for one variable: a value and its effect, and
-// settings with a higher and with a lower precedence.
+// A precedenceCase tests one variable. It has a value with its effect, and
+// settings of higher and of lower precedence.
 type precedenceCase struct {
 	value      string
 	want       any    // effect of value
@@ -29,9 +29,9 @@ type precedenceCase struct {
 }
 
 // TestPrecedence checks that every variable takes precedence over the
-// configuration, and that its flag takes precedence over the variable. Both
-// spellings of a variable must have the same effect. If both are set and
-// differ, there must be an error.
+// configuration, and that its flag takes precedence over the variable. A
+// variable must have the same effect in both spellings, and there must be an
+// error if both are set to different values.
 func TestPrecedence(t *testing.T) {
 	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
 	setup := func(get func(work.Setup) any) func(options, *query.WholePlan, *conf.Cluster) any {

@@ -21,10 +21,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// checkTrust refuses a configuration that an untrusted user can change. It does
-// so only if root starts the gateway. Users other than root and SchedUser are
-// untrusted, because the configuration determines what root does, and where
-// users' tokens are sent.
+// checkTrust refuses a configuration that an untrusted user can change, if root
+// starts the gateway. The configuration determines what root does, and where
+// users' tokens are sent. So users other than root and SchedUser are untrusted.
 func (o *options) checkTrust(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
@@ -43,7 +42,8 @@ func (o *options) checkTrust(c *conf.Cluster) error {
 	return o.host.CheckTrust(owners, groups)
 }
 
-// schedUser looks up SchedUser, which is root if it is not configured.
+// schedUser looks up SchedUser. If the configuration does not set it, this is
+// root.
 func schedUser(c *conf.Cluster) (nss.User, error) {
 	if c.User == "" {
 		return nss.User{}, nil
@@ -53,21 +53,21 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 }
 
 // userAbsent reports whether err means that a site's SlurmUser does not exist
-// on this machine. A machine that runs no daemon of Slurm may lack this user.
-// Then no process on this machine runs as SlurmUser, and no file belongs to it.
+// on this machine. This is normal on a machine without a daemon of Slurm: no
+// process runs as SlurmUser there, and no file belongs to that user.
 func userAbsent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
 
-// missingUserHint returns the hint for a configuration that needs a SlurmUser
-// that is absent.
+// missingUserHint returns the hint for a configuration that can't be used
+// because SlurmUser does not exist on this machine.
 func missingUserHint(c *conf.Cluster) string {
 	return "create the user " + c.User + " here with the uid that it has on the controller's machine, " +
 		"or set that uid in " + c.Path
 }
 
-// existingUser returns SchedUser. If SchedUser does not exist on this machine,
-// it returns "", which stands for root.
+// existingUser returns the name of SchedUser, or "", which means root, if
+// SchedUser does not exist on this machine.
 func existingUser(c *conf.Cluster) string {
 	if _, err := schedUser(c); userAbsent(c, err) {
 		return ""
@@ -141,7 +141,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 }
 
 // setup returns the part of the configuration that workers get. It contains no
-// secret, and no path of a secret.
+// secret and no path to a secret.
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := work.Setup{
 		Cluster:         c.ClusterName,
@@ -181,8 +181,8 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	return s, addDaemons(c, &s, log)
 }
 
-// addDaemons adds the addresses of the site's daemons. The daemons of each kind
-// are in the order in which workers should try them.
+// addDaemons adds the addresses of the site's controllers and accounting
+// daemons, each in the order in which workers should try them.
 func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
 	if err == nil && c.SharedAddress != "" {
@@ -219,7 +219,7 @@ func keySpelling(c *conf.Cluster, key string) string {
 }
 
 // displayedControllers returns the controllers with the names that users see.
-// As in Slurm, users see the machine's own name instead of "localhost".
+// For a controller on "localhost" this is the machine's own name, as in Slurm.
 func displayedControllers(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
 	hostname, err := os.Hostname()
@@ -231,8 +231,7 @@ func displayedControllers(c *conf.Cluster) []conf.Host {
 	return list
 }
 
-// limits returns the limits for each client. No other function determines these
-// limits.
+// limits returns the limits for each client. All of them are set here.
 func (o *options) limits(c *conf.Cluster) work.Limits {
 	return work.Limits{
 		ReadHeader: 10 * time.Second,
@@ -248,11 +247,11 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 	}
 }
 
-// resolveDaemons returns the addresses of daemons. Names are resolved once, by
-// this process without privileges, so that workers get only addresses. A host
-// whose name can't be resolved is omitted if another host is left, because a
-// backup that is being replaced must not keep the gateway from using the
-// primary.
+// resolveDaemons returns the addresses of daemons. This process, which has no
+// privileges, resolves each name once, so that workers get only addresses. If a
+// host can't be resolved, such as a backup that is being replaced, it is
+// omitted, and the gateway uses the others. If no host is left, this is an
+// error.
 func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
 	var failures []error
 	for _, h := range hosts {
@@ -278,7 +277,7 @@ func hostPort(a netip.Addr, port int) string {
 }
 
 // parseListen returns the addresses to listen on. Names are resolved only at
-// the start, because open listeners stay open.
+// the start, because a reload does not open listeners again.
 func (o *options) parseListen(texts []string) (list []ipc.Listen, err error) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

@@ -11,10 +11,10 @@ import (
 // Plan, in bytes.
 const maxShare = 1024
 
-// shareTokenKey stores a command for the administrator. The command makes the
-// key of HS256 tokens readable for SchedUser, and also for root if possible,
-// but for no worker. If root can afterwards read the key without capabilities,
-// shareTokenKey also sets Root.
+// shareTokenKey stores a command that the administrator can run. The command
+// makes the key of HS256 tokens readable for SchedUser and for no worker. If
+// possible, it also makes the key readable for root without capabilities; then
+// shareTokenKey sets RootCanRead.
 func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	owner, mode, root := fmt.Sprint(s.SchedUID), "0600", false
 	switch {

@@ -8,8 +8,8 @@ import (
 )
 
 // TestShareTokenKey checks that the command lets SchedUser read the key of
-// tokens. It must also let root read the key if the workers do not have
-// SchedUser's group.
+// tokens. If the workers do not have SchedUser's group, it must also let root
+// read the key.
 func TestShareTokenKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key     string

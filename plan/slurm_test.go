@@ -51,9 +51,9 @@ func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 	return s, log.String(), err
 }
 
-// TestSlurmConf checks that a site's slurm.conf is sufficient for the gateway.
-// The file determines the order of the daemons, the authentication methods, the
-// served spellings and the time limits.
+// TestSlurmConf checks that a site's slurm.conf is the only file that the
+// gateway needs. The file determines the order of the daemons, the
+// authentication methods, the served spellings and the time limits.
 func TestSlurmConf(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"AuthInfo=socket=/run/m,ttl=60\nAccountingStoragePass=/run/global\nTCPTimeout=7\nMessageTimeout=70\n")
 	if err != nil || log != "" {
@@ -73,8 +73,8 @@ func TestSlurmConf(t *testing.T) {
 	}
 }
 
-// TestTokenVerifiers checks the available authentication methods for each
-// AuthType, and the reasons why other methods are missing.
+// TestTokenVerifiers checks which authentication methods are available for each
+// AuthType, and the reasons why the others are not.
 func TestTokenVerifiers(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -117,8 +117,8 @@ func TestSackSocket(t *testing.T) {
 	}
 }
 
-// TestLostController checks that a daemon whose name can't be resolved is
-// omitted, and that the start fails if no daemon is left.
+// TestLostController checks that a daemon is omitted if its name can't be
+// resolved, and that the start fails if no daemon is left.
 func TestLostController(t *testing.T) {
 	const unknownHost = "nobody-has-this-name.invalid"
 	text := strings.NewReplacer("one(127.0.0.1)", "one("+unknownHost+")", "127.0.0.4", unknownHost).Replace(slurmSample)
@@ -137,9 +137,9 @@ func TestLostController(t *testing.T) {
 	}
 }
 
-// TestNoSuchUser checks that errors name the key in the spelling of the file.
-// If a site's SlurmUser does not exist on this machine, features that need its
-// uid must be unavailable.
+// TestNoSuchUser checks a SchedUser and a SlurmUser that do not exist on this
+// machine. Errors must name the key in the spelling of the file. Without a
+// site's SlurmUser, only the features that need its uid may be unavailable.
 func TestNoSuchUser(t *testing.T) {
 	const schedConf = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
 	_, err := readConfiguration(writeConfig(t, schedConf), discard)
@@ -167,8 +167,8 @@ func TestNoSuchUser(t *testing.T) {
 	}
 }
 
-// TestFront checks a shared address of the controllers, and a range of ports of
-// one controller.
+// TestFront checks an address that the controllers share, and a range of ports
+// of one controller.
 func TestFront(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
 	want := []work.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
@@ -214,8 +214,8 @@ func TestGroupOfSlurm(t *testing.T) {
 	}
 }
 
-// TestLocalhost checks that a controller on "localhost" is shown under the
-// machine's own name, as in Slurm.
+// TestLocalhost checks that users see the machine's own name for a controller
+// on "localhost", as in Slurm.
 func TestLocalhost(t *testing.T) {
 	hostname, err := os.Hostname()
 	if err != nil {

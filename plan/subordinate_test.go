@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestSubordinates checks that a uid of a range counts as the user to whom
-// subuid(5) assigns it, by name or by number.
+// TestSubordinates checks that each uid of a range counts as the owner of that
+// range. subuid(5) may identify the owner by name or by number.
 func TestSubordinates(t *testing.T) {
 	dir := t.TempDir()
 	subuid, passwd := filepath.Join(dir, "subuid"), filepath.Join(dir, "passwd")

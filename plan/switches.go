@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// switches is the value of SCHEDRESTD_SECURITY: switches for the parent, and
-// switches for workers.
+// switches is the value of SCHEDRESTD_SECURITY. Some switches are for the
+// parent, and some for workers.
 type switches struct {
 	ipc.Switches
 	RequireUserName bool // a token of root or SchedUser must come with a user name
@@ -33,7 +33,7 @@ var switchTable = []struct {
 }
 
 // parseSwitches parses a comma-separated list of switches. An unknown word is
-// an error, because it may be a misspelled protection on which the
+// an error, because it may be a misspelled switch for a protection on which the
 // administrator relies.
 func parseSwitches(text string) (switches, error) {
 	var s switches
@@ -61,8 +61,8 @@ func parseSwitches(text string) (switches, error) {
 }
 
 // checkConflicts refuses require_confinement together with a switch that
-// disables a part of the confinement. The administrator must decide which of
-// the two switches is wrong.
+// disables a part of the confinement. Only the administrator can decide which
+// of the two is wrong.
 func (s *switches) checkConflicts() error {
 	if !s.RequireConfinement {
 		return nil

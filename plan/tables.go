@@ -17,9 +17,10 @@ import (
 
 const workerName = "schedrestd-worker"
 
-// runTables runs the worker's program with args, to print something that
-// requires that program's tables, and copies the output to out. The program
-// runs with this process's identity, and its only descriptors are pipes.
+// runTables runs the worker's program with args and copies its output to out.
+// It is for output that needs the tables of the API, which this process does
+// not have. The program runs with this process's identity, and its only
+// descriptors are pipes.
 func (o *options) runTables(args []string, out io.Writer) error {
 	f, err := o.host.OpenWorker()
 	if err != nil {
@@ -52,8 +53,8 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	return errs.Wrap(err, errs.Internal, "run %s", workerName)
 }
 
-// errWriter forwards its input and stores the first error. The program that
-// writes the input can't report this error, because it gets only a broken pipe.
+// An errWriter forwards its input and stores the first error. The program that
+// writes the input gets only a broken pipe, so it can't report the error.
 type errWriter struct {
 	w   io.Writer
 	err error

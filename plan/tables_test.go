@@ -10,7 +10,7 @@ import (
 )
 
 // tablesHelperMode is the first argument with which the tests run this test
-// binary in place of the worker's program. The binary then prints its identity
+// binary instead of the worker's program. The binary then prints its identity
 // and its environment, and exits.
 const tablesHelperMode = "print-and-end"
 
@@ -42,7 +42,8 @@ func init() {
 	os.Exit(0)
 }
 
-// TestTables checks that the program that prints inherits only its pipes.
+// TestTables checks that the program that prints the document inherits only its
+// pipes.
 func TestTables(t *testing.T) {
 	t.Setenv("SCHED_JWT", "planted")
 	leaked, err := os.Open("/etc/passwd")
@@ -70,7 +71,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// fullWriter is a writer that fails because it is full.
+// A fullWriter fails at each write, like a full disk.
 type fullWriter struct{}
 
 func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("no room") }

@@ -8,11 +8,11 @@ import (
 	"schedrestd/typo"
 )
 
-// externalVariables lists variables with the gateway's prefix that the gateway
-// does not read. The units take command-line options from SCHEDRESTD_OPTIONS.
+// externalVariables lists variables that have the gateway's prefix, but that
+// other programs read. The units pass SCHEDRESTD_OPTIONS on the command line.
 var externalVariables = []string{"SCHEDRESTD_OPTIONS"}
 
-// warnUnknown logs unknown variables that look like the gateway's. An
+// warnUnknown logs unknown variables that have the gateway's prefix. An
 // administrator who misspells a variable expects it to have an effect.
 func warnUnknown(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
@@ -29,8 +29,8 @@ func warnUnknown(environment []string, log *slog.Logger) {
 	}
 }
 
-// isUnknown reports whether name has a prefix of the gateway and is not a known
-// variable.
+// isUnknown reports whether name has a prefix of the gateway's variables and is
+// not a known variable.
 func isUnknown(name string) bool {
 	if !strings.HasPrefix(name, "SCHEDRESTD_") && !strings.HasPrefix(name, "SLURMRESTD_") {
 		return false
@@ -41,8 +41,8 @@ func isUnknown(name string) bool {
 }
 
 // nearestVariable returns the known variable that is most similar to a
-// misspelled name. The result has the prefix that the misspelled name has.
-// nearestVariable returns "" if no variable is similar.
+// misspelled name, with the prefix of that name. It returns "" if no variable
+// is similar.
 func nearestVariable(name string) string {
 	var suffixes []string
 	for _, v := range variables {

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrongValues checks that a misspelled or contradictory value of a variable
-// that configures a protection makes the start fail. The error must name the
-// variable, the wrong word and the valid values.
+// TestWrongValues checks variables that configure a protection. A misspelled or
+// contradictory value must prevent the start. The error must name the variable,
+// the wrong word and the valid values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
 	tests := map[string][]struct{ value, extra, error, hint string }{
@@ -117,8 +117,8 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestUnread checks that an unknown variable that looks like the gateway's is
-// logged, with the variable that was probably intended.
+// TestUnread checks the log message about an unknown variable that has the
+// gateway's prefix. It must name the variable that was probably intended.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnknown([]string{

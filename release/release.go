@@ -6,9 +6,9 @@ import "strings"
 // Version is the release, as major.minor.micro.
 const Version = "0.1.0"
 
-// The linker sets commit to the commit that was built, with "-dirty" if files
-// differed from it, and date to the commit's date. Both are empty if the source
-// was not a git clone.
+// The linker sets these variables. The value of commit is the commit that was
+// built, followed by "-dirty" if files differed from it. The value of date is
+// the date of that commit. Both are "" if the source was not a git clone.
 var commit, date string
 
 // Build returns the release, the commit and the commit's date, as -V prints
@@ -22,8 +22,8 @@ func build(commit, date string) string {
 	return Version + " (" + strings.TrimSuffix("commit "+commit+", "+date, ", ") + ")"
 }
 
-// VersionRequested reports whether args only request the version. It is for
-// programs that have no other options.
+// VersionRequested reports whether args request the version and nothing else.
+// It is for programs without other options.
 func VersionRequested(args []string) bool {
 	return len(args) == 2 && (args[1] == "-V" || args[1] == "--version")
 }

@@ -1,5 +1,5 @@
-// Package sockaddr converts IP addresses between the forms of package netip and
-// of system calls.
+// Package sockaddr converts IP addresses between the types of package netip and
+// those of system calls.
 package sockaddr
 
 import (
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AddrPort returns the IP address and port in sa, without a zone. It returns
-// the zero value if the address is not an IP address. An IPv4 address mapped
-// into IPv6 becomes IPv4.
+// AddrPort returns the IP address and port in sa, without a zone. An IPv4
+// address mapped into IPv6 becomes IPv4. If sa has no IP address, AddrPort
+// returns the zero value.
 func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -22,8 +22,8 @@ func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Sockaddr converts an address and port to the form of system calls. It also
-// returns the address family.
+// Sockaddr converts an address and port to the type that system calls use. It
+// also returns the address family.
 func Sockaddr(at netip.AddrPort) (family int, sa unix.Sockaddr) {
 	ip := at.Addr().Unmap()
 	if ip.Is4() {

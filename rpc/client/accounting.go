@@ -17,16 +17,16 @@ type Accounting struct {
 	sessions sessions
 }
 
-// NewAccounting returns an Accounting for cfg's accounting daemons. It does not
-// connect yet.
+// NewAccounting returns an Accounting for the accounting daemons in cfg. It
+// does not connect to them.
 func NewAccounting(cfg Config) *Accounting {
 	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
 }
 
 // Verify asks the accounting daemon whether it accepts the credential, like
-// Client.Verify. The accounting daemon may have a different key than a
-// controller, and it checks a credential only when a session is opened. So
-// Verify always opens a new session, which later requests use.
+// Client.Verify. The accounting daemon may have another key than a controller,
+// so its answer may differ. It checks a credential only when a session is
+// opened. So Verify always opens a new session, which later requests can use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.withSession(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -45,7 +45,7 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 }
 
 // Stats returns the statistics of the first accounting daemon in the list that
-// reports them, and a ping of every daemon, as Ping does. It opens only one
+// reports any. It also pings every daemon, as Ping does. It opens only one
 // session with each daemon.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
@@ -90,9 +90,9 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 	return &answer.AccountingConf, err
 }
 
-// RecordJobs sends jobs to the bundled accounting daemon. A nil error means
-// that the jobs are on the daemon's disk. A job that is sent twice is stored
-// once.
+// RecordJobs sends jobs to the bundled accounting daemon. If it returns nil,
+// the daemon has written the jobs to its disk. A job that is sent twice is
+// stored once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
@@ -102,9 +102,10 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// withSession calls fn with a session that get returns. It tries the accounting
-// daemons in turn until one answers. So it may call fn again, with another
-// session, unless fn's failure is final.
+// withSession calls the function get to obtain a session, and calls fn with
+// that session. It tries the accounting daemons in turn until one answers. So
+// it may call fn again with another session, unless the failure that fn
+// returned is final.
 func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get sessionFunc, fn func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -126,12 +127,12 @@ func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get
 	return a.report(failures)
 }
 
-// sessionFunc is the type of openSession and session.
+// A sessionFunc is one of the methods openSession and session.
 type sessionFunc func(context.Context, *daemon, model.Credential) (*session, *failure)
 
-// session returns an idle session of this credential, or opens a new one. A
-// daemon checks a credential only when a session is opened, so the caller must
-// have called Verify recently.
+// session returns an idle session that belongs to this credential, or opens a
+// new one. The daemon does not check the credential of an idle session again,
+// so the caller must have called Verify recently.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	if s := a.sessions.get(ownerOf(d, cred)); s != nil {
 		s.setContext(ctx)
@@ -140,8 +141,9 @@ func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credenti
 	return a.openSession(ctx, d, cred)
 }
 
-// callDaemon calls fn with a session with d. If an idle session turns out to be
-// closed or hung, it calls fn again with a new session.
+// callDaemon calls fn with a session with the daemon d. If this is an idle
+// session that turns out to be closed or hung, it calls fn again with a new
+// session.
 func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool,
 	get sessionFunc, fn func(*session) *failure) *failure {
 	ctx, cancel := splitDeadline(ctx, moreDaemons)
@@ -166,14 +168,15 @@ func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Crede
 	}
 	a.releaseSession(s, f)
 	// If the daemon's machine is down, packets are lost without an error. A
-	// request in an idle session then fails when limit ends. That is only a
-	// part of the call's time, so time remains for a new session.
+	// request in an idle session then fails when the context limit ends. That
+	// context has only a part of the call's time, so time is left for a new
+	// session.
 	hung := f != nil && limit != ctx && isTimeout(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !closedByDaemon(f) && !hung {
 		return f
 	}
 	// The daemon was restarted, or closed the session while it was idle. In
-	// both cases it may accept a new session.
+	// either case the daemon may accept a new session.
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}

@@ -13,10 +13,10 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// TestAccountingOf2205 checks that the client distinguishes two causes of a
-// refusal by the accounting daemon of 22.05. That daemon sends the same answer
-// for an unsupported version and for an invalid credential. The client must try
-// another version in the first case, and return the error in the second.
+// TestAccountingOf2205 checks a refusal by the accounting daemon of 22.05. That
+// daemon sends the same answer for an unsupported version as for an invalid
+// credential. The client must distinguish them: after the first it must try
+// another version, and after the second it must return an error.
 func TestAccountingOf2205(t *testing.T) {
 	t.Parallel()
 	address := listen(t, "tcp", func(nc net.Conn) {

@@ -12,10 +12,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// List requests records and calls l.Each with each of them. Normally it reads
+// List requests records and calls l.Each with every record. Normally it reads
 // the whole answer first, so that a slow client does not block the daemon. If
-// the answer is longer than the memory budget, List calls l.Each while it
-// reads.
+// the answer is longer than the memory budget, List calls l.Each while the
+// answer arrives.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := newListRequest(l)
 	if err != nil {
@@ -34,19 +34,21 @@ func newListRequest(l model.Listing) (listRequest, error) {
 	return listRequest{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 }
 
-// Records requests records like List, for a caller that knows their type.
+// Records requests records and calls each(r) for every record r. It works like
+// List, and is for callers that know the type of the records.
 func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, filter model.Filter[T], each func(*T) error) error {
 	return a.List(ctx, cred, model.List(filter, each))
 }
 
-// question is a message to the accounting daemon, and the type of the answer.
+// A question is a message to the accounting daemon, with the type of its
+// answer.
 type question struct {
 	kind message.Type
 	body message.Body
 	want message.Type
 }
 
-// since returns the oldest protocol that has the message.
+// since returns the oldest protocol version that has the message.
 func (q *question) since() codec.Version {
 	switch q.kind {
 	case message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
@@ -57,8 +59,8 @@ func (q *question) since() codec.Version {
 	return message.ListSince(q.kind)
 }
 
-// encode returns q as a message for s. It fails if the daemon's version does
-// not have q.
+// encode encodes q as a message for s. It fails if the daemon's version does
+// not have this message.
 func (q *question) encode(s *session) ([]byte, *failure) {
 	if since := q.since(); s.version < since {
 		return nil, newFailure(stageAnswered, errs.New(errs.Unsupported,
@@ -77,15 +79,15 @@ type listBody[T any] interface {
 	List() *message.ListResponse[T]
 }
 
-// listRequest is a question whose answer contains records, and the variable for
-// that answer.
+// A listRequest is a question whose answer contains records. It has the
+// variable into which the answer is decoded.
 type listRequest struct {
 	question
 	answer message.Body
 	code   *uint32 // error number in the answer
 }
 
-// read decodes an answer and passes its records on.
+// read decodes an answer and passes on its records.
 func (a *Accounting) read(q listRequest, answer *reply) error {
 	if err := answer.decode(q.answer); err != nil {
 		return a.badAnswer(err)
@@ -96,9 +98,9 @@ func (a *Accounting) read(q listRequest, answer *reply) error {
 	return nil
 }
 
-// records sends q and passes on the records in the answer, as List does. It
-// tries another daemon only before it has passed on a record. The session is
-// free again when the answer has been read.
+// records sends q and passes on the records in the answer, as List does. Once
+// it has passed on a record, it does not try another daemon. When the whole
+// answer has been read, other requests can use the session.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q listRequest) error {
 	allowance := a.allowance(cred)
 	if err := a.waitForMemory(ctx, allowance, q.kind); err != nil {

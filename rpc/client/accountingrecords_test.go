@@ -18,8 +18,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listResponse returns an answer with a record for each name. It calls one(name) to
-// create a record.
+// listResponse returns an answer with a record for each name. It calls
+// one(name) to create each record.
 func listResponse[T any](names []string, one func(name string) T) message.ListResponse[T] {
 	l := message.ListResponse[T]{Records: codec.Stream[T]{List: []T{}}}
 	for _, name := range names {
@@ -121,15 +121,15 @@ func TestAccountingRecords(t *testing.T) {
 	}
 }
 
-// TestAccountingRecordsOnce checks that a client that has received records does
-// not receive them again, even if the answer turns out to be broken later.
+// TestAccountingRecordsOnce checks an answer that turns out to be broken after
+// a client has received some of its records. The client must not receive these
+// records again.
 func TestAccountingRecordsOnce(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	asked := 0
-	// tres returns a daemon that answers with two records and the error
-	// number code. If cut is not 0, the last cut bytes of the answer are
-	// missing.
+	// The function tres returns a daemon that answers with two records and the
+	// error number code. The answer lacks its last bytes; their number is cut.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++
@@ -171,8 +171,8 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	}
 }
 
-// replier starts an accounting daemon that answers the requests in a session
-// with the result of reply.
+// replier starts an accounting daemon. It answers each request in a session
+// with the bytes that the function reply returns.
 func replier(t *testing.T, reply func(v codec.Version) []byte) client.Address {
 	return opener(t, func(nc net.Conn, v codec.Version) {
 		b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Info: uint16(v) << 8})

@@ -22,7 +22,7 @@ func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs
 	return &answer.Submitted, nil
 }
 
-// Pauses between polls of a job that waits for resources.
+// Pauses between two polls of a job that waits for resources.
 const (
 	firstPoll = 250 * time.Millisecond
 	maxPoll   = 5 * time.Second
@@ -49,8 +49,9 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
 }
 
-// queryAllocation sends a request and returns the allocation in its answer. For
-// a heterogeneous job this is the allocation of the first component.
+// queryAllocation sends a request and returns the allocation in the answer. The
+// answer for a heterogeneous job has several; queryAllocation returns that of
+// the first component.
 func (c *Client) queryAllocation(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
 		var single message.Allocation
@@ -67,9 +68,9 @@ func (c *Client) queryAllocation(ctx context.Context, cred model.Credential, r r
 	return &het.Components[0], nil
 }
 
-// awaitAllocation polls a job until the job has its resources or has ended, or
-// ctx ends. Polling is necessary because the controller can't notify a worker,
-// which listens on no port.
+// awaitAllocation polls a job until it has its resources, it has ended, or ctx
+// ends. The controller can't notify a worker instead, because a worker listens
+// on no port.
 func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id uint32, het bool) error {
 	r, kind := request{kind: message.RequestAllocationInfo, repeatable: true}, message.ResponseAllocationInfo
 	if het {

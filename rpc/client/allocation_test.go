@@ -13,7 +13,7 @@ import (
 )
 
 // TestAllocate checks that a pending job is polled until it has its resources,
-// and is cancelled when its client stops waiting.
+// and that it is cancelled when its client stops waiting.
 func TestAllocate(t *testing.T) {
 	t.Parallel()
 	has := &message.Allocation{Allocation: model.Allocation{StepID: model.StepID{JobID: 7}, NodeCount: 1, Nodes: "n1"}}

@@ -25,9 +25,9 @@ func (c *caller) allowance(cred model.Credential) *allowance {
 // waiting. It reports whether it succeeded.
 func (r *allowance) tryAcquire(n int) bool { return r.budget.tryAcquire(r, n) }
 
-// acquire frees the memory of the allowance, and then waits for n bytes. If
-// requests kept memory while they wait, two of them could wait for each other
-// forever.
+// acquire first frees the memory of the allowance, and then waits until n bytes
+// are free. If requests kept memory while they wait, two of them could wait for
+// each other forever.
 func (r *allowance) acquire(ctx context.Context, n int, arrived bool) error {
 	r.release(r.held)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -58,22 +58,23 @@ func (c *caller) waitForMemory(ctx context.Context, allowance *allowance, t mess
 	return allowance.acquire(ctx, c.answerSizes.get(t), false)
 }
 
-// sizes records the size of the last answer to each kind of request. A request
-// waits for that much memory before it is sent, so that the daemon's answer
-// need not wait for memory.
+// A sizes value records the size of the last answer to each type of request. A
+// request waits for that much memory before it is sent. So its answer need not
+// wait for memory while the daemon is sending it.
 type sizes struct {
 	mu       sync.Mutex
 	last     map[message.Type]int
 	lastLong map[message.Type]time.Time // times of the last long answers
 }
 
-// longAnswerTTL is the time for which expectLong expects more long answers to
-// the same request. Short answers in the meantime don't end this time: perhaps
-// nothing has changed, or the user may see only their own jobs.
+// longAnswerTTL is the time after a long answer in which expectLong expects
+// further long answers to requests of the same type. Short answers in that time
+// change nothing, because they may have special reasons: the list did not
+// change, or the user may see only their own jobs.
 const longAnswerTTL = 10 * time.Minute
 
-// expectLong reports whether the answer to r is likely to be long. That
-// includes the first answer to a list request.
+// expectLong reports whether the answer to r is likely to be long. It returns
+// true if a list of this type has not been requested before.
 func (s *sizes) expectLong(r request, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +93,9 @@ func (c *caller) recordSize(t message.Type, a *reply) {
 	c.answerSizes.record(t, a.remaining, c.cfg.Answers.longest(), c.now())
 }
 
-// record records the size of an answer to a request of type t: n bytes, not
-// counting the first piece. If n exceeds limit, it records 0, because such an
-// answer is not held in memory.
+// record records that the answer to a request of type t has n bytes after its
+// first piece. If n exceeds limit, it records 0, because such an answer is not
+// held in memory.
 func (s *sizes) record(t message.Type, n, limit int, now time.Time) {
 	long := n > maxShort
 	if n > limit {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestGateIsShared checks many requests with one credential and a single
-// request with another credential. The single request must be admitted as soon
-// as one of the others has ended.
+// request with another credential. The gate must admit the single request as
+// soon as one of the many has ended.
 func TestGateIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestGateIsShared(t *testing.T) {
 }
 
 // TestExpectLong checks that the first answer to a list request is expected to
-// be long. After a long answer, the next answers must be expected to be long
-// for a while.
+// be long. After a long answer, the next answers must also be expected to be
+// long, for a while.
 func TestExpectLong(t *testing.T) {
 	t.Parallel()
 	var s sizes

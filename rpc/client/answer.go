@@ -11,15 +11,15 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// query sends one request and decodes its answer, which must be of type want,
-// into body.
+// query sends one request and decodes the answer into body. The answer's type
+// must be want.
 func (c *Client) query(ctx context.Context, cred model.Credential, r request, want message.Type, body message.Body) error {
 	return c.answerTo(ctx, cred, r, func(answer *reply) error { return c.daemons.read(answer, want, body) })
 }
 
-// answerTo sends one request and passes the answer to read. If r makes a change
-// and its answer can't be understood, the error says that the outcome is
-// unknown.
+// answerTo sends one request and passes the answer to the function read. If r
+// makes a change and its answer can't be understood, the error says that the
+// outcome is unknown.
 func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request, read func(*reply) error) error {
 	limited, cancel := c.limit(ctx)
 	answer, err := c.do(limited, cred, r)
@@ -36,9 +36,10 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	return err
 }
 
-// read reads an answer. It decodes a body of type want into body. If the answer
-// is an error number, read returns the error with this number. If want is
-// ResponseRC, only the number 0 is expected, and body is nil.
+// read decodes the body of an answer into body. The type of the answer must be
+// want. If the answer is an error number instead, read returns the error with
+// this number. If want is ResponseRC, body is nil and the only valid answer is
+// the number 0.
 func (g *daemons) read(answer *reply, want message.Type, body message.Body) error {
 	if answer.kind == want && want != message.ResponseRC {
 		return g.badAnswer(answer.decode(body))
@@ -64,7 +65,7 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 }
 
 // unchanged returns errs.Unchanged if nothing has changed since q.Since. It
-// compares times as controllers do for lists.
+// compares the times as controllers do when they answer with lists.
 func unchanged(last model.Time, q model.Query) error {
 	if q.Since != 0 && last < q.Since {
 		return fault.Of(fault.NoChange, "")
@@ -96,8 +97,8 @@ func decodeRC(answer *reply) (rc message.RCMessage, err error) {
 }
 
 // badAnswer returns the error for an answer that can't be decoded, or nil if
-// err is nil. If err comes from the function that receives the records,
-// badAnswer returns it unchanged.
+// err is nil. An error of the function that receives the records is not about
+// the answer, so badAnswer returns it unchanged.
 func (g *daemons) badAnswer(err error) error {
 	if wrapped, ok := errors.AsType[*callbackError](err); ok {
 		return wrapped.err
@@ -105,14 +106,14 @@ func (g *daemons) badAnswer(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.kind)
 }
 
-// callbackError wraps an error of the function that receives the records, so
-// that badAnswer can tell it from an error of the decoder.
+// A callbackError wraps an error of the function that receives the records. It
+// lets badAnswer distinguish that error from an error of the decoder.
 type callbackError struct{ err error }
 
 func (s *callbackError) Error() string { return s.err.Error() }
 
-// wrapCallback returns a function that calls each and wraps its error in a
-// callbackError.
+// wrapCallback returns a function that calls each with its own argument, and
+// wraps the error in a callbackError.
 func wrapCallback[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {
@@ -122,7 +123,7 @@ func wrapCallback[T any](each func(*T) error) func(*T) error {
 	}
 }
 
-// numberOf returns Slurm's error number of err, or 0 if no daemon sent one.
+// numberOf returns Slurm's error number in err, or 0 if no daemon sent one.
 func numberOf(err error) int {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e.Number

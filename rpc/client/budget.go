@@ -10,29 +10,31 @@ import (
 	"schedrestd/model"
 )
 
-// Budget limits the memory of answers that were received but not yet passed on.
-// A daemon sends an answer faster than a slow client receives its records.
+// Budget limits the memory for answers whose records have not been passed on
+// yet. A daemon sends an answer faster than a slow client reads the records.
 // Without a limit, a few dozen slow clients would make one process use
 // gigabytes. A Budget is safe for concurrent use.
 //
 // An answer uses memory of the budget from the time when its length is known.
-// It uses less as its records are decoded. An answer of a single piece
-// (wire.PieceSize) uses none. These rules keep a few credentials from blocking
-// all others:
+// It uses less as its records are decoded. A short answer that fits into a
+// single piece (wire.PieceSize) uses none. Four rules prevent a few credentials
+// from blocking all others:
 //
-// An eighth of the budget is reserved for short answers (see the method short).
+// First, an eighth of the budget is reserved for short answers (see the method
+// short).
 //
-// A credential gets at most half of the budget, unless it has only one answer.
-// The limit is per credential, not per user, because the user that a token
-// belongs to is unknown here.
+// Second, a credential gets at most half of the budget, unless it has only one
+// answer. The limit is per credential, not per user, because this package does
+// not know the user that a token belongs to.
 //
-// An answer for which there is memory may overtake answers that wait for more.
-// But long answers overtake a waiting answer at most maxOvertaken times, unless
-// it waits only because of the limit on its credential.
+// Third, an answer for which there is memory may overtake answers that wait for
+// more memory. Long answers may overtake a waiting answer at most maxOvertaken
+// times. There is no such limit if the waiting answer waits only because its
+// own credential has too many bytes.
 //
-// An expected answer reserves the size of the last answer to the same kind of
-// request. The daemon may never answer, so an expected answer delays others for
-// at most maxExpectedWait.
+// Fourth, an answer that is only expected reserves the size of the last answer
+// to a request of the same type. The daemon may never send it, so it delays
+// other expected answers for at most maxExpectedWait.
 type Budget struct {
 	size int
 
@@ -42,7 +44,7 @@ type Budget struct {
 	queue    []*waiter // waiting requests, oldest first
 }
 
-// ledger counts the memory in use, in total and by credential.
+// A ledger counts the memory in use, in total and for each credential.
 type ledger struct {
 	total   int
 	byOwner map[owner]int
@@ -55,7 +57,7 @@ func (l *ledger) add(owner owner, n int) {
 	}
 }
 
-// waiter is a request's place in the queue.
+// A waiter is a request that waits in the queue.
 type waiter struct {
 	allowance *allowance
 	n         int
@@ -79,13 +81,14 @@ func NewBudget(size int) *Budget {
 // shortReserve returns the number of bytes that long answers may not use.
 func (b *Budget) shortReserve() int { return b.size / 8 }
 
-// longest returns the size of the longest answer that fits into the budget.
+// longest returns the maximum size of an answer that fits into the budget.
 func (b *Budget) longest() int { return b.size - b.shortReserve() }
 
 // short reports whether an answer of n bytes may use the reserve.
 func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/4) }
 
-// fits reports whether r may hold n bytes in total, according to the ledger l.
+// fits reports whether r may have n bytes instead of the bytes that it has now,
+// according to the ledger l.
 func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	held := r.held
 	if l == &b.arrived && !r.arrived {
@@ -98,16 +101,16 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	return l.total-held+n <= limit && b.fair(l, r, n, held)
 }
 
-// fair reports whether r can hold n bytes without exceeding the limit on its
-// credential. The n bytes replace the bytes that r holds now: held, according
-// to l.
+// fair reports whether r can have n bytes, instead of the bytes that it has
+// now, without exceeding the limit on its credential. The argument held is how
+// many bytes it has now, according to l.
 func (b *Budget) fair(l *ledger, r *allowance, n, held int) bool {
 	otherBytes := l.byOwner[r.owner] - held
 	return otherBytes == 0 || otherBytes+n <= b.size/2
 }
 
-// ledger returns the ledger that limits an answer, which has arrived or is
-// expected.
+// ledger returns the ledger that limits an answer that has arrived, or the one
+// that limits an answer that is only expected.
 func (b *Budget) ledger(arrived bool) *ledger {
 	if arrived {
 		return &b.arrived
@@ -115,8 +118,8 @@ func (b *Budget) ledger(arrived bool) *ledger {
 	return &b.reserved
 }
 
-// admit gives t its memory if there is enough, and if t may overtake the
-// requests that wait ahead of it. The caller holds the lock.
+// admit reserves the memory that t needs if there is enough, and if t may
+// overtake the requests that wait ahead of it. The caller holds the lock.
 func (b *Budget) admit(t *waiter, ahead []*waiter) bool {
 	if !b.fits(b.ledger(t.arrived), t.allowance, t.n) {
 		return false
@@ -149,8 +152,8 @@ func (b *Budget) resize(r *allowance, n int, arrived bool) {
 	r.held, r.arrived = n, arrived
 }
 
-// tryAcquire gives r n bytes for an answer that has arrived, without waiting.
-// It reports whether it succeeded.
+// tryAcquire reserves n bytes in total for r, whose answer has arrived. It does
+// not wait, and reports whether it succeeded.
 func (b *Budget) tryAcquire(r *allowance, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,10 +166,11 @@ func (b *Budget) tryAcquire(r *allowance, n int) bool {
 }
 
 // acquire waits until r may have n bytes, for an answer that has arrived or is
-// expected. It returns errs.Unavailable if ctx ends first. Other expected
-// answers delay an expected answer only briefly: at intervals of
-// maxExpectedWait, acquire checks whether the answers that have arrived leave
-// enough memory. If they do, it returns nil without reserving memory.
+// expected. It returns errs.Unavailable if ctx ends first.
+//
+// Answers that are only expected may delay another expected answer for a short
+// time. After each maxExpectedWait, acquire checks whether there would be
+// enough memory without them. If so, it returns nil, but reserves no memory.
 func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool) error {
 	t := &waiter{allowance: r, n: n, arrived: arrived, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -197,11 +201,11 @@ func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool)
 	}
 }
 
-// claim reports whether a request may be sent whose answer is expected to have
-// n bytes. It does not wait. It reserves n bytes for r, unless r already has
-// that many or slightly fewer. If unreserved is set, acquire has already
-// admitted r without reserving memory. Then claim also returns true if it can't
-// reserve the bytes, but the answers that have arrived leave them.
+// claim reports, without waiting, whether a request may be sent whose answer is
+// expected to have n bytes. It reserves n bytes for r, unless r already has
+// about that many. If unreserved is set, acquire has admitted r without
+// reserving memory. Then claim also returns true if it can't reserve the bytes,
+// but they would be free without the answers that are only expected.
 func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +215,7 @@ func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	return unreserved && b.fits(&b.arrived, r, n)
 }
 
-// dequeue removes t from the queue if t is still there and cond() returns true.
+// dequeue removes t from the queue if t is still in it and cond() returns true.
 // It reports whether it has removed t.
 func (b *Budget) dequeue(t *waiter, cond func() bool) bool {
 	b.mu.Lock()
@@ -240,8 +244,9 @@ func (b *Budget) admitWaiting() {
 }
 
 // Hold reserves n bytes for data that this package does not store, such as the
-// body of a client's request or the answer to it. They count towards the limit
-// on cred. Hold does not wait, and reports whether it succeeded.
+// body of a client's request or of the answer to it. They count towards the
+// limit on the credential. Hold does not wait, and reports whether it
+// succeeded.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,8 +43,8 @@ func (b *Budget) acquireAsync(ctx context.Context, r *allowance, n int) chan err
 	return done
 }
 
-// TestBudgetInOrder checks that smaller requests may overtake a waiting large
-// one, but only a limited number of times.
+// TestBudgetInOrder checks that small requests may overtake a large request
+// that waits, but only a limited number of times.
 func TestBudgetInOrder(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800) // 700 for long answers; up to 25 is short
@@ -75,7 +75,7 @@ func TestBudgetInOrder(t *testing.T) {
 }
 
 // TestBudgetKeepsSomeForShortOnes checks that there is always memory for short
-// answers, however much long ones use.
+// answers, however much memory long answers use.
 func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
@@ -124,8 +124,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestBudgetIsGivenUp checks a request whose context ends while it waits. The
-// request must fail, hold no memory, and delay no other request.
+// TestBudgetIsGivenUp checks a request whose context ends while the request
+// waits. It must fail, hold no memory, and delay no other request.
 func TestBudgetIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
@@ -146,8 +146,8 @@ func TestBudgetIsGivenUp(t *testing.T) {
 }
 
 // TestBudgetOfExpectations checks that an expected answer delays others only
-// for a moment. An answer that has arrived must delay others for as long as it
-// is held.
+// for a moment. An answer that has arrived must delay others as long as it
+// holds memory.
 func TestBudgetOfExpectations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,9 +196,9 @@ func TestBudgetOfExpectations(t *testing.T) {
 	})
 }
 
-// TestAllowance checks that an allowance grows immediately or not at all. A
-// request for more memory than exists must hold no memory while it waits,
-// because other requests may need that memory.
+// TestAllowance checks that tryAcquire enlarges an allowance immediately or not
+// at all. A request that waits for more memory than exists must hold none in
+// the meantime, because other requests may need it.
 func TestAllowance(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
@@ -224,8 +224,8 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// TestHold checks that memory held for other data counts towards its owner's
-// limit.
+// TestHold checks that the memory that Hold reserves counts towards the limit
+// on the credential.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	b, ann := NewBudget(800), model.Credential{Token: "ann"}

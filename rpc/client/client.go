@@ -1,28 +1,30 @@
-// Package client sends requests to the controller and the accounting daemon
-// with Slurm's RPC protocol, both to the bundled daemons and to a site's Slurm.
+// Package client sends requests to controllers and accounting daemons in
+// Slurm's RPC protocol. It works with the bundled daemons and with a site's
+// Slurm.
 //
 // A request passes through these functions: a method (node.go, submit.go, …)
 // names the request and decodes the answer; do (failover.go) finds a controller
 // that answers; findVersion (version.go) finds the protocol version that the
 // controller supports; exchange (exchange.go) opens one connection for one
-// request and one answer. Accounting (accounting.go) does the same for the
-// accounting daemon. Connections to the accounting daemon stay open
-// (sessions.go), and each belongs to one token.
+// request and one answer. For the accounting daemon, the type Accounting
+// (accounting.go) does the same. Its connections stay open (sessions.go), and
+// each belongs to one token.
 //
-// A daemon may have carried out a request that it did not answer. Such a
-// request is sent again only if a repetition is harmless. A submission is never
-// repeated: its error then has the code outcome_unknown.
+// If a daemon does not answer a request, it may have carried out the request or
+// not. The client sends such a request again only if a repetition is harmless.
+// It never repeats a submission, and returns an error with the code
+// outcome_unknown instead.
 //
-// Normally an answer is read completely, at the controller's speed, before any
-// record is passed to the caller. So a slow HTTP client does not occupy a
-// controller's connection. A Budget limits the memory for answers and shares it
-// among credentials. If no memory is left, requests wait before they are sent.
-// Only a few long answers are requested at a time (gate).
+// Normally an answer is read completely, as fast as the controller sends it,
+// before any record is passed to the caller. So a slow HTTP client does not
+// keep a connection to the controller busy. A Budget limits the memory for
+// answers and shares it among credentials. If no memory is left, requests wait
+// before they are sent. Only a few long answers are requested at a time (gate).
 //
-// There are two exceptions, in which records are passed on while the answer is
-// still being read. One is an answer that is longer than the budget. The other
-// is an answer whose records the caller uses itself, without sending them to a
-// client (model.Query.Prompt). Neither uses memory of the budget.
+// In two cases, records are passed on while the answer is still being read: if
+// the answer is longer than the budget, and if the caller uses the records
+// itself and sends none to a client (model.Query.Prompt). Such an answer uses
+// no memory of the budget.
 //
 // Errors are *errs.Error, with Number set if a daemon sent one. They never
 // contain a token.
@@ -52,28 +54,28 @@ type Config struct {
 	MaxAnswer      int           // maximum bytes of an answer; 0 for 1 GiB, Slurm's own limit
 	Answers        *Budget       // memory for answers; nil for 256 MiB of its own
 
-	// Trusted reports whether a user may serve a daemon's UNIX socket or its
-	// TCP port on this machine. If Trusted is nil, only root and the user of
-	// this process may serve them. Another user could bind the port or the path
-	// while the daemon is down, and would receive tokens.
+	// Trusted reports whether a user may serve a daemon's UNIX socket, or its
+	// TCP port on this machine. While the daemon is down, another user could
+	// bind that path or port, and would receive tokens. If Trusted is nil, only
+	// root and the user of this process may serve them.
 	Trusted func(uid uint32) bool
 
-	// Munge is the client of munged. It authenticates this process to daemons
-	// over TCP, where they can't ask the kernel which user the process runs as.
-	// With Munge, a credential without a token stands for that user over TCP,
-	// as it does on UNIX sockets. Munge may be nil.
+	// Munge is the client of munged, or nil. Over TCP, a daemon can't ask the
+	// kernel for the user of this process, and munged confirms that user
+	// instead. So with Munge a credential without a token works over TCP, as it
+	// does on UNIX sockets.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials
 
 	// Dial opens a connection. If it is nil, the Client opens connections
-	// itself. A worker, which runs in an empty network namespace, sets Dial to
-	// get its connections from another process.
+	// itself. A worker can't do that in its empty network namespace, and sets
+	// Dial to get connections from another process.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
-	// Observe, unless it is nil, is called at the beginning of each request to
-	// a daemon. It returns a function that is called when the first part of the
-	// answer has arrived or the request has failed.
+	// Observe, if it is not nil, is called at the beginning of each request to
+	// a daemon. The function that it returns is called when the first part of
+	// the answer has arrived or when the request has failed.
 	Observe func(message.Type) (done func(Outcome))
 
 	Log *slog.Logger // logs each connection to a daemon at level debug; nil for no log
@@ -101,7 +103,7 @@ const (
 	defaultStall          = 60 * time.Second
 )
 
-// New returns a Client for cfg's controllers. It does not connect yet.
+// New returns a Client for the controllers in cfg. It does not connect to them.
 func New(cfg Config) *Client {
 	return &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
 }

@@ -58,7 +58,7 @@ func serve(t testing.TB, network string, s *server.Server) client.Address {
 	return client.Address{Name: "ctl", Network: network, Address: ln.Addr().String()}
 }
 
-// controller returns a small controller: two nodes, a job, a partition.
+// controller returns a small controller with two nodes, a job and a partition.
 func controller() *server.Server {
 	ok := func(context.Context, *server.Request) (message.Type, message.Body, error) {
 		return message.ResponseRC, &message.RC{}, nil

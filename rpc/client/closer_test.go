@@ -19,8 +19,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// closer is a controller of Slurm up to 24.05. It closes the connection both on
-// an unsupported version and on an invalid credential.
+// A closer is a controller of Slurm up to 24.05. It closes the connection if
+// the version is not supported, and also if the credential is invalid.
 type closer struct {
 	client.Address
 	newest, oldest atomic.Uint32
@@ -51,9 +51,9 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
 // TestClosersRefuse checks that the client returns a 401 if the connection is
-// closed without an answer, because controllers up to 24.05 refuse invalid
-// credentials this way. Earlier answers of the controller must make no
-// difference, and requests with a valid credential must still succeed.
+// closed without an answer. Controllers up to 24.05 refuse invalid credentials
+// this way. It must make no difference whether the controller has answered
+// before, and requests with a valid credential must still succeed.
 func TestClosersRefuse(t *testing.T) {
 	t.Parallel()
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
@@ -84,10 +84,10 @@ func TestClosersRefuse(t *testing.T) {
 	}
 }
 
-// TestForgedTokensAreCheap checks that each forged token costs a controller few
-// connections, whether or not the controller ever accepted a token. Many forged
-// tokens must neither prevent requests with a valid token nor hide an upgrade
-// of the controller for long.
+// TestForgedTokensAreCheap checks that each forged token causes few connections
+// to a controller, even if that controller has never accepted a token. With
+// many forged tokens, requests with a valid token must still succeed, and an
+// upgrade of the controller must soon be noticed.
 func TestForgedTokensAreCheap(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]bool{"known": true, "nothing known": false} {
@@ -125,9 +125,9 @@ func TestForgedTokensAreCheap(t *testing.T) {
 	}
 }
 
-// TestSilenceOfOthers checks a controller of a release that answers an invalid
-// credential with an error. If such a controller closes the connection without
-// an answer, the error must not blame the credential.
+// TestSilenceOfOthers checks a controller whose release answers an invalid
+// credential with an error. If that controller closes the connection without an
+// answer, the client's error must not blame the credential.
 func TestSilenceOfOthers(t *testing.T) {
 	t.Parallel()
 	closes := atomic.Bool{}
@@ -156,8 +156,8 @@ func TestSilenceOfOthers(t *testing.T) {
 }
 
 // TestNobodyBehind checks a peer that accepts connections and closes them, like
-// a load balancer whose controller is down. The client must not mistake it for
-// a controller that refuses the token, however many requests it sends. The test
+// a load balancer whose controller is down. However many requests the client
+// sends, it must not conclude that a controller refuses the token. The test
 // covers a controller that never answered, and one whose version the client has
 // forgotten.
 func TestNobodyBehind(t *testing.T) {
@@ -197,8 +197,9 @@ func TestNobodyBehind(t *testing.T) {
 	down("answered, and forgotten")
 }
 
-// TestSilentPrimary checks a primary controller that only closes connections.
-// If another controller accepts the credential, the request must succeed.
+// TestSilentPrimary checks a primary controller that closes every connection
+// without an answer. If another controller accepts the credential, the request
+// must succeed.
 func TestSilentPrimary(t *testing.T) {
 	t.Parallel()
 	primary := script(t, "ctl", func(net.Conn, message.Header) {})

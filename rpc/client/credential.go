@@ -9,9 +9,9 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// credentialFunc returns a function that creates the credential of a message to
-// d. A credential of munged or of auth/slurm is valid only for one message, so
-// each attempt gets its own.
+// credentialFunc returns a function that creates the credential for a message
+// to d. Each attempt calls the function again, because a credential of munged
+// or of auth/slurm is valid for one message only.
 func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Credential) message.CredentialFunc {
 	switch {
 	case !cred.Local():
@@ -27,15 +27,15 @@ func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Crede
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 	}
-	// With auth/cred a daemon relies on the kernel to identify this
-	// process. The kernel can identify it only on UNIX sockets, so connect
-	// uses only addresses of network "unix" for such credentials.
+	// With auth/cred, the daemon asks the kernel for the user of this process.
+	// The kernel knows it only on UNIX sockets, so connect uses only addresses
+	// of network "unix" for such credentials.
 	return message.FixedCredential(&message.Credential{Plugin: message.PluginNone})
 }
 
-// usesIssuer reports whether munged or a sack.socket issues the local
-// credentials for d. If d has a UNIX socket, neither is needed, because d asks
-// the kernel which user runs this process.
+// usesIssuer reports whether the local credentials for d come from munged or a
+// sack.socket. They do not if d has a UNIX socket, on which d asks the kernel
+// for the user of this process.
 func (c *caller) usesIssuer(d *daemon) bool {
 	hasUnix := slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
 	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !hasUnix

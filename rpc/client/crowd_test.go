@@ -13,8 +13,8 @@ import (
 )
 
 // TestCrowdBeforeADeadController checks concurrent requests to a machine that
-// does not answer at all. One request waits for the machine, and the others
-// share its failure: a 503, not a timeout.
+// is down. One request waits for the machine, and the others share its failure:
+// a 503, not a timeout.
 func TestCrowdBeforeADeadController(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,9 +44,9 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 	})
 }
 
-// TestCrowdBehindOneWhoLeft checks requests that wait for the probe of another
-// request. If the client of that other request disconnects, the controller must
-// not count as failed.
+// TestCrowdBehindOneWhoLeft checks requests that wait for the result of another
+// request's probe. If the client of that other request disconnects, the
+// controller must not count as failed.
 func TestCrowdBehindOneWhoLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

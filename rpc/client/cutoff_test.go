@@ -12,9 +12,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestBudgetAfterBrokenAnswers checks a daemon that announces megabytes as the
-// answer to a short request and then closes the connection. The announced bytes
-// must not take memory away from other answers.
+// TestBudgetAfterBrokenAnswers checks a daemon that announces megabytes in
+// answer to a short request, and then closes the connection. The announced
+// bytes must not reduce the memory for other answers.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {

@@ -61,8 +61,9 @@ type daemons struct {
 	hung           map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
-// retryPrimary is the time for which a backup that answered is tried first, and
-// a daemon that hangs is tried last.
+// retryPrimary is the time for which a backup that answered comes first in the
+// order of daemons. It is also the time for which a daemon that hangs comes
+// last.
 const retryPrimary = 30 * time.Second
 
 // group combines the addresses with the same name into one daemon.
@@ -85,9 +86,9 @@ func group(kind string, addresses []Address) *daemons {
 }
 
 // order returns the daemons in the order in which to try them. Normally the
-// daemon that answered last is first. But once per interval of retryPrimary, a
-// single call gets the configured order, in which the primary is first. The
-// caller may then have to wait for the primary, but concurrent callers don't.
+// daemon that answered last is first. Once per interval of retryPrimary, a
+// single call gets the configured order instead, in which the primary is first.
+// Only the caller of that call may have to wait for the primary.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,8 +113,7 @@ func (g *daemons) order() []*daemon {
 	return order
 }
 
-// markHung records that d did not answer in time. It does nothing if d is the
-// only daemon.
+// markHung records that d did not answer in time, unless d is the only daemon.
 func (g *daemons) markHung(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,16 +136,16 @@ func (g *daemons) clearHung(d *daemon) {
 	delete(g.hung, d)
 }
 
-// isHung reports whether d hung when it was last tried.
+// isHung reports whether d did not answer in time when it was last tried.
 func (g *daemons) isHung(d *daemon) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.hung[d]
 }
 
-// markAnswered records that d answered. If d is a backup that is already tried
-// first, markAnswered does not extend that time. So when it is over, the
-// primary is tried again.
+// markAnswered records that d answered. A backup comes first for retryPrimary
+// from its first answer on. Further answers do not extend that time, so that
+// the primary is tried again after it.
 func (g *daemons) markAnswered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,9 +165,9 @@ func (g *daemons) current() *daemon {
 	return g.lastAnswered
 }
 
-// watch sets the deadline of ctx for nc. If ctx ends before stop is called,
-// watch sets a deadline in the past, so that all reads and writes on nc fail.
-// It does not close nc. stop returns false if ctx has already ended.
+// watch gives nc the deadline of ctx. If ctx ends before the function stop is
+// called, all reads and writes on nc fail, but nc is not closed. The function
+// stop returns false if ctx has already ended.
 func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(deadline)
@@ -175,8 +175,8 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection to the first address of d that accepts one and can
-// be used with cred. release closes the connection.
+// connect opens a connection to d. It uses the first address that accepts one
+// and that can be used with cred. The function release closes the connection.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var dialErrs []error
 	for _, a := range d.addresses {
@@ -205,7 +205,8 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 	return nil, nil, errors.Join(dialErrs...)
 }
 
-// dial opens a connection to a daemon and checks the user that serves it.
+// dial opens a connection to a daemon, and checks that a trusted user serves
+// it.
 func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	nc, err := c.cfg.Dial(ctx, a)
 	if err == nil {
@@ -218,9 +219,9 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	return nc, nil
 }
 
-// checkServer returns an error if an untrusted user serves the connection. It
-// is called before anything is sent. It checks UNIX sockets and TCP ports of
-// this machine; for other machines the user is unknown.
+// checkServer returns an error if an untrusted user serves the connection. The
+// caller must not send anything before it has called checkServer. The user is
+// known only for UNIX sockets and for TCP ports of this machine.
 func (c *caller) checkServer(nc net.Conn) error {
 	uid, known, err := serverUID(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
@@ -232,8 +233,8 @@ func (c *caller) checkServer(nc net.Conn) error {
 	return err
 }
 
-// untrustedServerError returns the error for address a, which is served by the
-// untrusted user uid.
+// untrustedServerError returns the error for the address a if it is served by
+// uid, an untrusted user.
 func untrustedServerError(a net.Addr, uid uint32) error {
 	kind := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {
@@ -244,8 +245,8 @@ func untrustedServerError(a net.Addr, uid uint32) error {
 		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
 }
 
-// serverUID returns the uid of the process that serves nc. If that process is
-// on another machine, known is false.
+// serverUID returns the uid of the process that serves nc. The result known is
+// false if that process is on another machine.
 func serverUID(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
@@ -294,6 +295,6 @@ func (d *daemon) setVersion(v codec.Version) {
 	}
 }
 
-// forgetVersion makes the next call probe the version again, because d may have
-// been restarted with another release.
+// forgetVersion makes the next call probe the version again. It is called when
+// d may have been restarted with another release.
 func (d *daemon) forgetVersion() { d.setVersion(0) }

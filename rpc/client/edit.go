@@ -11,10 +11,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Edit calls f to change records, in one transaction of one session with an
-// accounting daemon. If f returns nil, Edit commits the changes. Otherwise it
-// rolls them back and returns f's error. An error with Code errs.OutcomeUnknown
-// means that the daemon did not answer the request to commit. If the session
+// Edit calls the function f, which changes records, in one transaction. If f
+// returns nil, Edit commits the changes. Otherwise it rolls them back and
+// returns f's error. An error with Code errs.OutcomeUnknown means that the
+// daemon did not answer the request to commit. If the session with the daemon
 // fails before that request, nothing is committed, and Edit may call f again in
 // another session.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
@@ -50,7 +50,7 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	return fErr
 }
 
-// unknownEdit returns the error for changes that the daemon may have committed.
+// unknownEdit returns the error for a commit whose outcome is unknown.
 func (a *Accounting) unknownEdit(err error) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
 		Message: fmt.Sprintf("the %s did not answer the commit: the changes may have been saved", a.kind),
@@ -136,8 +136,9 @@ func (e *edit) badAnswer(err error) error {
 	return e.a.badAnswer(err)
 }
 
-// send sends a request of the transaction and returns the answer. Unless the
-// daemon answered with an error, a failure ends the transaction.
+// send sends a request of the transaction and returns the answer. If the daemon
+// answers with an error, the transaction continues, unless the daemon refused
+// the credential. Any other failure ends the transaction.
 func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 	if e.failure != nil {
 		return nil, e.a.report([]*failure{e.failure})
@@ -228,8 +229,8 @@ func modifyRequest(change any) (message.Type, message.Body, error) {
 	return 0, nil, fmt.Errorf("change records: no request for %T", change)
 }
 
-// addRequest returns the request that adds records. Its body is a list of
-// records, as in answers.
+// addRequest returns the request that adds records. Its body is the list of
+// these records, in the same form as in an answer.
 func addRequest[T any](kind message.Type, list listBody[T], records []T) question {
 	list.List().Records = codec.Stream[T]{List: records}
 	return question{kind, list, message.AccountingRC}

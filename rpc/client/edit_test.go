@@ -22,8 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// ledger is an accounting daemon that adds accounts. It records the requests of
-// each session, and the committed accounts.
+// A ledger is an accounting daemon that adds accounts. It records the requests
+// of each session and the committed accounts.
 type ledger struct {
 	client.Address
 	act func(requests string) string // returns the event at a request; "" for a normal answer
@@ -35,7 +35,7 @@ type ledger struct {
 	committed []string // names of committed accounts
 }
 
-// Events at a request, in place of a normal answer.
+// Events that can happen at a request, in place of a normal answer.
 const (
 	closes  = "closes"  // the connection ends without an answer
 	stalls  = "stalls"  // there is no answer
@@ -140,8 +140,8 @@ func (l *ledger) recorded() (asked, kept string, sessions int) {
 	return strings.Join(l.requests, ", "), strings.Join(l.committed, " "), l.sessions
 }
 
-// TestEdit checks which changes are committed, and what is reported, for each
-// way in which a transaction can end.
+// TestEdit checks each way in which a transaction can end: which changes are
+// then committed, and which error the caller gets.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	fErr := errors.New("own")
@@ -168,9 +168,9 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// once returns a function for ledger.act that returns an event only at the
-	// first request of one kind. The argument at is the kind, and happens is
-	// the event.
+	// The function once returns a function for ledger.act. At the first request
+	// whose type is at, that function returns the event in happens. Otherwise
+	// it returns no event.
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {
@@ -278,9 +278,9 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestEditWithASecondDaemon checks that changes go to the second accounting
-// daemon if the first is lost before the request to commit. If the first is
-// lost later, changes must not go to the second.
+// TestEditWithASecondDaemon checks what happens if the first of two accounting
+// daemons is lost. Before the request to commit, the changes must then go to
+// the second daemon. After that request, they must not.
 func TestEditWithASecondDaemon(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {

@@ -12,8 +12,8 @@ import (
 )
 
 // exchange opens a connection to d, sends one request at version v and reads
-// the answer. It checks only that the answer has version v. The caller must
-// check the rest, including the error number.
+// the answer. It checks that the answer has version v. The caller must check
+// everything else, including the error number.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request,
 	allowance *allowance) (answer *reply, f *failure) {
 	report := c.observe(r.kind)
@@ -29,8 +29,8 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	stop := watch(ctx, nc)
 	sent, err := nc.Write(b)
 	if err != nil && ctx.Err() == nil {
-		// The daemon stopped reading. If it refused the credential before it
-		// had read all of a long request, its answer can be read now.
+		// The daemon stopped reading. If it has refused the credential before
+		// the end of a long request, its answer can be read now.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}
 	answer, f = c.receive(ctx, nc, allowance, r)
@@ -55,12 +55,12 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	return nil, f
 }
 
-// grace is the time to wait for an answer after the daemon has stopped reading.
+// grace is how long to wait for an answer after the daemon has stopped reading.
 const grace = time.Second
 
 // parseHeader parses the header of the answer to a request at version v. A
-// daemon that does not support v answers "not authenticated" in a version of
-// its own.
+// daemon that does not support v sends "not authenticated", in a version that
+// it does support.
 func (a *reply) parseHeader(v codec.Version) *failure {
 	f, err := message.ParsePieces(a.first, a.remaining)
 	if (err == nil || errors.Is(err, message.ErrVersion)) && f.Header.Version != v {

@@ -11,7 +11,7 @@ const (
 // Clock replaces c's clock.
 func (c *Client) Clock(now func() time.Time) { c.now = now }
 
-// Free returns the number of unused bytes of b.
+// Free returns the number of bytes of b that are not in use.
 func (b *Budget) Free() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -31,17 +31,17 @@ const (
 	ClosedProbeWindow = closedProbeWindow
 )
 
-// RetryPrimary is the time for which a backup is preferred.
+// RetryPrimary is how long a backup is preferred to the primary.
 const RetryPrimary = retryPrimary
 
-// SetStaleAfter sets the time after which an idle session gets only a part of a
-// call's time.
+// SetStaleAfter sets the idle time after which a session may use only a part of
+// a call's time.
 func (a *Accounting) SetStaleAfter(d time.Duration) { a.sessions.staleAfter = d }
 
 // SetIdleTimeout sets the time after which an idle session is closed.
 func (a *Accounting) SetIdleTimeout(d time.Duration) { a.sessions.idleTimeout = d }
 
-// Times of requests for a controller's release; see release.go.
+// Times for the requests that ask for a controller's release; see release.go.
 const (
 	ReleaseWait  = releaseWait
 	ReleaseRetry = releaseRetry

@@ -24,8 +24,8 @@ type request struct {
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
-// controller if the previous one can't have carried out r, or if a repetition
-// of r is harmless.
+// controller only if the previous one can't have carried out r, or if r may be
+// carried out twice.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	allowance := c.allowance(cred)
@@ -75,13 +75,13 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(failures)
 }
 
-// slack sets how much an answer may have grown when it is requested again: by
-// 1/slack of its size. That much memory is reserved in addition.
+// slack sets how much larger an answer may be when it is requested again. The
+// additional memory that is reserved for it is 1/slack of the answer's size.
 const slack = 16
 
 // sendTo sends r to one controller. If moreDaemons is set, other controllers
-// remain to be tried, and a repeatable request gets at most half of the
-// remaining time.
+// can be tried after this one. So a request that may be repeated gets at most
+// half of the remaining time.
 func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, moreDaemons bool) (*reply, *failure) {
 	half, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
@@ -128,9 +128,10 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 	panic("unreachable")
 }
 
-// findVersionLimited calls findVersion. A controller that hung before gets only
-// a quarter of the time, so that time remains for the other controllers. When
-// the controller has answered a ping, requests to it get the whole time again.
+// findVersionLimited calls findVersion. If the controller hung before, it
+// limits this call to a quarter of the time, so that time is left for the other
+// controllers. Once the controller has answered a ping, requests to it get the
+// whole time again.
 func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.isHung(d) {
 		v, f := c.findVersion(ctx, d, cred)
@@ -151,8 +152,8 @@ func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.C
 }
 
 // splitDeadline returns a context that ends with ctx. If moreDaemons is set and
-// ctx has a deadline, the returned context ends after half of the remaining
-// time.
+// ctx has a deadline, the returned context ends earlier, after half of the
+// remaining time.
 func splitDeadline(ctx context.Context, moreDaemons bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !moreDaemons || !ok {
@@ -161,13 +162,13 @@ func splitDeadline(ctx context.Context, moreDaemons bool) (context.Context, cont
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// limit returns ctx with the client's own time limit.
+// limit returns a context that also has the client's own time limit.
 func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
 // isStandby reports whether the answer comes from a backup on standby, which
-// did nothing.
+// does not carry out requests.
 func isStandby(answer *reply) bool {
 	if answer.kind != message.ResponseRC {
 		return false

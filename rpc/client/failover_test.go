@@ -30,8 +30,8 @@ const (
 	vanishes       // packets to it are lost
 )
 
-// A cluster has controllers whose state can be changed. It records which of
-// them were dialled.
+// A cluster has controllers whose state the test can change. It records which
+// of them the client dials.
 type cluster struct {
 	config client.Config
 
@@ -104,8 +104,8 @@ func (c *cluster) count() int {
 }
 
 // TestOrder checks that the next controller is tried if a controller does not
-// answer, for any reason. The controller that answered is then tried first,
-// until it is time to try the primary again.
+// answer, whatever the reason. The controller that answered must then be tried
+// first, until it is time to try the primary again.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]state{"standby": waits, "hangs": hangs, "refuses": refuses, "vanishes": vanishes} {
@@ -147,9 +147,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestHangIsRemembered checks a primary that hangs while its backup has not
-// taken over. From then on the backup must be tried first, until one of the two
-// answers.
+// TestHangIsRemembered checks a primary that hangs, with a backup that has not
+// taken over. After the first request, the backup must be tried first, until
+// one of the two answers.
 func TestHangIsRemembered(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []string{"a", "b"} {
@@ -182,8 +182,8 @@ func TestHangIsRemembered(t *testing.T) {
 	}
 }
 
-// TestPrimaryIsLookedAfter checks that a primary that stays down is tried once
-// per interval, not by every request.
+// TestPrimaryIsLookedAfter checks a primary that stays down. It must be tried
+// once per interval, and not by every request.
 func TestPrimaryIsLookedAfter(t *testing.T) {
 	t.Parallel()
 	l := newCluster(t, "a", "b")
@@ -206,8 +206,8 @@ func TestPrimaryIsLookedAfter(t *testing.T) {
 	}
 }
 
-// TestOneLooksAfterThePrimary checks that only one request waits for a primary
-// whose failure takes time to detect.
+// TestOneLooksAfterThePrimary checks a primary whose failure takes time to
+// detect. Only one request may wait for it.
 func TestOneLooksAfterThePrimary(t *testing.T) {
 	t.Parallel()
 	l := newCluster(t, "a", "b")
@@ -238,9 +238,9 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	}
 }
 
-// TestAllDown checks that every request gets 503 within its time limit while no
-// controller can be reached. When a controller is back, requests must succeed
-// again.
+// TestAllDown checks that every request gets 503 within its time limit if no
+// controller can be reached. When a controller can be reached again, requests
+// must succeed.
 func TestAllDown(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {

@@ -10,7 +10,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// stage is the last stage that an exchange reached before it failed.
+// stage is how far an exchange got before it failed.
 type stage uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	stageAnswered              // the daemon answered with an error number
 )
 
-// failure describes an exchange that returned no usable answer.
+// A failure describes an exchange that resulted in no usable answer.
 type failure struct {
 	stage   stage
 	version codec.Version // with stageVersion: version that the daemon seems to speak; 0 if unknown
@@ -37,7 +37,8 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// notExecuted reports whether the daemon can't have carried out the request.
+// notExecuted reports whether it is certain that the daemon has not carried out
+// the request.
 func (f *failure) notExecuted() bool { return f.probe || f.stage <= stageVersion }
 
 func newFailure(s stage, err error) *failure { return &failure{stage: s, err: err} }
@@ -53,8 +54,8 @@ func timedOut(err error) bool {
 	return ok && f.stage > stageConnect && isTimeout(f.err)
 }
 
-// report returns the error for the failures of g's daemons. The failure that
-// reached the latest stage determines the error.
+// report returns one error for all failures of the daemons. It describes the
+// failure of the exchange that got furthest.
 func (g *daemons) report(failures []*failure) error {
 	if len(failures) == 0 {
 		return errs.New(errs.Unsupported, "no %s is configured", g.kind)
@@ -93,9 +94,9 @@ func (g *daemons) report(failures []*failure) error {
 	return e
 }
 
-// outcomeUnknown returns the error for a request that was sent but not
-// answered, and that must not be repeated. Its kind is never Timeout, because
-// clients retry after a timeout.
+// outcomeUnknown returns the error for a request that was sent, was not
+// answered, and must not be repeated. Clients retry after a timeout, so the
+// kind of this error is never Timeout.
 func (g *daemons) outcomeUnknown(f *failure) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
 		Message: fmt.Sprintf("the %s did not answer the request, which may have been carried out", g.kind),

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTimedOut checks that only a daemon that was reached can time out.
+// TestTimedOut checks that an error counts as a timeout only if the daemon was
+// reached.
 func TestTimedOut(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -9,17 +9,17 @@ import (
 )
 
 // maxLongRequests is the maximum number of long answers that are requested from
-// the controllers concurrently. A controller writes one answer after the other,
-// and takes a tenth of a second for each. So a hundred concurrent requests
-// would block all other clients for ten seconds, and there would be no memory
-// for most of the answers.
+// the controllers at the same time. A controller writes one answer after the
+// other, and takes a tenth of a second for each long one. A hundred concurrent
+// requests would block all other clients for ten seconds, and there would not
+// be enough memory for most of the answers.
 const maxLongRequests = 4
 
-// gate limits the number of concurrent requests whose answer may be long. A
+// A gate limits the number of concurrent requests whose answers may be long. A
 // request enters the gate before it connects, and leaves the gate when its
-// answer has been read. When there is room, the gate admits a request of the
-// credential that has the fewest admitted requests. So a client that requests a
-// hundred lists delays others by at most one list.
+// answer has been read. The next request that the gate admits is one whose
+// credential has the fewest admitted requests. So a client that requests a
+// hundred lists delays other clients by at most one list.
 type gate struct {
 	mu      sync.Mutex
 	byOwner map[owner]int
@@ -34,8 +34,8 @@ type gateWaiter struct {
 }
 
 // enter waits until the gate admits a request of the given credential. If ctx
-// ends first, it returns errs.Unavailable. After an admitted request has ended,
-// the caller must call leave.
+// ends first, it returns errs.Unavailable. If it returns nil, the caller must
+// call leave when the request has ended.
 func (g *gate) enter(ctx context.Context, owner owner) error {
 	g.mu.Lock()
 	w := &gateWaiter{owner: owner, admitted: make(chan struct{})}
@@ -57,7 +57,7 @@ func (g *gate) enter(ctx context.Context, owner owner) error {
 	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
 }
 
-// leave ends a request and admits the next one.
+// leave ends an admitted request and admits the next one.
 func (g *gate) leave(owner owner) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,11 +88,11 @@ func (g *gate) admit() {
 	}
 }
 
-// admitRequest waits until there is memory for the expected answer to r. If the
-// answer may be long, it also waits until the gate admits r. A request that
-// waits for memory does not occupy the gate. admitRequest waits for at most
-// half of the remaining time, so that the request can still be answered. The
-// caller must call leaveGate when it has read the answer.
+// admitRequest waits until there is memory for the expected answer to r. If
+// that answer may be long, it then waits until the gate admits r. So a request
+// that waits for memory does not occupy the gate. At most half of the remaining
+// time is spent on waiting, so that there is time for the answer. The caller
+// must call leaveGate when it has read the answer.
 func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r request) (leaveGate func(), err error) {
 	ctx, cancel := splitDeadline(ctx, true)
 	defer cancel()
@@ -111,8 +111,8 @@ func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r reque
 			allowance.release(allowance.held)
 			return noop, err
 		}
-		// The wait for the gate may have been long, and meanwhile the size of
-		// the answer may have become known.
+		// The wait for the gate may have been long. In the meantime, the size
+		// of the answer may have become known.
 		if allowance.budget.claim(allowance, c.memoryFor(r), unreserved) {
 			return func() { c.gate.leave(allowance.owner) }, nil
 		}
@@ -122,8 +122,8 @@ func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r reque
 
 func noop() {}
 
-// readmit admits r again after its answer of n bytes did not fit into memory.
-// It waits for that memory, and then for the gate.
+// readmit admits r again after an answer of n bytes did not fit into memory. It
+// waits for n bytes, and then for the gate.
 func (c *Client) readmit(ctx context.Context, allowance *allowance, r request, n int) (leaveGate func(), err error) {
 	if err := allowance.acquire(ctx, n, false); err != nil {
 		return noop, err

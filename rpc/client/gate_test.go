@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// packer is a controller that sends a list of jobs only when the test permits
+// A packer is a controller that sends a list of jobs only when the test permits
 // it.
 type packer struct {
 	client.Address
@@ -26,7 +26,7 @@ type packer struct {
 	open    atomic.Int32 // lists in progress from the controller's view, which end later than the client's requests
 }
 
-// counter counts the open connections, and their maximum.
+// A counter has the number of open connections, and the maximum of that number.
 type counter struct{ open, max atomic.Int32 }
 
 type countedConn struct {
@@ -81,9 +81,9 @@ func newPacker(t *testing.T, jobs int) *packer {
 }
 
 // TestCrowdBeforeASlowController checks a hundred clients that request a long
-// list and then don't read it. They must make few connections to the controller
-// and delay no short request. A list may be requested only when there is memory
-// for it.
+// list and then don't read it. Together they must make few connections to the
+// controller, and must not delay short requests. A list may be requested only
+// when there is memory for it.
 func TestCrowdBeforeASlowController(t *testing.T) {
 	t.Parallel()
 	p := newPacker(t, 3000)
@@ -112,9 +112,10 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	if n := connections.max.Load(); n > client.MaxLongRequests+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
-	// The first requests are sent before the length of the list is known. The one
-	// that learns it first has room. The answers of the others may not fit any
-	// more, and these requests then wait for memory (Client.readmit).
+	// The length of the list is not known when the first requests are sent.
+	// Then one answer announces the length and gets its memory. The answers to
+	// the other requests may no longer fit, and these requests wait for memory
+	// (Client.readmit).
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked < n || asked > n+client.MaxLongRequests-1 {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}
@@ -134,7 +135,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 
 // TestTurnDoesNotCome checks a request that waits because the controller is
 // busy with other lists. The request must fail before its client gives up, and
-// must leave no state.
+// must leave no state behind.
 func TestTurnDoesNotCome(t *testing.T) {
 	t.Parallel()
 	p := newPacker(t, 10)

@@ -17,7 +17,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// drip sends the beginning of an answer, and then byte after byte without end.
+// drip sends the beginning of an answer, followed by single bytes without end.
 func drip(nc net.Conn, length string) {
 	io.WriteString(nc, length)
 	for {
@@ -28,8 +28,8 @@ func drip(nc net.Conn, length string) {
 	}
 }
 
-// The list slowly has the ways in which a controller can misbehave by sending
-// its answer slowly. The list bad has all other ways.
+// The controllers in the list "slowly" misbehave by sending their answers
+// slowly. Those in the list "bad" misbehave in other ways.
 var slowly = []struct {
 	name string
 	act  func(nc net.Conn, v codec.Version)
@@ -49,10 +49,9 @@ var slowly = []struct {
 	}},
 }
 
-// TestHostileControllers sends fifty requests for each kind of misbehaviour to
-// a controller that misbehaves in this way. Each request must end. Afterwards
-// no goroutine may remain, and all memory, including that of the budget, must
-// be free again.
+// TestHostileControllers checks controllers that misbehave in different ways,
+// with fifty requests to each. Each request must end. Afterwards no goroutine
+// may remain, and all memory, including that of the budget, must be free again.
 func TestHostileControllers(t *testing.T) { // not in parallel: it measures the memory of the process
 	const times = 1000 / 20
 	type way func(nc net.Conn, v codec.Version)

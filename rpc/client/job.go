@@ -9,7 +9,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Jobs calls each(j) for every job, like Nodes.
+// Jobs calls each(j) for every job j, under the same rules as Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	req := message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	var answer message.JobInfo
@@ -22,10 +22,10 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
-// Job calls each(j) for every record j of the job with this id, under the same
-// rules as Nodes. An array or a heterogeneous job has several records. If there
-// is no such job, Job returns errs.NotFound without calling the function each.
-// The query q has the same effect as for Node.
+// Job calls each(j) for every record j of the job with this id. An array or a
+// heterogeneous job has several records. If there is no such job, Job returns
+// errs.NotFound and makes no call. The rules for the calls are those of Nodes,
+// and q.Since has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	found := false
 	var answer message.JobInfo
@@ -49,8 +49,8 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 }
 
 // markBackfillTried sets JobBackfillTriedLast for a pending job if the last run
-// of backfill scheduling examined the job. A controller leaves this to its
-// clients.
+// of backfill scheduling has examined the job. Controllers do not set this
+// flag.
 func markBackfillTried(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast

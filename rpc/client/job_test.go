@@ -7,7 +7,7 @@ import (
 )
 
 // TestAttempted checks that JobBackfillTriedLast is set only for a pending job
-// that was examined since backfill scheduling last began.
+// that was examined after the last run of backfill scheduling began.
 func TestAttempted(t *testing.T) {
 	t.Parallel()
 	const both = model.JobBackfillTried | model.JobBackfillTriedLast

@@ -10,9 +10,9 @@ import (
 )
 
 // UpdateJob changes the fields that are set in desc for the job that id names,
-// such as "123", "123_4" or "123+1". If the tasks of an array had different
-// results, it returns the results; nil means that all tasks were changed. It
-// never repeats the request.
+// such as "123", "123_4" or "123+1". If some tasks of an array had different
+// results, UpdateJob returns all results. Otherwise it returns nil. It never
+// repeats the request.
 func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
 	d := *desc
 	d.JobIDText = id
@@ -37,13 +37,13 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 	return results, policyError(err)
 }
 
-// unchangedMailType is the mail type in a change that leaves the job's mail
-// types as they are. 0 would remove them.
+// unchangedMailType is the value that leaves a job's mail types unchanged. A
+// value of 0 would remove them.
 const unchangedMailType = 0xfffe
 
-// changeTasks sends r, which changes a job. If the tasks of an array had
-// different results, it returns the results, otherwise nil. If no task was
-// changed, it returns the first task's error.
+// changeTasks sends r, which changes a job. If some tasks of an array had
+// different results, changeTasks returns all results. Otherwise it returns nil.
+// If no task was changed, it returns the first task's error.
 func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
 	var tasks message.JobArrayErrors
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {
@@ -74,9 +74,9 @@ func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r reque
 	return results, nil
 }
 
-// Requeue requeues the job that id names, such as "123" or "123_4". If the
-// tasks of an array had different results, it returns the results. It never
-// repeats the request.
+// Requeue requeues the job that id names, such as "123" or "123_4". If some
+// tasks of an array had different results, Requeue returns all results. It
+// never repeats the request.
 func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
 	body := &message.RequeueRequest{JobText: id, Flags: flags}
 	return c.changeTasks(ctx, cred, request{kind: message.RequestJobRequeue, body: body})

@@ -15,9 +15,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestUpdateJob checks that the change identifies the job both by number and as
+// TestUpdateJob checks that the change names the job both by number and as
 // text, and contains only the fields that were set. If the tasks of an array
-// had different results, UpdateJob must return them.
+// have different results, UpdateJob must return the results.
 func TestUpdateJob(t *testing.T) {
 	t.Parallel()
 	partial := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}, {JobIDs: "12_3"}}}
@@ -62,8 +62,8 @@ func TestUpdateJob(t *testing.T) {
 	}
 }
 
-// TestUpdateJobOnce checks that a change that the controller may have received
-// is not repeated, and that the error says that its outcome is unknown.
+// TestUpdateJobOnce checks a change that the controller may have received. It
+// must not be repeated, and the error must say that the outcome is unknown.
 func TestUpdateJobOnce(t *testing.T) {
 	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {

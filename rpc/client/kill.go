@@ -8,10 +8,11 @@ import (
 )
 
 // Kill sends a signal to the job that id names, such as "123", "123_4" or
-// "123+1". Signal 9 cancels it.
+// "123+1". Signal 9 cancels the job.
 //
-// It never repeats the request, because the controller answers a second signal
-// with "already done", which would look like its answer to the first signal.
+// Kill never repeats the request. The controller would answer a second signal
+// with "already done", and the caller would take that for the answer to the
+// first.
 func (c *Client) Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	body := &message.KillJob{JobText: id, Signal: signal, Flags: uint16(flags)}
 	return c.query(ctx, cred, request{kind: message.RequestKillJob, body: body}, message.ResponseRC, nil)

@@ -16,10 +16,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers returns a controller that calls results to answer KillJobs. If
-// results is nil, the controller does not know the message of KillJobs. *one
-// counts the messages of Kill that the controller receives, and *many those of
-// KillJobs.
+// killers returns a controller. To answer KillJobs, it calls results(). If
+// results is nil, the controller does not know KillJobs' message. The
+// controller counts the messages of Kill in *one, and those of KillJobs in
+// *many.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {
@@ -98,8 +98,8 @@ func TestKillEach(t *testing.T) {
 	}
 }
 
-// TestKillEachOnce checks that a signal that may have arrived is not sent again
-// with Kill's message.
+// TestKillEachOnce checks a signal that the controller may have received in
+// KillJobs' message. The signal must not be sent again in Kill's message.
 func TestKillEachOnce(t *testing.T) {
 	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {

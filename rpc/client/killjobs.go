@@ -11,17 +11,17 @@ import (
 )
 
 // KillJobs sends a signal to the jobs that k selects. It returns a result for
-// each job that could not be signalled. With model.KillVerbose, it returns a
-// result for every job. Like Kill, it never repeats the request. Controllers
-// before 24.05 do not know the message, so for them KillJobs sends nothing and
-// returns errs.Unsupported.
+// each job that could not be signalled, or for every job if model.KillVerbose
+// is set. Like Kill, it never repeats the request. Controllers before 24.05 do
+// not know the message: for them, KillJobs sends nothing and returns
+// errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
 	err := c.killJobs(ctx, cred, k, func(r model.KillResult) { results = append(results, r) })
 	return results, err
 }
 
-// killJobs sends KillJobs' message and calls each(result) for each result.
+// killJobs sends KillJobs' message, and calls each(r) for every result r.
 func (c *Client) killJobs(ctx context.Context, cred model.Credential, k *model.KillJobs, each func(model.KillResult)) error {
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: wrapCallback(func(r *model.KillResult) error {
 		result := *r
@@ -36,12 +36,13 @@ func (c *Client) killJobs(ctx context.Context, cred model.Credential, k *model.K
 	return c.query(ctx, cred, r, message.ResponseKillJobs, &answer)
 }
 
-// KillEach signals jobs like Kill, but with the message of KillJobs. It returns
-// a result for each job that could not be signalled, such as a task of an array
-// that has ended. With model.KillVerbose, it returns a result for every job. If
-// no job could be signalled, KillEach returns an error, as Kill does. For a
-// controller that does not know the message, such as Slurm's before 24.05,
-// KillEach sends Kill's message instead and returns no results.
+// KillEach signals jobs like Kill, but with KillJobs' message. It returns a
+// result for each job that could not be signalled, such as a task of an array
+// that has ended, or for every job if model.KillVerbose is set. If no job could
+// be signalled, KillEach returns an error, as Kill does.
+//
+// Some controllers do not know KillJobs' message, such as Slurm's before 24.05.
+// For them, KillEach sends Kill's message and returns no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	var results []model.KillResult
 	var failed *model.KillResult

@@ -8,7 +8,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Licenses calls each(l) for every license, like Nodes.
+// Licenses calls each(l) for every license l, under the same rules as Nodes.
 func (c *Client) Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error) {
 	req := message.LicenseInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.LicenseInfo{Licenses: codec.Stream[model.License]{Each: wrapCallback(each)}}

@@ -26,8 +26,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listen listens on a new address until the test ends, and calls act with each
-// connection.
+// listen listens on a new address until the test ends. It calls act(nc) for
+// each connection nc.
 func listen(t *testing.T, network string, act func(net.Conn)) string {
 	t.Helper()
 	address := "127.0.0.1:0"
@@ -61,8 +61,8 @@ func listen(t *testing.T, network string, act func(net.Conn)) string {
 	return ln.Addr().String()
 }
 
-// journal records the requests to a fake munged, and to the daemons that trust
-// it.
+// A journal records the requests to a fake munged, and to the daemons that
+// trust that munged.
 type journal struct {
 	mu       sync.Mutex
 	asked    [][]byte // requests to munged, without the header
@@ -87,7 +87,7 @@ func (j *journal) munged(nc net.Conn) {
 	nc.Write(append(binary.BigEndian.AppendUint32([]byte("\x00\x60\x6d\x4b\x04\x03\x00"), uint32(len(body))), body...))
 }
 
-// controller answers all requests with success, in the protocol of 24.11.
+// controller answers every request with success, in the protocol of 24.11.
 func (j *journal) controller(nc net.Conn) {
 	b, err := wire.Read(nc, 1<<20)
 	if err != nil {
@@ -119,8 +119,8 @@ func (j *journal) accounting(nc net.Conn) {
 }
 
 // credentials returns the credentials that the daemons received. It checks that
-// munged issued each credential for the body that was sent with it, and for the
-// scheduler's user.
+// munged issued each credential for the body that follows it in the message,
+// and for the scheduler's user.
 func (j *journal) credentials(t *testing.T) []message.Credential {
 	t.Helper()
 	var all []message.Credential
@@ -137,9 +137,9 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 	return all
 }
 
-// TestMunge checks that a local credential over TCP is a new MUNGE credential
-// for each message. munged must not be used for requests with a token or over a
-// UNIX socket.
+// TestMunge checks that over TCP, each message with a local credential gets a
+// new credential from munged. A request with a token or over a UNIX socket must
+// not use munged.
 func TestMunge(t *testing.T) {
 	t.Parallel()
 	counted := func(n int) message.Credential {
@@ -192,8 +192,8 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestSack checks that with auth/slurm a local credential over TCP comes from
-// sack.socket, and that each message gets a new one.
+// TestSack checks local credentials over TCP with auth/slurm. They must come
+// from sack.socket, and each message must get a new one.
 func TestSack(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
@@ -237,9 +237,9 @@ func token(cred model.Credential) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs}
 }
 
-// TestMungeIsDown checks that without munged nothing is sent. The error must
-// name munged as the cause, so that no user believes that the job may have been
-// submitted.
+// TestMungeIsDown checks that no daemon receives a message if munged is down.
+// The error must name munged as the cause, so that no user believes that the
+// job may have been submitted.
 func TestMungeIsDown(t *testing.T) {
 	t.Parallel()
 	j := &journal{}

@@ -13,10 +13,10 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// TestMungeFails checks a munged that fails to issue a credential. The client
-// must not try another controller, because that would not help. The failure
-// must not change the state of the controller that would have received the
-// request, and must not be reported as a failure of that controller.
+// TestMungeFails checks a munged that fails to issue a credential. Another
+// controller would not help, so the client must not try one. The failure must
+// neither change the state of the controller that would have received the
+// request nor be reported as a failure of that controller.
 func TestMungeFails(t *testing.T) {
 	t.Parallel()
 	j, asked, fails := &journal{}, atomic.Int32{}, atomic.Bool{}

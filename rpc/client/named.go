@@ -7,8 +7,7 @@ import (
 )
 
 // findByName returns the element of a list that has the wanted name, or nil.
-// Like slurmrestd, it prefers an exact match to a name that differs only in
-// case.
+// Like slurmrestd, it prefers an exact match to a name that differs in case.
 func findByName[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
 	var exact, similar *T
 	lastUpdate, err := list(func(element *T) error {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestNamed checks the search for one element of a list. If no name matches,
-// the error is 404. If the controller answers that nothing has changed, the
-// client gets that answer.
+// the error must be a 404. If the controller answers that nothing has changed,
+// the caller must get that answer.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	s := records()

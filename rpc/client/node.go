@@ -11,9 +11,9 @@ import (
 )
 
 // Nodes calls each(n) for every node n, which is valid only during the call. If
-// a call returns an error, Nodes stops and returns that error. lastUpdate is
-// the time of the last change of the list. If nothing has changed since
-// q.Since, Nodes returns errs.Unchanged.
+// a call returns an error, Nodes stops and returns that error. If nothing has
+// changed since q.Since, Nodes returns errs.Unchanged. The result lastUpdate is
+// the time at which the list last changed.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: wrapCallback(func(n *model.Node) error {
@@ -28,8 +28,8 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 }
 
 // Node returns the node with that name, or errs.NotFound. Slurm's request for a
-// single node can't contain q.Since, so Node itself compares q.Since with the
-// time of the last change of the whole list.
+// single node can't contain q.Since. So Node itself compares q.Since with the
+// time at which the whole list last changed.
 func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName

@@ -18,7 +18,7 @@ func (c *Client) CreateNode(ctx context.Context, cred model.Credential, line str
 	return c.changeNodes(ctx, cred, message.RequestCreateNode, &model.NodeUpdate{Extra: line})
 }
 
-// DeleteNodes deletes the nodes of a host list. It never repeats the request.
+// DeleteNodes deletes the nodes in a host list. It never repeats the request.
 func (c *Client) DeleteNodes(ctx context.Context, cred model.Credential, names string) error {
 	return c.changeNodes(ctx, cred, message.RequestDeleteNode, &model.NodeUpdate{Names: names})
 }

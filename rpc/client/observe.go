@@ -19,8 +19,8 @@ const (
 	Refused             // the daemon answered with an error number
 )
 
-// observe reports a request to Config.Observe. It returns the function that
-// reports the end of the request.
+// observe reports the beginning of a request to Config.Observe. It returns a
+// function that reports the end of the request.
 func (c *caller) observe(kind message.Type) func(*reply, *failure) {
 	if c.cfg.Observe == nil {
 		return func(*reply, *failure) {}

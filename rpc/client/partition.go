@@ -10,7 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Partitions calls each(p) for every partition, like Nodes.
+// Partitions calls each(p) for every partition p, under the same rules as
+// Nodes.
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each)}}
@@ -20,7 +21,7 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 }
 
 // Partition returns the partition with that name, or errs.NotFound. It requests
-// all partitions, because there is no request for one.
+// all partitions, because the protocol has no request for a single one.
 func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
 	nameOf := func(p *model.Partition) string { return p.Name }
 	p, lastUpdate, err := findByName(name, nameOf, func(each func(*model.Partition) error) (model.Time, error) {

@@ -23,8 +23,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// peer is a controller that follows a script: a function that gets each
-// complete request with its connection.
+// A peer is a controller that follows a script. The script is a function that
+// gets each complete request and its connection.
 type peer struct {
 	client.Address
 	mu   sync.Mutex
@@ -87,8 +87,8 @@ func rc(nc net.Conn, v codec.Version, code uint32) {
 	answer(nc, v, message.ResponseRC, &message.RC{Code: code})
 }
 
-// refusals are the ways in which different releases of Slurm refuse an
-// unsupported version.
+// Each function in refusals refuses an unsupported version as some releases of
+// Slurm do.
 var refusals = map[string]func(nc net.Conn){
 	"22.05 closes":                          func(net.Conn) {},
 	"24.11 answers in a version of its own": func(nc net.Conn) { rc(nc, codec.V2411, fault.Authentication) },
@@ -146,9 +146,9 @@ func TestVersionProbeWithAWrongCredential(t *testing.T) {
 }
 
 // TestVersionIsProbedAgain checks a controller that is restarted with an older
-// release, which refuses the newer version in one of three ways. If the refusal
-// shows that a submission was not carried out, the submission must succeed
-// after the new probe.
+// release. That release refuses the newer version in one of three ways. If the
+// refusal shows that a submission was not carried out, the client must probe
+// the version and then submit the job again.
 func TestVersionIsProbedAgain(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range refusals {
@@ -195,8 +195,8 @@ func code(err error) string {
 	return ""
 }
 
-// The list bad has ways in which a controller can misbehave, with the expected
-// results. In each of them the controller answers pings correctly.
+// The list "bad" has controllers that misbehave, and the expected results. All
+// of these controllers answer pings correctly.
 var bad = []struct {
 	name  string
 	act   func(nc net.Conn, v codec.Version)
@@ -236,9 +236,9 @@ var bad = []struct {
 	{name: "refuses with an unknown number", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }, kind: errs.BadAnswer, clear: true},
 }
 
-// patience returns the time limit for a peer whose requests should fail with
-// kind. The limit matters only for a peer that does not answer. For the others
-// it is long, so that a busy machine does not affect the test.
+// patience returns the time limit for a request that should fail with the given
+// kind of error. It is short only for a peer that does not answer. For all
+// others it is long, so that a busy machine does not affect the test.
 func patience(kind errs.Kind) time.Duration {
 	if kind == errs.Timeout {
 		return time.Second
@@ -246,7 +246,7 @@ func patience(kind errs.Kind) time.Duration {
 	return 30 * time.Second
 }
 
-// raw is a body that consists of the given bytes.
+// raw is a message body that consists of the given bytes.
 type raw string
 
 func (r raw) Walk(c *codec.Codec) {
@@ -285,9 +285,10 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// TestOutcomeUnknown checks a controller that misbehaves after it has received
+// TestOutcomeUnknown checks controllers that misbehave after they have received
 // a submission. The submission must never be repeated. The error must say that
-// its outcome is unknown, unless the answer shows that nothing was done.
+// the outcome is unknown, unless the answer shows that the controller did
+// nothing.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range bad {
@@ -321,8 +322,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// count returns the number of requests of type t since the last call of
-// requests.
+// count returns how many requests of type t arrived since the last call of the
+// method requests.
 func (p *peer) count(t message.Type) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -438,8 +439,8 @@ func TestStandbyAnswersPings(t *testing.T) {
 	}
 }
 
-// TestPingOfAStranger checks that a server that answers a ping with another
-// message is not reported as up.
+// TestPingOfAStranger checks that a server is not reported as up if it answers
+// a ping with a wrong message.
 func TestPingOfAStranger(t *testing.T) {
 	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) { answer(nc, r.Version, 4711, message.Empty{}) })
@@ -450,8 +451,8 @@ func TestPingOfAStranger(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of a context ends a waiting call, long before
-// the client's own time limit.
+// TestCancel checks that a call that waits ends when its context ends, long
+// before the client's own time limit.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)
@@ -502,7 +503,7 @@ func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
 }
 
 // TestAccountingVersionProbe checks that the client finds the version of an
-// accounting daemon, which refuses other versions with an error number.
+// accounting daemon. Such a daemon refuses other versions with an error number.
 func TestAccountingVersionProbe(t *testing.T) {
 	t.Parallel()
 	var versions []codec.Version
@@ -553,7 +554,7 @@ func TestBadAccountingDaemons(t *testing.T) {
 	}
 }
 
-// opener starts a peer that accepts the opening of a persistent connection.
+// opener starts a peer that lets clients open persistent connections.
 func opener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

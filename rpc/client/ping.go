@@ -14,9 +14,9 @@ import (
 
 var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable: true}
 
-// Ping pings all controllers concurrently, and returns the results with the
-// primary first. A backup on standby counts as responding. Ping returns an
-// error only if the credential is not accepted or can't be created.
+// Ping pings all controllers concurrently. The results begin with the primary.
+// A backup on standby counts as responding. Ping returns an error only if the
+// credential is not accepted or can't be created.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		if _, f := c.findVersion(ctx, d, cred); f != nil { // probed before the ping, so that the latency does not include the probe
@@ -37,8 +37,8 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 	})
 }
 
-// pingAll calls pingOne(ctx, i, d) for each daemon d, where i is the daemon's
-// index in the list. pingOne returns how long the daemon took to answer.
+// pingAll calls pingOne for each daemon d, whose index in the list is i.
+// pingOne returns how long the daemon took to answer.
 func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -78,8 +78,8 @@ func anyResponding(pings []model.Ping) bool {
 	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }
 
-// Verify asks a controller whether it accepts the credential. It returns nil,
-// errs.Unauthenticated, or the reason why no controller answered.
+// Verify asks a controller whether it accepts the credential. The result is
+// nil, errs.Unauthenticated, or the reason why no controller answered.
 func (c *Client) Verify(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, ping, message.ResponseRC, nil)
 }

@@ -12,8 +12,8 @@ import (
 
 // TestPromptTakesNoMemory checks that a prompt answer (model.Query.Prompt) is
 // read only as fast as its records are used. Until the last record has been
-// used, the controller must still be sending the answer, no memory of the
-// budget may be in use, and further requests for lists must wait.
+// used, the controller must still be sending the answer, the answer must use no
+// memory of the budget, and further requests for lists must wait.
 func TestPromptTakesNoMemory(t *testing.T) {
 	t.Parallel()
 	const jobs, size = 20_000, 64 << 20
@@ -54,8 +54,8 @@ func TestPromptTakesNoMemory(t *testing.T) {
 	if n := l.lists.Load(); n != client.MaxLongRequests+1 {
 		t.Errorf("%d lists", n)
 	}
-	// A request that is not prompt waits for as much memory as the last
-	// answer needed.
+	// A request without Prompt waits for as much memory as the last answer
+	// needed.
 	if !budget.Hold(model.Credential{Token: "bob"}, size/2) || !budget.Hold(model.Credential{Token: "carol"}, size/8*3-l.length/2) {
 		t.Fatal("no memory")
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// UnreachableAfter is the time without an accepted connection after which
-// Reachable reports an outage.
+// UnreachableAfter is the time after the last accepted connection at which
+// Reachable begins to report an outage.
 const UnreachableAfter = 10 * time.Second
 
 const (
@@ -31,10 +31,10 @@ func (r *reachability) recordAccepted(now time.Time) {
 }
 
 // Reachable reports whether a controller has accepted a connection in the last
-// UnreachableAfter. If the last accepted connection is older than reachFresh,
-// Reachable first connects, without sending anything. Concurrent callers share
-// the attempt, and there is at most one attempt per second. The creation of a
-// Client counts as an accepted connection.
+// ten seconds (UnreachableAfter). If the last accepted connection is older than
+// reachFresh, it first connects to the controllers, but sends nothing.
+// Concurrent callers share that attempt, and there is at most one attempt per
+// second. The creation of the Client counts as an accepted connection.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reachability
 	r.mu.Lock()
@@ -56,8 +56,8 @@ func (c *Client) Reachable(ctx context.Context) bool {
 	return c.now().Sub(r.lastAccepted) < UnreachableAfter
 }
 
-// tryAll connects to all controllers concurrently. It ends when one of them
-// accepts the connection, or when all attempts have failed.
+// tryAll connects to all controllers concurrently. It returns when one of them
+// has accepted the connection, or when all attempts have failed.
 func (c *Client) tryAll(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(reachLimit, c.cfg.ConnectTimeout))
 	defer cancel()

@@ -9,9 +9,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestReachable checks that Reachable reports an outage when the outage has
-// lasted for UnreachableAfter. When the outage ends, Reachable must report this
-// immediately.
+// TestReachable checks that Reachable reports an outage once it has lasted for
+// UnreachableAfter. The end of the outage must be reported immediately.
 func TestReachable(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]state{"refuses": refuses, "vanishes": vanishes} {
@@ -56,8 +55,8 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestReachableIsShared checks that concurrent callers share one attempt, and
-// that a caller that stops waiting does not end the attempt.
+// TestReachableIsShared checks that concurrent callers share one attempt. If a
+// caller stops waiting, the attempt must continue.
 func TestReachableIsShared(t *testing.T) {
 	t.Parallel()
 	l := newCluster(t, "a")

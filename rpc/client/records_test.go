@@ -19,8 +19,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// decoded returns a handler that decodes a request into a T and answers with
-// the result of reply.
+// decoded returns a handler. It decodes each request into a T, and answers with
+// what the function reply returns.
 func decoded[T any, B interface {
 	*T
 	message.Body
@@ -35,7 +35,7 @@ func decoded[T any, B interface {
 	}
 }
 
-// records returns a controller with two objects of each kind.
+// records returns a controller with two objects of each type.
 func records() *server.Server {
 	s := controller()
 	s.Handlers[message.RequestReservationInfo] = decoded(message.ResponseReservationInfo, func(r *message.ReservationInfoRequest) (message.Body, error) {
@@ -89,7 +89,8 @@ func records() *server.Server {
 	return s
 }
 
-// collect returns a receiver that appends the names of the records to names.
+// collect returns a function that is called with records, and appends the name
+// of each record to *names.
 func collect[T any](names *[]string, name func(*T) string) func(*T) error {
 	return func(v *T) error { *names = append(*names, name(v)); return nil }
 }
@@ -151,8 +152,8 @@ func askRecords(t *testing.T, c *client.Client) {
 	}
 }
 
-// askByVersion makes the requests that only newer releases support. The client
-// must not send such a request to an older release.
+// askByVersion makes the requests that only newer releases support. It checks
+// that the client does not send such a request to an older release.
 func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 	ctx := context.Background()
 	var states []model.JobStateEntry
@@ -182,8 +183,8 @@ func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 	}
 }
 
-// TestKillJobsOnce checks that a signal to several jobs that was sent and not
-// answered is not repeated.
+// TestKillJobsOnce checks a signal to several jobs that was sent but not
+// answered. It must not be sent again.
 func TestKillJobsOnce(t *testing.T) {
 	t.Parallel()
 	act := func(nc net.Conn, request message.Header) {

@@ -15,8 +15,8 @@ const (
 	releaseTTL   = 10 * time.Minute       // then the release is requested again: an upgrade need not change the protocol
 )
 
-// releases is the state of the request for a controller's release. The answer
-// itself is stored in the daemon.
+// releases has the state of the requests for a controller's release. The answer
+// is stored with the controller, in its daemon.
 type releases struct {
 	mu          sync.Mutex
 	notBefore   time.Time     // time before which no request is made
@@ -26,10 +26,12 @@ type releases struct {
 
 // Release returns the release of the controller that answered last, such as
 // "24.11.5". It requests the release if the controller has not reported it for
-// ten minutes, or was lost in the meantime. It waits for the answer for at most
-// half a second. If the controller does not report its release, Release returns
-// the release of its protocol version, such as "24.11". If no controller has
-// answered yet, it returns "".
+// ten minutes, or could not be reached in the meantime. It waits for the answer
+// for at most half a second.
+//
+// If the controller has not reported its release, Release returns the first
+// release with the controller's protocol version, such as "24.11". If no
+// controller has answered yet, it returns "".
 func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	if pending, maxWait := c.requestRelease(ctx, cred); maxWait > 0 {
 		timer := time.NewTimer(maxWait)
@@ -48,9 +50,9 @@ func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 }
 
 // requestRelease requests the controller's release, unless it is known. It
-// returns a channel to wait for, and the maximum time to wait; 0 means not to
-// wait. The request continues when the caller's context ends. If it were
-// aborted, a slow controller would count as hanging.
+// returns a channel to wait for, and the maximum time to wait, which is 0 if
+// the caller must not wait. When the caller's context ends, the request
+// continues: if it were aborted, a slow controller would count as hanging.
 func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, maxWait time.Duration) {
 	r := &c.releases
 	r.mu.Lock()
@@ -82,8 +84,8 @@ func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pen
 	return done, releaseWait
 }
 
-// fetchRelease requests the release, and stores it with the controller that
-// answered.
+// fetchRelease requests the release and stores the answer in the daemon that
+// sent it.
 func (c *Client) fetchRelease(ctx context.Context, cred model.Credential) error {
 	var answer message.BuildInfo
 	r := request{kind: message.RequestBuildInfo, body: &message.BuildInfoRequest{}, repeatable: true}
@@ -94,7 +96,7 @@ func (c *Client) fetchRelease(ctx context.Context, cred model.Credential) error 
 	return nil
 }
 
-// setRelease stores the release of d until the given time.
+// setRelease stores the release of d, which is valid until the given time.
 func (d *daemon) setRelease(release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +105,8 @@ func (d *daemon) setRelease(release string, until time.Time) {
 
 // cachedRelease returns the release of d, and the time until which it need not
 // be requested again. If d has not reported its release, cachedRelease returns
-// that of its protocol version. If d has never answered, it returns "".
+// the first release with d's protocol version. If d has never answered, it
+// returns "".
 func (d *daemon) cachedRelease() (release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

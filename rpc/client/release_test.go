@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// releaseController returns a controller that reports its release, and counts
-// the requests for it.
+// releaseController returns a controller that reports its release. The
+// controller counts the requests for its release in *asked.
 func releaseController(release string, asked *atomic.Int32) *server.Server {
 	s := controller()
 	s.Handlers[message.RequestBuildInfo] = decoded(message.ResponseBuildInfo, func(*message.BuildInfoRequest) (message.Body, error) {
@@ -41,8 +41,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterLoss checks that the release is requested again from a
-// controller that was lost, because it may have come back with another release.
+// TestReleaseAfterLoss checks a controller that was lost. It may have come back
+// with another release, so its release must be requested again.
 func TestReleaseAfterLoss(t *testing.T) {
 	t.Parallel()
 	var asked, askedAgain atomic.Int32
@@ -92,9 +92,9 @@ func TestReleaseOfBackup(t *testing.T) {
 	}
 }
 
-// TestReleaseUntold checks a controller that does not report its release. The
-// client must use the release of the controller's protocol, and must not ask
-// again immediately.
+// TestReleaseUntold checks a controller that does not report its release.
+// Release must return the release of the protocol version, and must not request
+// the controller's release again immediately.
 func TestReleaseUntold(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -124,13 +124,14 @@ func TestReleaseUnknown(t *testing.T) {
 	}
 }
 
-// neverDone is a context that panics if a caller waits for its end.
+// A neverDone is a context that panics if a caller waits for its end.
 type neverDone struct{ context.Context }
 
 func (neverDone) Done() <-chan struct{} { panic("it is waited for") }
 
-// TestReleaseOfHanging checks that a request waits at most half a second for a
-// controller that hangs, and that the answer is stored when it arrives.
+// TestReleaseOfHanging checks a controller that hangs. Release must wait for
+// its answer for at most half a second. The answer must be stored when it
+// arrives.
 func TestReleaseOfHanging(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

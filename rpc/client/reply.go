@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// reply is an answer: the first piece of its body, and a source of the other
-// pieces.
+// A reply is an answer. It has the first piece of the body, and a source of the
+// other pieces.
 type reply struct {
 	version    codec.Version
 	kind       message.Type
@@ -29,15 +29,14 @@ type reply struct {
 	daemonKind string      // kind of daemon, for messages
 }
 
-// pieceSource returns the pieces of a message one by one. A piece is valid
+// A pieceSource returns the pieces of a message one by one. Each piece is valid
 // until the next call.
 type pieceSource interface {
 	Next() ([]byte, error)
 	Drop() // discards the other pieces
 }
 
-// decode decodes the body. It can be called only once, unless the body is a
-// single piece.
+// decode decodes the body. A body of several pieces can be decoded only once.
 func (a *reply) decode(body message.Body) error {
 	return message.DecodePieces(a.version, a.kind, a.first, a.next, a.remaining, body)
 }
@@ -62,8 +61,8 @@ func brokenOffError(daemonKind string, err error) error {
 	return errs.Wrap(err, kind, "the %s's answer broke off", daemonKind)
 }
 
-// closeWhenDone makes the end of ctx close the connection, if the answer is
-// still being received.
+// closeWhenDone closes the connection when ctx ends, if the answer is still
+// being received then.
 func (a *reply) closeWhenDone(ctx context.Context) {
 	if !a.streaming {
 		return
@@ -92,11 +91,12 @@ func (a *reply) release() {
 }
 
 // receive reads the answer to r from nc. It reads the whole answer, except if r
-// is prompt or the answer is longer than any allowance can be. A long answer
-// gets its memory from allowance; if allowance is nil, a long answer is an
-// error. If there is not enough memory and r can be repeated, receive returns a
-// failure with the needed amount. If r can't be repeated, it waits for the
-// memory.
+// is prompt or the answer is longer than any allowance can be.
+//
+// A long answer gets its memory from allowance; if allowance is nil, a long
+// answer is an error. If there is not enough memory and r can be repeated,
+// receive returns a failure with the needed amount. If r can't be repeated,
+// receive waits for the memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// readFailure returns the failure for an error of reading. first is the part of
-// the answer that was read before it.
+// readFailure returns the failure for err, an error of reading. The argument
+// first is the part of the answer that was read before.
 func readFailure(first []byte, err error) *failure {
 	f := newFailure(stageReceive, fmt.Errorf("read answer: %w", err))
 	switch {
@@ -156,8 +156,8 @@ func readFailure(first []byte, err error) *failure {
 	return f
 }
 
-// streamReader reads the rest of an answer that is not held in memory. It reads
-// only as fast as the records are used, and meanwhile the daemon waits.
+// A streamReader reads the rest of an answer that is not held in memory. It
+// reads only as fast as the records are used, while the daemon waits.
 type streamReader struct {
 	nc        net.Conn
 	remaining int

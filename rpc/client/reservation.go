@@ -10,8 +10,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Reservations calls each(r) for every reservation, like Nodes. It uses only
-// q.Since, because controllers support nothing else.
+// Reservations calls each(r) for every reservation r, under the same rules as
+// Nodes. Of the query it uses only q.Since, because controllers support nothing
+// else for reservations.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: wrapCallback(each)}}
@@ -21,7 +22,8 @@ func (c *Client) Reservations(ctx context.Context, cred model.Credential, q mode
 }
 
 // Reservation returns the reservation with that name, or errs.NotFound. It
-// requests all reservations, because there is no request for one.
+// requests all reservations, because the protocol has no request for a single
+// one.
 func (c *Client) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
 	nameOf := func(r *model.Reservation) string { return r.Name }
 	r, lastUpdate, err := findByName(name, nameOf, func(each func(*model.Reservation) error) (model.Time, error) {

@@ -17,16 +17,16 @@ func (c *Client) CreateReservation(ctx context.Context, cred model.Credential, u
 	return reservationError(c.query(ctx, cred, r, message.ResponseReservationName, &name))
 }
 
-// UpdateReservation changes the fields that are set in u, for the reservation
-// that u names. It never repeats the request.
+// UpdateReservation changes the reservation that u names: it sets the fields
+// that are set in u. It never repeats the request.
 func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u *model.ReservationUpdate) error {
 	r := request{kind: message.RequestUpdateReservation, body: &message.ReservationUpdate{ReservationUpdate: *u}}
 	return reservationError(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// reservationError replaces an error that gives no reason with an error that
-// mentions the reservation. A controller sends such errors for unknown users,
-// groups, accounts and nodes.
+// reservationError replaces an error without a reason by one that mentions the
+// reservation. Controllers send such errors for unknown users, groups, accounts
+// and nodes.
 func reservationError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

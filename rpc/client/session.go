@@ -14,7 +14,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// session is a connection to an accounting daemon. It serves only the
+// A session is a connection to an accounting daemon. It serves only the
 // credential that opened it.
 type session struct {
 	caller  *caller
@@ -40,7 +40,7 @@ func (s *session) discard() {
 	s.close()
 }
 
-// openSession opens a session at the newest version that d speaks.
+// openSession opens a session at the newest version that d supports.
 func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	var s *session
 	try := func(v codec.Version) (f *failure) {
@@ -61,7 +61,7 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 	return s, f
 }
 
-// openAt opens a session at version v, and sends v in both the header and the
+// openAt opens a session at version v. It sends v in the header and also in the
 // body. The daemon uses the version in the body, even if it does not support
 // that version.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
@@ -92,9 +92,9 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 // unspecifiedRC is the error number that Slurm 22.05 sends with every refusal.
 const unspecifiedRC uint32 = 1<<32 - 1
 
-// classifyRefusal distinguishes the refusal of version v from the refusal of a
-// credential. A daemon of 22.05 sends the same answer in both cases. It
-// supports only the oldest version, so if v is the oldest, it has refused the
+// classifyRefusal determines whether the daemon refused the version v or the
+// credential. A daemon of 22.05 sends the same answer for both. It supports
+// only the oldest version, so if v is the oldest, it has refused the
 // credential.
 func classifyRefusal(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
@@ -106,8 +106,8 @@ func classifyRefusal(f *failure, v codec.Version) *failure {
 	return f
 }
 
-// call sends a request, and decodes the answer, which must be of type want,
-// into answer.
+// call sends a request and decodes its answer into answer. The answer's type
+// must be want.
 func (s *session) call(t message.Type, body message.Body, want message.Type, answer message.Body) *failure {
 	b, err := message.EncodePersistent(s.version, t, body)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 }
 
 // exchange sends the message b and reads the answer. If want is AccountingRC,
-// only the number 0 is expected, and answer is nil.
+// the only valid answer is the number 0, and the argument answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
 	var memory *allowance
 	if answer != nil {
@@ -138,8 +138,8 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	return nil
 }
 
-// fetch sends b and returns the answer, which must be of type want, without
-// decoding it. The answer's memory comes from allowance.
+// fetch sends b and returns the answer without decoding it. The memory for the
+// answer comes from allowance. The answer's type must be want.
 func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answer *reply, f *failure) {
 	done := s.caller.observe(message.Type(binary.BigEndian.Uint16(b[4:])))
 	defer func() { done(answer, f) }()
@@ -149,8 +149,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want. If allowance is nil, a
-// long answer is an error.
+// receive returns an answer. The answer's type must be want. A long answer is a
+// failure if allowance is nil.
 func (s *session) receive(want message.Type, allowance *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, allowance, request{})
 	if f != nil {
@@ -164,8 +164,8 @@ func (s *session) receive(want message.Type, allowance *allowance) (*reply, *fai
 	return answer, nil
 }
 
-// parseType parses the type of an answer, which must be want. A short answer
-// with an error number becomes a failure.
+// parseType parses the type of an answer. If the type is not want, or the
+// answer is an error number, parseType returns a failure.
 func (s *session) parseType(answer *reply, want message.Type) *failure {
 	b := answer.first
 	if len(b) < 2 {
@@ -181,7 +181,8 @@ func (s *session) parseType(answer *reply, want message.Type) *failure {
 	return newFailure(stageDecode, fmt.Errorf("message %d instead of %d", answer.kind, want))
 }
 
-// checkRC returns the error that a short answer of the daemon contains, or nil.
+// checkRC returns the error in a daemon's short answer, or nil if there is
+// none.
 func (s *session) checkRC(answer *reply, want message.Type) *failure {
 	var rc message.PersistRC
 	if err := answer.decode(&rc); err != nil {

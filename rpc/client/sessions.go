@@ -18,9 +18,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Limits of the idle sessions. They are low, because Slurm's daemon up to 24.11
-// serves only a hundred connections at a time, including idle ones. All further
-// connections wait.
+// Limits on the idle sessions. They are low because Slurm's daemon up to 24.11
+// serves only a hundred connections at the same time, including idle ones. All
+// further connections have to wait.
 const (
 	maxIdle         = 16               // for the process
 	maxIdlePerOwner = 4                // for one daemon and one credential
@@ -28,9 +28,9 @@ const (
 	staleAfter      = 5 * time.Second  // then an idle session gets only part of a call's time
 )
 
-// owner identifies the credential that a session belongs to. A daemon checks a
-// token only when the session is opened. Every later request in the session has
-// the privileges of the same user.
+// An owner identifies the credential that a session belongs to. A daemon checks
+// a token only when the session is opened, and all later requests in the
+// session have the privileges of that token's user.
 type owner struct {
 	daemon *daemon
 	token  [sha256.Size]byte // hash of the token
@@ -46,7 +46,7 @@ func ownerOf(d *daemon, cred model.Credential) owner {
 	return o
 }
 
-// sessions has the idle sessions, oldest first. The zero value has none.
+// sessions has the idle sessions, oldest first. The zero value has no session.
 type sessions struct {
 	mu          sync.Mutex
 	idle        []*session
@@ -54,8 +54,8 @@ type sessions struct {
 	staleAfter  time.Duration // 0 for staleAfter
 }
 
-// get removes the session that o used last from the idle sessions, and returns
-// it. If o has no idle session, get returns nil.
+// get returns the idle session that the owner o used last. It removes this
+// session from the idle sessions. If o has no idle session, get returns nil.
 func (p *sessions) get(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,9 +74,9 @@ func (p *sessions) get(o owner) *session {
 	return nil
 }
 
-// put adds s to the idle sessions. s is closed when it has been idle for too
-// long or its token expires. If there are too many idle sessions, put closes
-// the one that was idle longest.
+// put adds s to the idle sessions. Later, s is closed when it has been idle for
+// too long or when its token expires. If there are too many idle sessions, put
+// closes the one that has been idle for the longest time.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// isStale reports whether s was idle for so long before this request that the
-// daemon may be gone.
+// isStale reports whether s had been idle before this request for so long that
+// the daemon may be gone.
 func (p *sessions) isStale(s *session) bool {
 	return s.reused && time.Since(s.idleSince) >= cmp.Or(p.staleAfter, staleAfter)
 }
@@ -135,7 +135,7 @@ func (p *sessions) closeIdle(s *session) {
 // expired reports whether the token that opened s has expired.
 func (s *session) expired() bool { return !s.expires.IsZero() && !time.Now().Before(s.expires) }
 
-// forget closes the idle sessions of o, whose token was refused.
+// forget closes the idle sessions of o. It is called if o's token was refused.
 func (p *sessions) forget(o owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,12 +146,14 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
-// sendRollback ends the transaction of s before s becomes idle. In an open
-// transaction, slurmdbd's database hides changes that others have committed
-// since the transaction's first query. An open transaction also prevents the
-// removal of a cluster, because tables that it has read can't be dropped. No
-// request should wait for the daemon's answer, so receiveRollback reads it
-// later.
+// sendRollback ends the transaction of s before s becomes idle. An open
+// transaction has two effects. First, slurmdbd's database hides changes that
+// others have committed since the transaction's first query. Second, a cluster
+// can't be removed, because the tables that the transaction has read can't be
+// dropped.
+//
+// No request should wait for the daemon's answer to this message, so the answer
+// is read later, by receiveRollback.
 func (s *session) sendRollback() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: rollback})
 	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {
@@ -163,8 +165,8 @@ func (s *session) sendRollback() bool {
 	return s.nc.SetDeadline(time.Time{}) == nil
 }
 
-// receiveRollback reads the answer to sendRollback. All its failures have
-// stageSend, because the next request was not sent yet.
+// receiveRollback reads the answer to sendRollback. Its failures have
+// stageSend, because the next request has not been sent yet.
 func (s *session) receiveRollback() *failure {
 	answer, f := s.receive(message.AccountingRC, nil)
 	switch {
@@ -182,8 +184,9 @@ func (s *session) receiveRollback() *failure {
 func (s *session) setContext(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
 // releaseSession keeps s for the next request if the last request was answered
-// completely. Otherwise it closes s, so that the rest of an answer is not taken
-// for the next answer. f is the failure of the last request, or nil.
+// completely. Otherwise it closes s: the rest of the answer could be mistaken
+// for the answer to the next request. The argument f is the failure of the last
+// request, or nil.
 func (a *Accounting) releaseSession(s *session, f *failure) {
 	if s.streaming {
 		s.stop()
@@ -198,14 +201,15 @@ func (a *Accounting) releaseSession(s *session, f *failure) {
 }
 
 // closedByDaemon reports whether f means that the daemon has closed the
-// session, perhaps long ago.
+// session, possibly long before the request.
 func closedByDaemon(f *failure) bool {
 	return (f.stage == stageSend || f.stage == stageClosed || f.stage == stageReceive) &&
 		!isTimeout(f.err) && !errors.Is(f.err, context.Canceled)
 }
 
-// hasNoInput reports whether nc is open and has nothing to read. Data that a
-// daemon sent without a request would be taken for the next answer.
+// hasNoInput reports whether nc is open and there is nothing to read from it.
+// Data that a daemon sent without a request could be mistaken for the next
+// answer.
 func hasNoInput(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

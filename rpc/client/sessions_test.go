@@ -19,9 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// keeper is an accounting daemon that keeps sessions open and answers requests
-// for trackable resources. It accepts tokens that begin with "good". The name
-// of the resource in its answer is the user of the session.
+// A keeper is an accounting daemon that keeps sessions open. It accepts tokens
+// that begin with "good". It answers a request for trackable resources with a
+// resource whose name is the user of the session.
 type keeper struct {
 	client.Address
 	act func(nc net.Conn, question int) (goOn bool) // called before the answer; nil to continue
@@ -160,8 +160,8 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 	return client.NewAccounting(client.Config{Accounting: addresses})
 }
 
-// TestSessionIsKept checks that a session serves repeated requests with the
-// same token and the same user name, and no other requests.
+// TestSessionIsKept checks that a session serves further requests with the same
+// token and the same user name, and no other requests.
 func TestSessionIsKept(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
@@ -179,8 +179,8 @@ func TestSessionIsKept(t *testing.T) {
 }
 
 // TestTransactionEnds checks that an idle session has no open transaction, so
-// that its next request sees the changes of others. If the daemon refuses to
-// end the transaction, a new session must be opened.
+// that its next request sees the changes that others have made. If the daemon
+// refuses to end the transaction, a new session must be opened.
 func TestTransactionEnds(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
@@ -228,8 +228,8 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVerifyOpens checks that Verify opens a new session, because an open
-// session does not show that its token is still accepted.
+// TestVerifyOpens checks that Verify opens a new session. With an open session,
+// it could not know whether the token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
@@ -246,8 +246,8 @@ func TestVerifyOpens(t *testing.T) {
 	}
 }
 
-// TestRefusedTokenLosesItsSessions checks that after a daemon refuses a token,
-// no request with it uses an earlier session.
+// TestRefusedTokenLosesItsSessions checks a token that the daemon has refused.
+// No later request with that token may use a session that was opened before.
 func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	t.Parallel()
 	good, refuse := model.Credential{Token: "good"}, false
@@ -284,7 +284,8 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	}
 }
 
-// concurrentOpener starts an opener that serves several concurrent connections.
+// concurrentOpener starts an opener that serves several connections
+// concurrently.
 func concurrentOpener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
 		if b, err := wire.Read(nc, 1<<20); err == nil && len(b) > 2 {
@@ -323,8 +324,8 @@ func TestSessionEnds(t *testing.T) {
 }
 
 // TestSessionBroken checks a session that breaks at its second request. If the
-// daemon closes the connection, the request is repeated once, in a new session.
-// If the daemon answers with garbage, the request fails.
+// daemon closes the connection, the client must repeat the request once, in a
+// new session. If the daemon answers with garbage, the request must fail.
 func TestSessionBroken(t *testing.T) {
 	t.Parallel()
 	good := model.Credential{Token: "good"}
@@ -414,8 +415,8 @@ func TestSessionBroken(t *testing.T) {
 	})
 }
 
-// TestGivenUpSession checks that the answer to an abandoned request is never
-// taken for the answer to another request.
+// TestGivenUpSession checks a request that was abandoned. Its answer must never
+// be taken for the answer to another request.
 func TestGivenUpSession(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
@@ -443,8 +444,8 @@ func TestGivenUpSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded checks that after any number of concurrent requests
-// only a few sessions stay open.
+// TestSessionsAreBounded checks that only a few sessions stay open, after any
+// number of concurrent requests.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)

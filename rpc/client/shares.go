@@ -8,9 +8,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Shares calls each(tres, s) for the fair share s of every association, like
-// Nodes. tres has the names of the trackable resources to which the lists of s
-// refer. nil accounts or users select all.
+// Shares calls each(tres, s) for the fair share s of every association, under
+// the same rules as Nodes. The lists in s refer to trackable resources, whose
+// names are in tres. If accounts or users is nil, all of them are selected.
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares

@@ -16,10 +16,11 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestSilentAfterALongList has a controller that sends one long list and then no
-// further answers. Of 50 requests for lists that follow, client.MaxLongRequests
-// must reach the controller and time out. The others must be refused because of
-// that limit, and not for lack of memory: no answer is using any.
+// TestSilentAfterALongList checks a controller that sends one long list and
+// then no further answer. Fifty requests for lists follow.
+// client.MaxLongRequests of them must reach the controller and time out. The
+// others must be refused because of that limit, and not for lack of memory: no
+// answer is using any.
 func TestSilentAfterALongList(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool

@@ -20,7 +20,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// lister is a controller with a long list of jobs. It counts its connections.
+// A lister is a controller with a long list of jobs. It counts its connections.
 type lister struct {
 	client.Address
 	open    atomic.Int32  // open connections
@@ -80,8 +80,8 @@ func eventually(t *testing.T, condition string, holds func() bool) {
 	}
 }
 
-// slow is a group of clients that request the list, read a few jobs of it, and
-// stop reading until the test lets them continue.
+// A slow value is a group of clients that request the list, read a few of the
+// jobs, and then stop reading until the test lets them continue.
 type slow struct {
 	wait    sync.WaitGroup
 	letGo   chan struct{}
@@ -121,9 +121,9 @@ func ask100(ctx context.Context, c *client.Client) *slow {
 	return s
 }
 
-// TestSlowClients checks a hundred clients that stop reading: they must not
-// hold a connection to the controller, and must get the rest of the answer when
-// they continue.
+// TestSlowClients checks a hundred clients that stop reading. They must not
+// keep a connection to the controller busy. When they continue, they must get
+// the rest of the answer.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	const jobs = 500
@@ -146,8 +146,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer uses
-// no memory of the budget.
+// TestBudgetIsReturnedOnTheWay checks that the part of an answer that has been
+// decoded uses no memory of the budget.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	t.Parallel()
 	const jobs = 2000
@@ -167,9 +167,9 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 }
 
 // TestMoreSlowClientsThanBudget checks requests whose answers don't fit into
-// the memory that is left. They must wait in turn and without a connection. A
-// request that has waited too long must fail with an error that says when to
-// retry. Memory must stay limited.
+// the free memory. These requests must wait, one after the other and without a
+// connection. A request that has waited too long must fail, with an error that
+// says when to retry. The memory in use must stay limited.
 func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measures the memory of the process
 	l := newLister(t, 2000)
 	size := 5 * l.length * 8 / 7 // an eighth is reserved for short answers
@@ -227,17 +227,16 @@ func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measur
 	}
 }
 
-// longer returns a client for which one list is longer than all memory for
-// answers.
+// longer returns a client whose memory for answers is smaller than one list.
 func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	budget := client.NewBudget(100 << 10)
 	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
 }
 
-// TestLongerThanTheBudget checks an answer that is longer than the budget. It
-// must be passed on as it arrives, and use the memory of a single piece and one
-// connection. As long as it makes progress, the timeout of a call must not
-// limit it.
+// TestLongerThanTheBudget checks an answer that is longer than the budget. Its
+// records must be passed on as they arrive, with the memory of a single piece
+// and one connection. While the answer makes progress, the timeout of a call
+// must not end it.
 func TestLongerThanTheBudget(t *testing.T) {
 	t.Parallel()
 	l := newLister(t, 20_000)
@@ -263,9 +262,9 @@ func TestLongerThanTheBudget(t *testing.T) {
 	eventually(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
 }
 
-// TestItEndsInTheMiddle checks that an incomplete answer is an error and leaves
-// no memory in use. If the answer fits into the budget, none of it may be
-// passed on.
+// TestItEndsInTheMiddle checks an answer that is incomplete. It must be an
+// error and leave no memory in use. If the answer fits into the budget, no part
+// of it may be passed on.
 func TestItEndsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -338,7 +337,8 @@ func bodyOf(t *testing.T, b []byte) []byte {
 }
 
 // TestNobodyWantsTheRest checks that the connection to the controller is closed
-// if the client disconnects, or the receiver of the list returns an error.
+// if the client disconnects, or if the function that receives the list returns
+// an error.
 func TestNobodyWantsTheRest(t *testing.T) {
 	t.Parallel()
 	for _, goes := range []bool{true, false} {

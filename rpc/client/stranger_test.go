@@ -14,9 +14,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestStrangerServes checks that nothing, especially no token, is sent to a
-// process of another user that serves the controller's path or port while the
-// controller is down.
+// TestStrangerServes checks a process of another user that serves the
+// controller's path or port while the controller is down. The client must send
+// nothing to that process, especially no token.
 func TestStrangerServes(t *testing.T) {
 	t.Parallel()
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
@@ -53,9 +53,9 @@ func TestStrangerServes(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswerToAPing checks that a server that answers a ping with
-// another message, even in the right version, does not count as a controller.
-// It gets no request, and the next controller is tried.
+// TestStrangeAnswerToAPing checks a server that answers a ping with a wrong
+// message, although in the right version. It must not count as a controller: it
+// must get no request, and the next controller must be tried.
 func TestStrangeAnswerToAPing(t *testing.T) {
 	t.Parallel()
 	strange := script(t, "ctl", func(nc net.Conn, r message.Header) {

@@ -12,8 +12,8 @@ import (
 )
 
 // Submit submits a batch job. It never repeats the request. If the request was
-// sent but not answered, the error's Code is errs.OutcomeUnknown: the job may
-// or may not be queued.
+// sent but not answered, the job may or may not be queued, and the error's Code
+// is errs.OutcomeUnknown.
 func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: withDefaults(*desc)}}
@@ -23,8 +23,8 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	return &answer.Submitted, nil
 }
 
-// Bits of a job's flags. Each means that the controller chose the value because
-// the submission set none. Members of a federation read these bits.
+// Bits of a job's flags. Each of them means that the controller chose a value
+// that the submission did not set. Members of a federation read these bits.
 const (
 	defaultAccount   uint64 = 1 << 25
 	defaultPartition uint64 = 1 << 26
@@ -33,9 +33,9 @@ const (
 )
 
 // withDefaults sets the flags for the fields that a submission does not set, as
-// Slurm's own clients do. It sets MemUpdateDelay and MemUpdateMargin to 0 if
-// they are not set, so that slurmctld does not change the job's memory.
-// slurmctld would take the number that usually means "not set" as a time in
+// Slurm's own clients do. It also sets MemUpdateDelay and MemUpdateMargin to 0
+// if they are not set, so that slurmctld does not change the job's memory.
+// slurmctld would interpret the usual number for "not set" as a time in
 // minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
 	for flag, value := range map[uint64]string{
@@ -53,7 +53,7 @@ func withDefaults(desc model.JobDesc) model.JobDesc {
 	return desc
 }
 
-// allWithDefaults calls withDefaults for each component of a job.
+// allWithDefaults calls withDefaults for each component of a heterogeneous job.
 func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	for _, desc := range descs {
 		list = append(list, withDefaults(desc))
@@ -61,10 +61,10 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// policyError returns an error that says that the site's submit policy refused
-// the job, if err is fault.Unspecified. Controllers send that error when the
-// policy refuses a job or a change. It gives no reason, except for a text that
-// the policy may have added for the user; the new error includes that text.
+// policyError replaces fault.Unspecified by an error that says that the site's
+// submit policy refused the job. Controllers send fault.Unspecified if the
+// policy refuses a job or a change. That error gives no reason, but it may have
+// a text that the policy added for the user. The new error includes this text.
 // policyError returns other errors unchanged.
 func policyError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)

@@ -6,8 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestWithDefaults checks that fields of a submission that are set stay
-// unchanged, and that flags mark the others as chosen by the controller.
+// TestWithDefaults checks that withDefaults does not change fields that are
+// set, and that it sets flags for the others, whose values the controller
+// chooses.
 func TestWithDefaults(t *testing.T) {
 	t.Parallel()
 	bare := withDefaults(model.JobDesc{Flags: 1})

@@ -16,8 +16,8 @@ import (
 
 var eve = model.Credential{Token: "forged"}
 
-// counted returns a configuration with one daemon, and a counter of the
-// connections to it.
+// counted returns a configuration with one daemon, and the number of
+// connections that the daemon has received.
 func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 	connections = new(atomic.Int32)
 	return client.Config{Controllers: []client.Address{a}, Accounting: []client.Address{a}, Cluster: "c1",
@@ -27,10 +27,11 @@ func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 		}}, connections
 }
 
-// TestVerifyIsCheap checks that a daemon receives a single connection to verify
-// a token, whether valid or forged. The request on it must be the cheapest one
-// that requires a credential. Only for the first token may further connections
-// be made, which find the protocol version.
+// TestVerifyIsCheap checks the cost of a token for the daemon that verifies it.
+// For each token, whether valid or forged, the client may make only one
+// connection and send only the cheapest request that requires a credential. For
+// the first token it may make further connections, to find the protocol
+// version.
 func TestVerifyIsCheap(t *testing.T) {
 	t.Parallel()
 	var asked []message.Type
@@ -85,9 +86,8 @@ func TestVerifyIsCheap(t *testing.T) {
 	}
 }
 
-// TestVerifyByABackup checks that the answer of a backup on standby does not
-// count as the verification of a token. An unreachable daemon must not count as
-// a refusal.
+// TestVerifyByABackup checks that a token does not count as verified if a
+// backup on standby answers. An unreachable daemon must not count as a refusal.
 func TestVerifyByABackup(t *testing.T) {
 	t.Parallel()
 	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })

@@ -12,15 +12,16 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// findVersion returns the protocol version that d speaks. If that is unknown,
-// it sends pings, from the newest version downwards. Daemons can't negotiate a
-// version, and releases refuse an unsupported version in different ways: up to
-// 24.05 they close the connection, 24.11 answers "not authenticated" in its own
-// version, and 26.05 answers with HTTP text.
+// findVersion returns the protocol version that d supports. If it is unknown,
+// findVersion sends pings, beginning with the newest version. Daemons can't
+// negotiate a version, and releases refuse an unsupported version in different
+// ways: up to 24.05 they close the connection, 24.11 answers "not
+// authenticated" in its own version, and 26.05 answers with HTTP text.
 //
-// From 24.11 on, daemons refuse a wrong credential in the version of the ping,
-// so the refusal shows the version. Older releases close the connection also on
-// a wrong credential: see probeVersion.
+// A wrong credential must be distinguished from an unsupported version. From
+// 24.11 on, daemons refuse a wrong credential in the version of the ping, so
+// the answer shows that they support that version. Older releases close the
+// connection on a wrong credential, too: see probeVersion.
 func (c *Client) findVersion(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.knownVersion(); v != 0 {
 		return v, nil
@@ -28,9 +29,9 @@ func (c *Client) findVersion(ctx context.Context, d *daemon, cred model.Credenti
 	return c.probeVersion(ctx, d, cred, 0)
 }
 
-// recheckVersion finds out why d, which last spoke v, closed the connection of
-// a request at version v. It returns nil if d still answers, perhaps with
-// another version.
+// recheckVersion finds out why d closed the connection of a request at version
+// v, the last version that d is known to support. It returns nil if d still
+// answers, possibly in another version.
 func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.probeVersion(ctx, d, cred, v)
 	if f != nil {
@@ -39,22 +40,23 @@ func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Crede
 	return f
 }
 
-// closingVersions are the versions to try with releases that close the
-// connection on a wrong credential. 22.05 to 23.11 speak the first, 24.05 the
-// second.
+// closingVersions are the versions to try if d may be a release that closes the
+// connection on a wrong credential. 22.05 to 23.11 support the first version,
+// and 24.05 the second.
 var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 
-// probeVersion sends pings to d, returns the version that d speaks, and stores
-// it. v is the version that d last spoke, or 0 if that is unknown. If d closes
-// the connection on each version, its stored version is kept (see closedError).
+// probeVersion sends pings to d. It stores and returns the version that d
+// supports. The argument v is the last such version, or 0 if it is unknown. If
+// d closes the connection for every version, the stored version is kept (see
+// closedError).
 //
-// A client that sends wrong credentials must not cause a connection to the
-// daemon for each version and credential. So after a few failures, a credential
-// is first tried in closingVersions.
+// Clients that send wrong credentials must not cause a connection to the daemon
+// for each credential and each version. So after a few failures, a credential
+// is first tried only with closingVersions.
 //
-// If a probe does not reach d, the requests that wait for the probe share its
-// failure. Otherwise they would wait for an absent machine one after the other,
-// until no time is left.
+// If a probe does not reach d, the requests that wait for the probe fail with
+// it. Otherwise each of them would wait for an absent machine in turn, until no
+// time is left.
 func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	failedBefore, _ := d.lastConnectFailure()
 	select {
@@ -98,19 +100,19 @@ func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credent
 	return found, f
 }
 
-// isUnreachable reports whether f means that d can't be reached at all. It
-// returns false if munged or a sack.socket failed, if ctx has ended, or if the
-// credential can be used only on some of d's addresses.
+// isUnreachable reports whether f means that the whole daemon d can't be
+// reached. It returns false if munged or a sack.socket failed, if ctx has
+// ended, or if the credential can be used only with some of d's addresses.
 func (c *Client) isUnreachable(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, classified := errors.AsType[*errs.Error](f.err)
 	return f.stage == stageConnect && !classified && ctx.Err() == nil && (!cred.Local() || c.usesIssuer(d))
 }
 
-// closedError returns the error for a daemon that closes the connection on
-// every version. Usually the error says that the credential is wrong. It does
-// not for a release that would answer a wrong credential with an error. Nor
-// does it for a daemon that never answered and does not wait for a request,
-// such as a load balancer whose daemon is down.
+// closedError returns the error for a daemon that closes the connection for
+// every version. Usually the error says that the credential is wrong. There are
+// two exceptions: a daemon whose release answers a wrong credential with an
+// error, and a daemon that never answered and does not wait for a request. The
+// latter may be a load balancer whose daemon is down.
 func (g *daemons) closedError(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,8 +123,8 @@ func (g *daemons) closedError(d *daemon, err error) error {
 		g.kind, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// patience is the time for which a daemon must keep a silent connection open to
-// count as waiting for a request. Slurm's daemons wait for several seconds.
+// patience is how long a daemon must keep a silent connection open to count as
+// waiting for a request. Slurm's daemons wait for several seconds.
 const patience = time.Second
 
 // waitsForRequest connects to d, sends nothing, and reports whether d waits for
@@ -143,7 +145,7 @@ func (c *Client) waitsForRequest(ctx context.Context, d *daemon, cred model.Cred
 	return isTimeout(err)
 }
 
-// lastConnectFailure returns the number of probes that did not reach d, and the
+// lastConnectFailure returns how many probes have not reached d, and the
 // failure of the last one.
 func (d *daemon) lastConnectFailure() (int, *failure) {
 	d.mu.Lock()
@@ -152,7 +154,8 @@ func (d *daemon) lastConnectFailure() (int, *failure) {
 	return d.failedConnects, &f
 }
 
-// recordConnectFailure records a probe that reached d at none of its addresses.
+// recordConnectFailure records a probe that could not reach d at any of its
+// addresses.
 func (d *daemon) recordConnectFailure(f *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +163,7 @@ func (d *daemon) recordConnectFailure(f *failure) {
 }
 
 // tooManyProbes reports whether maxClosedProbes probes of d have failed within
-// closedProbeWindow. Then d is first probed in closingVersions.
+// closedProbeWindow. If so, only closingVersions are tried at first.
 func (d *daemon) tooManyProbes(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -168,8 +171,8 @@ func (d *daemon) tooManyProbes(now time.Time) bool {
 	return len(d.closedProbes) >= maxClosedProbes
 }
 
-// recordClosedProbe records that d closed the connection on every version, and
-// whether it waits for requests.
+// recordClosedProbe records that d closed the connection for every version, and
+// whether d waits for requests.
 func (d *daemon) recordClosedProbe(now time.Time, waited bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,9 +186,9 @@ const (
 )
 
 // descendLimited calls try(v) for each version v in closingVersions. If d
-// closes the connection every time, it gives up, so that a wrong credential
-// costs only these connections. If d supports one of these versions, or answers
-// that it does not, descendLimited calls descend.
+// closes all these connections, descendLimited gives up, so that a wrong
+// credential costs no more than these connections. If d supports one of the
+// versions, or answers that it does not, descendLimited calls descend.
 func (d *daemon) descendLimited(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closingVersions {
@@ -199,8 +202,8 @@ func (d *daemon) descendLimited(try func(codec.Version) *failure) (codec.Version
 	return 0, f
 }
 
-// descend calls try with each version, the newest first, until a call succeeds.
-// It stores and returns that version.
+// descend calls try with each version, beginning with the newest, until a call
+// succeeds. It stores and returns that version.
 func (d *daemon) descend(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var refused []error
 	last := newFailure(stageClosed, nil)

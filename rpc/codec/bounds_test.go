@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLongText checks that memory for a long text grows with the bytes that
-// arrive, and is not allocated for the announced length.
+// TestLongText checks a text whose announced length is large. Memory must be
+// allocated only for the bytes that arrive.
 func TestLongText(t *testing.T) {
 	for _, n := range []uint32{maxValue, maxValue + 1, 1 << 29} {
 		calls, piece := 0, make([]byte, 64<<10)
@@ -21,10 +21,10 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestListOfNothing checks the limit on the memory of lists of empty texts.
-// Such lists take more bytes in memory than on the wire. The limit is for the
-// sum of all lists that are kept. The memory of records that are passed on one
-// by one must not be added up.
+// TestListOfNothing checks the limit on the memory of lists of empty texts,
+// which need more bytes in memory than on the wire. The limit applies to the
+// sum of all lists that are kept. Records that are passed on one by one must
+// not count towards one sum.
 func TestListOfNothing(t *testing.T) {
 	const lists, long = 8, 1 << 10
 	var row, in []byte

@@ -1,10 +1,10 @@
 // Package codec converts Slurm's RPC records between memory and bytes.
 //
-// Each record is declared once, as a walk: a function that names each field in
-// wire order, and the protocol versions that have the field. The same walk
-// encodes, decodes, fills a record with random values (for round-trip tests)
-// and describes itself (for the test against the tables of the protocol, and
-// for generated documentation):
+// Each record is declared once, by a function that is called its walk. The walk
+// names the fields in wire order, and the protocol versions that have them. The
+// same walk can encode a record, decode it, fill it with random values for
+// round-trip tests, or describe it. A test compares the description with the
+// tables of the protocol, and documentation is generated from it. An example:
 //
 //	func node(c *codec.Codec, n *model.Node) {
 //		c.String("name", &n.Name)
@@ -14,13 +14,13 @@
 //		c.Uint16("cpus", &n.CPUs)
 //	}
 //
-// After the first error, all calls do nothing. So walks need no error handling,
-// and a caller checks Err once (or Finish, which also refuses bytes left over).
-// Before memory is allocated, each length and count is checked against the
-// number of bytes that are left in the input.
+// After the first error, all calls do nothing. So walks need no error handling.
+// The caller checks Err once, or Finish, which also returns an error if bytes
+// are left over. No memory is allocated for a length or count that exceeds the
+// number of bytes left in the input.
 //
-// The byte layout of each type is documented with its method. It is the layout
-// of Slurm's messages, in protocols 38 (22.05) to 45 (26.05).
+// The comment on each method describes the byte layout of its type. These are
+// the layouts in Slurm's messages, in protocols 38 (22.05) to 45 (26.05).
 package codec
 
 import (
@@ -30,8 +30,8 @@ import (
 	"math/rand/v2"
 )
 
-// Version is the number of a protocol version. In a message's header, it is the
-// high byte of a 16-bit field.
+// Version is the number of a protocol version. It is the high byte of a 16-bit
+// field in a message's header.
 type Version uint16
 
 // The protocol versions, named after the release that introduced them.
@@ -101,15 +101,14 @@ func NewEncoder(v Version, buf []byte) *Codec {
 	return &Codec{mode: encoding, version: v, buf: buf}
 }
 
-// NewStreamEncoder returns a Codec for a record with a Stream that has a Pull
-// function. Between the elements, the Codec writes the encoded bytes to out.
-// Finish writes the rest.
+// NewStreamEncoder returns a Codec for a record that contains a Stream with a
+// Pull function. Between the elements of the stream, the Codec writes the
+// encoded bytes to out. Finish writes the rest.
 func NewStreamEncoder(v Version, out io.Writer) *Codec {
 	return &Codec{mode: encoding, version: v, out: out}
 }
 
-// flushSize is the number of bytes of elements that a stream encoder collects
-// before it writes them.
+// flushSize is how many bytes a stream encoder collects before it writes them.
 const flushSize = 32 << 10
 
 // flush writes the encoded bytes once there are enough.
@@ -123,25 +122,25 @@ func (c *Codec) flush() {
 	}
 }
 
-// NewDecoder returns a Codec that reads buf. Strings and byte slices that it
-// returns are copies.
+// NewDecoder returns a Codec that decodes buf. The decoded strings and byte
+// slices are copies.
 func NewDecoder(v Version, buf []byte) *Codec {
 	return &Codec{mode: decoding, version: v, buf: buf}
 }
 
-// NewFiller returns a Codec that sets each walked field to a random value that
-// survives a round trip. It is for tests.
+// NewFiller returns a Codec for tests. It sets each field to a random value
+// that survives a round trip.
 func NewFiller(v Version, rng *rand.Rand) *Codec {
 	return &Codec{mode: filling, version: v, rng: rng}
 }
 
-// NewDescriber returns a Codec that records the walked fields; see Rows.
+// NewDescriber returns a Codec that records the fields of a walk; see Rows.
 func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
 
-// Trace makes a decoder call f with the offset and the length of each field, in
-// bytes. It is for tests and for dumps of messages.
+// Trace makes a decoder call f with the offset and the length of each field,
+// both in bytes. It is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
 // Version returns the protocol version of the walk.
@@ -150,31 +149,31 @@ func (c *Codec) Version() Version { return c.version }
 // Since reports whether the protocol version of the walk is v or newer.
 func (c *Codec) Since(v Version) bool { return c.version >= v }
 
-// Until reports whether the protocol version of the walk is older than v, the
-// first version without the field.
+// Until reports whether the protocol version of the walk is older than v. It is
+// for fields that v no longer has.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding reports whether the values come from the input. If they do, a walk
+// Decoding reports whether the values come from the input, so that the walk
 // should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
-// Storing reports whether the walk sets the values (decoding, filling) and does
-// not read them.
+// Storing reports whether the walk sets values instead of reading them. It does
+// when decoding and filling.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
 // Err returns the first error, or nil.
 func (c *Codec) Err() error { return c.err }
 
-// Fail sets the error unless there is one already.
+// Fail sets the error, unless an error is already set.
 func (c *Codec) Fail(name string, err error) {
 	if c.err == nil && err != nil {
 		c.err = fmt.Errorf("field %s at byte %d: %w", name, c.pieces.offset+c.off, err)
 	}
 }
 
-// Finish returns Err, or ErrLeftover if a decoder has not consumed its whole
-// input. With a stream encoder, Finish first writes the rest of the encoded
-// bytes.
+// Finish returns Err. If there is no error but a decoder has not consumed its
+// whole input, Finish returns ErrLeftover. A stream encoder first writes the
+// rest of the encoded bytes.
 func (c *Codec) Finish() error {
 	if c.err == nil && c.out != nil {
 		_, c.err = c.out.Write(c.buf)
@@ -194,8 +193,8 @@ func (c *Codec) Bytes() []byte {
 	return c.buf
 }
 
-// Rest returns the unread bytes of a decoder's current piece, as a slice of its
-// input.
+// Rest returns the unread bytes of a decoder's current piece of input, without
+// copying them.
 func (c *Codec) Rest() []byte {
 	if c.err != nil || c.mode != decoding {
 		return nil
@@ -204,7 +203,7 @@ func (c *Codec) Rest() []byte {
 }
 
 // read returns the next n bytes of the input, which are valid until the next
-// call. If there are fewer, it sets the error and returns nil.
+// call. If fewer bytes are left, it sets the error and returns nil.
 func (c *Codec) read(name string, n int) []byte {
 	if c.err != nil {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestBytes checks the layout of each type against the protocol's description.
+// TestBytes checks that each type is encoded as the description of the protocol
+// says.
 func TestBytes(t *testing.T) {
 	tests := []struct {
 		name string
@@ -82,8 +83,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFirstErrorSticks checks that after an error nothing more is read, and
-// that the first error is reported.
+// TestFirstErrorSticks checks that nothing is read after an error, and that Err
+// returns the first error.
 func TestFirstErrorSticks(t *testing.T) {
 	c := NewDecoder(V2411, []byte{0, 0, 0, 9})
 	var s, later string
@@ -94,8 +95,8 @@ func TestFirstErrorSticks(t *testing.T) {
 	}
 }
 
-// TestEncodingDoesNotWrite checks that encoding a record does not write to the
-// record, so that several connections can encode it concurrently.
+// TestEncodingDoesNotWrite checks that encoding does not write to the record,
+// so that several connections can encode the same record concurrently.
 func TestEncodingDoesNotWrite(t *testing.T) {
 	job := model.Job{BillableTRES: math.Nextafter(1, 2), Federated: true, TimeLimit: model.Infinite[uint32](), SubmitTime: 5}
 	before := job
@@ -109,7 +110,7 @@ func TestEncodingDoesNotWrite(t *testing.T) {
 	}
 }
 
-// TestBitmapHas checks that bits are counted from the end of the text.
+// TestBitmapHas checks that the bits are numbered from the end of the text.
 func TestBitmapHas(t *testing.T) {
 	var b model.Bitmap
 	NewDecoder(V2411, []byte("\x00\x00\x00\x05\x00\x00\x00\x050x12\x00")).Bitmap("b", &b)

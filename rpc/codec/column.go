@@ -1,8 +1,9 @@
 package codec
 
-// Column walks one field of records that are sent field by field. Each field is
-// an array: a count, which must be the number of rows, followed by the field of
-// each record. The first field must be an Array, which creates the rows.
+// Column walks one field of a list whose records are sent field by field. On
+// the wire, the values of the field are an array: a count, which must be the
+// number of rows, followed by the value for each record. The first field of the
+// list must be an Array instead, which creates the rows.
 func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -23,7 +24,7 @@ func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *
 	}
 }
 
-// StreamList walks a List whose elements belong to a Stream.
+// StreamList walks a List whose elements are those of the Stream s.
 func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -52,9 +53,9 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 	}
 }
 
-// Inline walks the stream's next element within a Loop, like Next. In a
-// description, the fields of the element belong to the loop, not to a table of
-// their own.
+// Inline walks the stream's next element within a Loop, like Next. But in a
+// description, the fields of the element belong to the loop, and not to a table
+// of their own.
 func Inline[T any](c *Codec, name string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		var element T

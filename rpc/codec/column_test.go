@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pair is a record that is sent field by field.
+// A pair is a record that is sent field by field.
 type pair struct {
 	ID    uint16
 	Count uint32

@@ -1,8 +1,8 @@
 package codec
 
-// Row is a row in the description of a walk, with the words of the protocol's
-// tables. Field is a name, or the condition of an "if", "stop_if" or "loop"
-// row.
+// Row is a row in the description of a walk. Its words are those of the
+// protocol's tables. Field is the name of a field, or the condition of an "if",
+// "stop_if" or "loop" row.
 type Row struct {
 	Field string
 	Type  string
@@ -17,10 +17,10 @@ func (c *Codec) row(field, typ string) {
 	}
 }
 
-// If returns cond, which depends on fields that were already walked, and
-// reports whether the following fields are present. The body of the if
-// statement walks these fields and ends with EndIf. When describing, If returns
-// true and records a row with the condition in words.
+// If reports whether the fields that follow it are present. It returns cond,
+// which depends on fields that were walked before. The body of the if statement
+// walks the fields and ends with EndIf. When describing, If records a row with
+// the condition in words, and returns true.
 func (c *Codec) If(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "if")
@@ -45,8 +45,8 @@ func (c *Codec) EndIf() {
 	}
 }
 
-// StopIf returns cond, which depends on fields that were already walked, and
-// reports whether the record ends here.
+// StopIf reports whether the record ends here. It returns cond, which depends
+// on fields that were walked before.
 func (c *Codec) StopIf(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "stop_if")

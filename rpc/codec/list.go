@@ -2,8 +2,8 @@ package codec
 
 import "reflect"
 
-// Record walks a record inside another one. In a description, it is one row
-// with the name of the record's table.
+// Record walks a record inside another record. In a description it is one row,
+// with the name of the inner record's table.
 func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "@"+table)
@@ -13,8 +13,8 @@ func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 }
 
 // List walks a count, followed by that many records. A count of NO_VAL means a
-// null list, which is nil here. element is the name of the element's type in a
-// description.
+// null list, which corresponds to nil in memory. In a description, element is
+// the name of the element's type.
 func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -36,8 +36,9 @@ func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) 
 	elements(c, name, n, v, walk)
 }
 
-// Array walks a count, followed by that many elements. An empty array is nil
-// here. element is the name of the element's type in a description.
+// Array walks a count, followed by that many elements. An empty array
+// corresponds to nil in memory. In a description, element is the name of the
+// element's type.
 func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -56,7 +57,7 @@ func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T))
 	elements(c, name, n, v, walk)
 }
 
-// elements walks n elements of v. In all modes except encoding, it replaces v.
+// elements walks n elements of v. Except when encoding, it replaces v.
 func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == encoding {
 		for i := range *v {
@@ -81,9 +82,10 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxListMemory limits the memory for the elements of all lists in a message,
-// or of one record if records are passed on one by one. A list of empty texts
-// takes at least four times as much memory as it has bytes on the wire.
+// maxListMemory limits the memory for the elements of all lists in a message.
+// If records are passed on one by one, it limits the memory for the lists of a
+// single record. A list of empty texts takes at least four times as many bytes
+// in memory as on the wire.
 const maxListMemory = 256 << 20
 
 // addListMemory counts an element that is kept.
@@ -95,8 +97,8 @@ func (c *Codec) addListMemory(name string, size int) {
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 
-// fits checks a decoded count against the bytes left: every element takes at
-// least one byte.
+// fits checks that a decoded count is possible. Every element takes at least
+// one of the bytes that are left.
 func (c *Codec) fits(name string, n uint64) bool {
 	if c.mode == decoding && n > uint64(c.unread()) {
 		c.Fail(name, ErrCount)
@@ -125,8 +127,9 @@ func (c *Codec) Uint64s(name string, v *[]uint64) {
 	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
 }
 
-// Count walks the number of records that follow later in a Loop, as a Uint32.
-// When encoding, n is that number. Count returns the number in all modes.
+// Count walks the number of records in a Loop that follows later. The number is
+// sent as a Uint32. When encoding, n must be that number. Count returns the
+// number in all modes.
 func (c *Codec) Count(name string, n int) int {
 	v := uint32(n)
 	if c.mode == filling {
@@ -169,15 +172,16 @@ func (c *Codec) Loop(name string, n int, walk func(i int)) {
 	}
 }
 
-// Stream is the repeated part of an answer. It is either kept as a list, or
-// passed on one element at a time, so that an answer of any length needs only
-// the memory of one element.
+// Stream is the repeated part of an answer. Its elements are either kept in a
+// list or passed on one at a time. If they are passed on, an answer of any
+// length needs only the memory of one element.
 type Stream[T any] struct {
 	List []T            // encoding: the elements to send; decoding without Each: the received elements
 	Each func(*T) error // decoding: called with each element, which is valid only during the call
 
-	// Pull replaces List when encoding. It returns the Len elements one after
-	// the other. An element is valid until the next call.
+	// Pull is used instead of List when encoding. It is called Len times, and
+	// returns the elements one after the other. Each element is valid until the
+	// next call.
 	Pull func() (*T, error)
 	Len  int
 
@@ -193,7 +197,7 @@ func (s *Stream[T]) Size() int {
 	return len(s.List)
 }
 
-// Next walks the stream's next element, within a Loop.
+// Next walks the stream's next element. It must be called within a Loop.
 func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *T)) {
 	switch {
 	case c.mode == encoding && s.Pull != nil:

@@ -1,6 +1,6 @@
 package codec
 
-// pieces is the part of a decoder's input that is not in buf.
+// pieces has the part of a decoder's input that is not in buf.
 type pieces struct {
 	next      func() ([]byte, error)
 	offset    int    // bytes of earlier pieces
@@ -8,11 +8,11 @@ type pieces struct {
 	joined    []byte // copy of a value that spans several pieces
 }
 
-// NewPiecesDecoder returns a Codec whose input consists of first and of the
-// pieces that next() returns, which have remaining bytes in total. The Codec
-// checks counts and lengths against the bytes of the whole input. It does not
-// use a piece after it has called next again. An error of next becomes the
-// Codec's error.
+// NewPiecesDecoder returns a Codec whose input is the piece first, followed by
+// the pieces that next() returns, which have remaining bytes in total. The
+// Codec checks counts and lengths against the bytes of the whole input. When it
+// has called next again, it no longer uses the previous piece. An error of next
+// becomes the Codec's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), remaining int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, remaining: remaining}}
 }
@@ -20,7 +20,7 @@ func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), rema
 // unread returns the number of unread bytes of the input.
 func (c *Codec) unread() int { return len(c.buf) - c.off + c.pieces.remaining }
 
-// join returns the next n bytes, which span several pieces, as one slice. The
+// join returns the next n bytes, which are in several pieces, as one slice. The
 // slice is valid until the next call. Its memory grows as the bytes arrive.
 func (c *Codec) join(name string, n int) []byte {
 	switch {
@@ -57,10 +57,10 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the maximum length of a value that spans several pieces. The
-// whole value is in memory at once, and for a short time twice.
+// maxValue is the maximum length of a value that spans several pieces. Such a
+// value is in memory as a whole, and for a short time twice.
 const maxValue = 16 << 20
 
-// maxJoined is the maximum size of the memory that is kept for the next such
-// value.
+// maxJoined is the maximum size of the buffer that is kept for the next value
+// that spans several pieces.
 const maxJoined = 64 << 10

@@ -55,9 +55,9 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 walks a Uint16 that is stored in a uint32. It is for old versions
-// of a field that is a Uint32 in later versions. It sends only the low 16 bits
-// of v.
+// Uint16In32 walks a number that is a Uint16 on the wire and a uint32 in
+// memory. It is for protocol versions in which the field was still a Uint16. It
+// sends only the low 16 bits of v.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -65,9 +65,9 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 walks a Uint32 that is stored in a uint64. It is for old versions
-// of a field that is a Uint64 in later versions. It sends only the low 32 bits
-// of v.
+// Uint32In64 walks a number that is a Uint32 on the wire and a uint64 in
+// memory. It is for protocol versions in which the field was still a Uint32. It
+// sends only the low 32 bits of v.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {
@@ -91,7 +91,8 @@ func (c *Codec) Uint64(name string, v *uint64) {
 	}
 }
 
-// Bool walks one byte, 0 or 1. Any other decoded value is true.
+// Bool walks one byte, which is 0 or 1. A decoder accepts any other value as
+// true.
 func (c *Codec) Bool(name string, v *bool) {
 	if c.mode == describing {
 		c.row(name, "bool")
@@ -119,11 +120,13 @@ func (c *Codec) Time(name string, v *model.Time) {
 	}
 }
 
-// floatScale is the factor of floating-point numbers on the wire.
+// floatScale is the factor by which floating-point numbers are multiplied on
+// the wire.
 const floatScale = 1_000_000
 
-// Float walks the value times a million as an IEEE double, big endian. The last
-// bit of a value may differ after a round trip.
+// Float walks a floating-point number. On the wire it is multiplied by a
+// million, as an IEEE double, big endian. After a round trip, the last bit of
+// the number may differ.
 func (c *Codec) Float(name string, v *float64) {
 	switch c.mode {
 	case describing:
@@ -178,12 +181,12 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 }
 
 // optToWire returns the number that represents v on the wire. When filling, it
-// sometimes sets v to "not set" or "unlimited" instead. In that case walked is
-// false, and the caller must not walk a number.
+// may instead set v to "not set" or "unlimited". In that case the result walked
+// is false, and the caller must not walk a number.
 //
-// OptUint16, OptUint32 and OptUint64 are separate functions because a generic
-// one, with the walk as a parameter, would allocate memory for each number. A
-// long list has a million numbers.
+// OptUint16, OptUint32 and OptUint64 are separate functions to save memory. A
+// generic function that gets the walk as an argument would allocate memory for
+// each number, and a long list has a million numbers.
 func optToWire[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

@@ -7,12 +7,12 @@ import (
 	"schedrestd/model"
 )
 
-// noVal32 is the length or count of a null list or bit string.
+// noVal32 is the length of a null bit string, or the count of a null list.
 const noVal32 = math.MaxUint32 - 1
 
-// String walks a length that includes a final NUL, followed by the bytes with
-// the NUL. Null (length 0) and empty text (length 1) are both "" here, and ""
-// is sent as null. Bytes are kept unchanged, whether they are UTF-8 or not.
+// String walks a length, followed by that many bytes, of which the last one is
+// a NUL. Null (length 0) and empty text (length 1) are both "" in memory, and
+// "" is sent as null. The bytes need not be UTF-8, and are kept unchanged.
 func (c *Codec) String(name string, v *string) {
 	switch c.mode {
 	case encoding:
@@ -36,8 +36,8 @@ func (c *Codec) String(name string, v *string) {
 }
 
 // Element walks an element of a list of texts. It is like String, but sends ""
-// as empty text. In a filter, empty text selects records without a value. Null
-// would not, because Slurm's daemons drop null elements.
+// as empty text. In a filter, empty text selects records without a value. If ""
+// were sent as null, Slurm's daemons would drop the element.
 func (c *Codec) Element(v *string) {
 	if c.mode == encoding && *v == "" {
 		c.buf = append(c.buf, 0, 0, 0, 1, 0)
@@ -94,9 +94,9 @@ func (c *Codec) randomText() string {
 	return string(b)
 }
 
-// Bitmap walks a number of bits (NO_VAL means null, and nothing follows),
-// followed by a text "0x…" of hexadecimal digits. The most significant digit
-// comes first; the last one holds bits 0 to 3.
+// Bitmap walks a number of bits, followed by a text "0x…" of hexadecimal
+// digits. The most significant digit comes first, and the last one has bits 0
+// to 3. If the number is NO_VAL, the bitmap is null and no text follows.
 func (c *Codec) Bitmap(name string, v *model.Bitmap) {
 	switch c.mode {
 	case encoding:

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestElement checks that "" is sent as empty text for an element of a list,
-// and as null for a field, and that both are read as "".
+// TestElement checks how "" is sent: as empty text for an element of a list,
+// and as null for a field. Both must be decoded to "".
 func TestElement(t *testing.T) {
 	for _, tt := range []struct {
 		name string

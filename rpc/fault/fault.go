@@ -1,11 +1,12 @@
-// Package fault converts Slurm's error numbers to errors that people can read,
-// and errors to numbers. Daemons answer with a number and, for a few requests,
-// with a text. The client converts numbers to errors, and the bundled daemons
-// convert errors to numbers.
+// Package fault converts between errors and Slurm's error numbers. Daemons
+// answer with a number and, for a few requests, also with a text. The client
+// converts numbers to errors that people can read. The bundled daemons convert
+// errors to numbers.
 //
-// The numbers and Slurm's texts for them are facts of the protocol: no number
+// The numbers and Slurm's texts for them are part of the protocol: no number
 // changed its meaning from 22.05 to 26.05, and clients compare the texts. The
-// descriptions are our own, except where Slurm's text is sufficient.
+// descriptions in this package are our own, except where Slurm's text is
+// sufficient.
 package fault
 
 import (
@@ -18,12 +19,12 @@ import (
 	"schedrestd/errs"
 )
 
-// maxText limits the text that a daemon may add to an error, in bytes.
+// maxText limits the text that a daemon may send with an error, in bytes.
 const maxText = 4 << 10
 
-// Of returns the error for number, which must not be 0. text is the daemon's
-// additional text, such as the message of a site's submit policy. It may be
-// empty.
+// Of returns the error for number, which must not be 0. The argument text is
+// what the daemon sent with the number, such as the message of a site's submit
+// policy, or "".
 func Of(number uint32, text string) *errs.Error {
 	e := &errs.Error{Number: int(int32(number))}
 	r, ok := byNumber[number]
@@ -48,15 +49,16 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// isRefusal reports whether an unknown number is in one of the ranges that
-// Slurm uses for refusals, for which slurmrestd answers 422. A later release of
-// Slurm may have more numbers in these ranges.
+// isRefusal reports whether a number that this package does not know is a
+// refusal. It checks whether the number is in one of the ranges that Slurm uses
+// for refusals. A later release of Slurm may have more numbers in these ranges.
+// slurmrestd answers 422 for all of them.
 func isRefusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }
 
-// message returns the description of r: our own text if there is one, otherwise
-// Slurm's text in the style of our messages.
+// message returns the description of a row. This is our own text if there is
+// one, and otherwise Slurm's text in the style of our messages.
 func (r *row) message() string {
 	if r.text != "" {
 		return r.text
@@ -81,8 +83,8 @@ func Text(number int) string {
 	return fmt.Sprintf("Unknown error %d", number)
 }
 
-// clean limits the length of the daemon's text and removes control characters,
-// because the text is shown on terminals and in logs.
+// clean limits the length of a daemon's text and removes control characters,
+// because the text is shown in logs and on terminals.
 func clean(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
@@ -99,9 +101,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number returns the number to send for err, and its text. If err is an
-// *errs.Error, the number is that of the error or, if it has none, a number for
-// its kind. Other errors have no text, so that internal details are not sent.
+// Number returns the number to send for err, and the text to send with it. If
+// err is an *errs.Error, this is its own number or, if it has none, the number
+// for its kind. Other errors get no text, so that no internal details are sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -113,8 +115,9 @@ func Number(err error) (number uint32, text string) {
 	return byKind(e.Kind), e.Message
 }
 
-// byKind returns the number for a kind. If Slurm has none, it returns a number
-// of the operating system, which Slurm's commands know, too.
+// byKind returns the number for a kind of error. If Slurm has no such number,
+// it returns one of the operating system's, which Slurm's commands also
+// understand.
 func byKind(k errs.Kind) uint32 {
 	switch k {
 	case errs.Malformed, errs.Invalid:

@@ -68,8 +68,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestKindsSurviveTheRoundTrip checks that our client gets the same kind of
-// error that our daemon sends.
+// TestKindsSurviveTheRoundTrip checks that an error has the same kind in our
+// client as in our daemon that sends it.
 func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	changed := map[errs.Kind]errs.Kind{
 		errs.Internal:  errs.BadAnswer, // for the client, an internal error of a daemon is a useless answer
@@ -92,9 +92,9 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryNumber checks that every number of Slurm has its text and a kind. If
-// slurmrestd blames the request, our gateway must blame it as well, possibly
-// with a more precise status.
+// TestEveryNumber checks that each of Slurm's numbers has its text and a kind.
+// If slurmrestd blames the request for an error, our gateway must blame it as
+// well, but may use a more precise status.
 func TestEveryNumber(t *testing.T) {
 	data, err := os.ReadFile("testdata/errors.tsv")
 	if err != nil {
@@ -136,11 +136,11 @@ func TestEveryNumber(t *testing.T) {
 	}
 }
 
-// refusals are the kinds that blame the request. 422 stands for those that have
-// no status of their own.
+// refusals lists the kinds of errors that blame the request. Those without a
+// status of their own result in 422.
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
-// daemonFaults has the numbers of refusals that are caused by the daemon's
-// state and not by the request: standby, an internal error, disabled
-// submissions, a job that could not be signalled.
+// daemonFaults has the numbers of refusals for which the daemon's state, and
+// not the request, is responsible: standby, an internal error, disabled
+// submissions, or a job that could not be signalled.
 var daemonFaults = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}

@@ -66,7 +66,7 @@ const (
 	TooLarge            = 9205
 )
 
-// row describes the meaning of a number for a client.
+// A row describes what a number means for a client.
 type row struct {
 	number uint32
 	kind   errs.Kind
@@ -75,10 +75,10 @@ type row struct {
 	hint   string
 }
 
-// table has every error number of Slurm, in order, and a few numbers of the
-// operating system that the daemons use. Where slurmrestd answers 422, so does
-// our gateway, unless another status gives the client more information: 401,
-// 403, 404, 409, 413, 429, 501, 503.
+// The table has every error number of Slurm, in order, and a few numbers of the
+// operating system that the daemons use. If slurmrestd answers 422 for a
+// number, our gateway does, too, unless another status gives the client more
+// information: 401, 403, 404, 409, 413, 429, 501 or 503.
 var table = []row{
 	{uint32(syscall.EPERM), errs.Denied, "Operation not permitted", "", ""},
 	{uint32(syscall.ENOENT), errs.NotFound, "No such file or directory", "not found", ""},

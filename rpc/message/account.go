@@ -42,8 +42,8 @@ func account(c *codec.Codec, a *model.Account) {
 	c.String("organization", &a.Organization)
 }
 
-// coordinator walks the name of a coordinator, or of an account that a user
-// coordinates (table db_coord_rec).
+// coordinator walks the name of a user who coordinates an account, or of an
+// account that a user coordinates (table db_coord_rec).
 func coordinator(c *codec.Codec, o *model.Coordinator) {
 	c.String("name", &o.Name)
 	c.OptUint16("direct", &o.Direct)

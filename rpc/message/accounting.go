@@ -17,7 +17,7 @@ func (m *AccountingStats) Walk(c *codec.Codec) {
 	codec.List(c, "user_list", "db_rpc_obj", &m.Users, callCount)
 }
 
-// rollup walks the duration of the roll-ups (table db_rollup_stats).
+// rollup walks the statistics of roll-ups (table db_rollup_stats).
 func rollup(c *codec.Codec, r *model.Rollup) {
 	c.String("cluster_name", &r.Cluster)
 	n := c.Count16("rollup_count", len(r.Periods))
@@ -32,7 +32,7 @@ func rollupPeriod(c *codec.Codec, p *model.RollupPeriod) {
 	c.Uint64("time_total", &p.TimeTotal)
 }
 
-// callCount walks the number of calls of a function (table db_rpc_obj).
+// callCount walks the number and the duration of calls (table db_rpc_obj).
 func callCount(c *codec.Codec, n *model.CallCount) {
 	c.Uint32("cnt", &n.Count)
 	c.Uint32("id", &n.ID)
@@ -40,10 +40,9 @@ func callCount(c *codec.Codec, n *model.CallCount) {
 }
 
 // RecordJobs sends jobs to the bundled accounting daemon, which answers with a
-// PersistRC. The daemon stores the latest record of each job, so it is harmless
-// to send a job twice. This message belongs to this project, not to Slurm: its
-// number is outside of the range of Slurm's numbers, and only the newest
-// protocol has it.
+// PersistRC. The daemon stores only the latest record of each job, so it is
+// harmless to send a job twice. Slurm does not have this message: its number is
+// outside the range of Slurm's numbers. It exists only in the newest protocol.
 type RecordJobs struct{ Jobs []model.Job }
 
 // Walk encodes or decodes the fields in wire order.

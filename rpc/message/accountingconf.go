@@ -5,9 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// AccountingConf answers AccountingGetConf (table dbd_slurmdbd_conf), from
-// protocol 45 on. Older daemons answer with the lines of their configuration
-// file.
+// AccountingConf answers AccountingGetConf from protocol 45 on (table
+// dbd_slurmdbd_conf). Older daemons send the lines of their configuration file.
 type AccountingConf struct{ model.AccountingConf }
 
 // Walk encodes or decodes the fields in wire order.

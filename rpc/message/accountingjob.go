@@ -159,7 +159,7 @@ func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	c.String("work_dir", &j.WorkDir)
 }
 
-// accountingSteps walks a list that is never null.
+// accountingSteps walks a list of steps, which is never null.
 func accountingSteps(c *codec.Codec, steps *[]model.AccountingStep) {
 	list := *steps
 	if list == nil {

@@ -18,7 +18,7 @@ func (m *JobDescs) Walk(c *codec.Codec) {
 	loop(c, "cnt", n, &m.Jobs, func(c *codec.Codec, d *model.JobDesc) { codec.Record(c, "jobs", "job_desc", d, jobDesc) })
 }
 
-// Allocation answers a request for resources, or an inquiry about such a
+// Allocation answers a request for resources, or a question about such a
 // request (table resource_allocation_response).
 type Allocation struct{ model.Allocation }
 
@@ -93,8 +93,8 @@ func allocation(c *codec.Codec, a *model.Allocation) {
 	c.EndIf()
 }
 
-// addrArray walks addresses of nodes, which this project does not use (table
-// addr_array).
+// addrArray walks the addresses of nodes (table addr_array). This project does
+// not use them.
 func addrArray(c *codec.Codec, list *[]Addr) {
 	if c.Since(codec.V2505) {
 		return
@@ -118,7 +118,7 @@ func (m *Allocations) Walk(c *codec.Codec) {
 	})
 }
 
-// AllocationInfoRequest requests the state of a request for resources (table
+// AllocationInfoRequest asks for the state of a request for resources (table
 // job_alloc_info_request).
 type AllocationInfoRequest struct {
 	JobID   model.Opt[uint32]
@@ -135,8 +135,8 @@ func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
 	c.String("req_cluster", &m.Cluster)
 }
 
-// CompleteAllocation releases resources (table complete_job_allocation). It is
-// answered by an RC.
+// CompleteAllocation releases resources (table complete_job_allocation). The
+// answer is an RC.
 type CompleteAllocation struct {
 	JobID    model.Opt[uint32]
 	ExitCode uint32 // all ones if the resources were never used

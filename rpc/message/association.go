@@ -11,8 +11,8 @@ type GetAssociations struct{ model.AssocFilter }
 // Walk encodes or decodes the fields in wire order.
 func (m *GetAssociations) Walk(c *codec.Codec) { assocFilter(c, &m.AssocFilter) }
 
-// assocFilter walks a filter of associations, which is both a message and a
-// part of other messages (table db_assoc_cond).
+// assocFilter walks a filter of associations (table db_assoc_cond). Such a
+// filter is a message, and also a part of other messages.
 func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 	if c.Since(codec.V2411) && absent(c) {
 		return
@@ -105,7 +105,8 @@ func association(c *codec.Codec, a *model.Association) {
 	c.String("user", &a.User)
 }
 
-// usage walks the resources used in a period (table db_accounting_rec).
+// usage walks the resources that were used in a period (table
+// db_accounting_rec).
 func usage(c *codec.Codec, u *model.Usage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)
 	codec.Record(c, "tres_rec", "db_tres_rec", &u.TRES, tres)

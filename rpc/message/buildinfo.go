@@ -14,9 +14,9 @@ type BuildInfoRequest struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). It has the fields
-// that this project needs. Decoding stores most of the other fields in Config,
-// if that is set. Encoding sends the other fields empty.
+// BuildInfo answers BuildInfoRequest (table conf_response). Its fields are
+// those that this project needs. Most of the other fields are decoded into
+// Config, if it is not nil. When encoding, the other fields are sent empty.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
@@ -283,7 +283,7 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
-// keeper walks fields, and stores them in config unless that is nil.
+// A keeper walks fields. If config is not nil, it stores them there.
 type keeper struct {
 	*codec.Codec
 	config *model.Configuration
@@ -338,7 +338,8 @@ func keepDefaults(k keeper) {
 	}
 }
 
-// walkInto walks fields and stores them by name.
+// walkInto walks the fields with the given names, and stores their values by
+// name.
 func walkInto[T any](names []string, values map[string]T, walk func(string, *T)) {
 	for _, name := range names {
 		var value T

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestBuildInfo decodes the answers of real controllers, to the last byte.
+// TestBuildInfo decodes the answers of real controllers. No byte may be left
+// over.
 func TestBuildInfo(t *testing.T) {
 	text, err := os.ReadFile("testdata/buildinfo.tsv")
 	if err != nil {

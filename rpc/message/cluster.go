@@ -67,9 +67,10 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connectedFlagName returns the name that both flags of a federation have in
-// the protocol's table. Slurm's code sends the values of two expressions,
-// without names. The table has the common end of these expressions.
+// connectedFlagName returns the name that the two flags of a federation have in
+// the protocol's table. Slurm's code has no names for them: it sends the values
+// of two expressions. The name in the table is the text with which both
+// expressions end.
 func connectedFlagName(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):
@@ -80,7 +81,7 @@ func connectedFlagName(c *codec.Codec) string {
 	return "conn) ? 1 : 0"
 }
 
-// clusterUsage walks the used resources of a cluster (table
+// clusterUsage walks the resources that a cluster used in a period (table
 // db_cluster_accounting_rec).
 func clusterUsage(c *codec.Codec, u *model.ClusterUsage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)

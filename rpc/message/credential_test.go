@@ -13,7 +13,8 @@ import (
 )
 
 // TestEncodeWithCredential checks that the function that creates the credential
-// gets the body that is sent after it, for any length of credential and body.
+// gets the same body that is sent after the credential. This must hold for any
+// length of credential and body.
 func TestEncodeWithCredential(t *testing.T) {
 	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
 	for v := codec.Oldest; v <= codec.Newest; v++ {

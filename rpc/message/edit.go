@@ -5,21 +5,23 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Changes to records of the accounting daemon. To add records, a client sends
-// the message that also answers queries (Accounts, QOSList …), and gets a
-// PersistRC. To remove records, it sends the body of a query (GetAccounts,
-// GetQOS …) with the type of a removal (AccountingRemoveAccounts …), and gets
-// Names. Coordinators, AddAccountsTo and AddUsersTo are messages of their own.
-// An AccountingEnd commits the changes.
+// Changes to the accounting daemon's records.
+//
+// To add records, a client sends a message that is also an answer to a query
+// (Accounts, QOSList …), and gets a PersistRC. To remove records, it sends the
+// body of a query (GetAccounts, GetQOS …) with the message type of a removal
+// (AccountingRemoveAccounts …), and gets Names. Coordinators, AddAccountsTo and
+// AddUsersTo are messages that exist only for changes. An AccountingEnd commits
+// the changes.
 
-// Names lists the changed records, or the records that prevent the change.
+// Names lists the records that were changed, or those that prevent the change.
 type Names struct{ ListResponse[string] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Names) Walk(c *codec.Codec) { m.walk(c, "str", text) }
 
-// ModifyAccounts changes accounts. Like the other Modify messages, it is
-// answered by Names.
+// ModifyAccounts changes accounts. Names is the answer to this message and to
+// the other Modify messages.
 type ModifyAccounts struct {
 	Filter GetAccounts
 	Record model.Account
@@ -64,8 +66,9 @@ type ModifyJobs struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *ModifyJobs) Walk(c *codec.Codec) { m.Filter.Walk(c); accountingJob(c, &m.Record) }
 
-// Coordinators adds or removes users as coordinators of accounts (table
-// dbd_acct_coord_msg). Adding is answered by a PersistRC, removing by Names.
+// Coordinators makes users coordinators of accounts, or removes them (table
+// dbd_acct_coord_msg). The answer is a PersistRC if it adds coordinators, and
+// Names if it removes them.
 type Coordinators struct {
 	Accounts []string
 	Users    GetUsers
@@ -77,14 +80,16 @@ func (m *Coordinators) Walk(c *codec.Codec) {
 	codec.Record(c, "cond", "db_user_cond", &m.Users, func(c *codec.Codec, u *GetUsers) { u.Walk(c) })
 }
 
-// AddAccountsTo adds accounts and associations. It is answered by a PersistRC
-// whose comment lists the additions. Daemons support it from protocol 40 on.
+// AddAccountsTo adds accounts and associations. The answer is a PersistRC,
+// whose comment lists what was added. Daemons support this message from
+// protocol 40 on.
 type AddAccountsTo struct{ model.AddAccountsWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AddAccountsTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); account(c, &m.Account) }
 
-// AddUsersTo adds users and associations. It is answered like AddAccountsTo.
+// AddUsersTo adds users and associations. The answer is like that to
+// AddAccountsTo.
 type AddUsersTo struct{ model.AddUsersWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.

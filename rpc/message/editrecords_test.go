@@ -7,8 +7,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Changes to the accounting daemon's records, added to the lists that the tests
-// use.
+// Add the changes to the accounting daemon's records to the lists that the
+// tests use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"dbd_acct_coord_msg": new(Coordinators).Walk,

@@ -8,8 +8,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestLoopTruncated checks that decoding a truncated message stores only
-// complete records.
+// TestLoopTruncated checks that only complete records are stored when a message
+// that was cut off is decoded.
 func TestLoopTruncated(t *testing.T) {
 	jobErrors := &JobArrayErrors{Errors: []JobArrayError{{Code: 1, JobIDs: "12_1", Message: "one"}, {Code: 2, JobIDs: "12_2", Message: "two"}}}
 	stats := &AccountingStats{}
@@ -34,7 +34,8 @@ func TestLoopTruncated(t *testing.T) {
 	}
 }
 
-// statsRollup walks only the roll-up of the statistics.
+// statsRollup is a message that consists only of the roll-up of
+// AccountingStats.
 type statsRollup struct{ *AccountingStats }
 
 func (s statsRollup) Walk(c *codec.Codec) { rollup(c, &s.Rollup) }

@@ -3,7 +3,8 @@ package message
 import "schedrestd/rpc/codec"
 
 // AccountingEnd asks the accounting daemon to commit or roll back the changes
-// of this connection (AccountingFini). It is answered by a PersistRC.
+// that were made on this connection (AccountingFini). The answer is a
+// PersistRC.
 type AccountingEnd struct {
 	Close  uint16 // 1 if the connection ends
 	Commit uint16 // 1 to commit, 0 to roll back

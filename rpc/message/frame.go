@@ -10,11 +10,10 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// MaxLength is the maximum length of a message. It is the same as Slurm's: 1
-// GiB.
+// MaxLength is the maximum length of a message, 1 GiB, as in Slurm.
 const MaxLength = 1 << 30
 
-// Errors of frames, as opposed to errors of fields.
+// Errors in the structure of a message, outside of its fields.
 var (
 	ErrVersion    = errors.New("protocol version is not supported")
 	ErrBodyLength = errors.New("body length in the header is not that of the message")
@@ -27,18 +26,18 @@ type Frame struct {
 	Body       []byte     // a part of the argument of ParseFrame
 }
 
-// CredentialFunc creates the credential for an encoded body. A message without
-// a credential has nil.
+// CredentialFunc creates the credential for an encoded body. It is nil for a
+// message without a credential.
 type CredentialFunc func(t Type, body []byte) (*Credential, error)
 
-// FixedCredential returns a CredentialFunc that gives every body the same
-// credential.
+// FixedCredential returns a CredentialFunc that returns the same credential for
+// every body.
 func FixedCredential(credential *Credential) CredentialFunc {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
 
-// frontSpace is the size of the space that is reserved before the body, for the
-// header and a credential of typical size.
+// frontSpace is how much space is reserved before the body. It is enough for
+// the header and a credential of typical size.
 const frontSpace = 1 << 10
 
 // Encode returns a complete message at protocol version v, preceded by its
@@ -50,8 +49,9 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 // EncodeWithCredential encodes a message with a credential that depends on the
 // body. It returns the error of newCredential unchanged.
 func EncodeWithCredential(v codec.Version, flags uint16, t Type, newCredential CredentialFunc, body Body) ([]byte, error) {
-	// The credential is sent before the body but created after it. Space is
-	// reserved before the body, so that a long body need not be copied.
+	// The credential precedes the body, but can be created only after the body.
+	// Space for it is reserved before the body, so that a long body need not be
+	// copied.
 	c := codec.NewEncoder(v, make([]byte, frontSpace, 2*frontSpace))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -74,7 +74,7 @@ func EncodeWithCredential(v codec.Version, flags uint16, t Type, newCredential C
 	return b, nil
 }
 
-// encodeFront encodes the data before the body: space for the length, the
+// encodeFront encodes everything before the body: space for the length, the
 // header and the credential.
 func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	c := codec.NewEncoder(header.Version, make([]byte, 4, frontSpace))
@@ -85,15 +85,15 @@ func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	return c.Bytes(), c.Finish()
 }
 
-// ParseFrame parses a message without its length. If the error is ErrVersion,
-// it returns the part of the header that it could parse.
+// ParseFrame parses a message without its length. If it returns ErrVersion, the
+// Frame has those parts of the header that could be parsed.
 func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
 
-// ParsePieces parses the first piece of a message, which contains the header
-// and the credential. remaining is the number of bytes of the other pieces. In
-// the returned Frame, Body is the part of the body that is in b.
+// ParsePieces parses b, the first piece of a message, which contains the header
+// and the credential. The other pieces have remaining bytes in total. In the
+// returned Frame, Body has only the part of the body that is in b.
 func ParsePieces(b []byte, remaining int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(remaining) != uint64(f.Header.BodyLength) {
@@ -102,9 +102,9 @@ func ParsePieces(b []byte, remaining int) (Frame, error) {
 	return f, err
 }
 
-// ParseFront parses the beginning of a message. In the returned Frame, Body is
-// the part of the body that is in b. A server uses ParseFront to verify a
-// credential before it reads and stores the rest.
+// ParseFront parses b, the beginning of a message. In the returned Frame, Body
+// has only the part of the body that is in b. A server uses ParseFront to
+// verify the credential before it reads and stores the rest of the message.
 func ParseFront(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < 2 {
@@ -130,18 +130,20 @@ func ParseFront(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// Decode decodes the frame's body into body. Bytes left over are an error.
+// Decode decodes the frame's body and stores the result in body. It returns an
+// error if bytes are left over.
 func (f *Frame) Decode(body Body) error {
 	return DecodeBody(f.Header.Version, f.Header.Type, f.Body, body)
 }
 
-// DecodeBody decodes b into body at protocol version v. Errors name t.
+// DecodeBody decodes the bytes b at protocol version v and stores the result in
+// body. Its errors name the message type t.
 func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 	return decode(codec.NewDecoder(v, b), t, body)
 }
 
-// DecodePieces decodes a body in several pieces: b is the first one, and next()
-// returns the others, which have remaining bytes in total.
+// DecodePieces decodes a body that consists of several pieces: b, and those
+// that next() returns, with remaining bytes in total.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), remaining int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, remaining), t, body)
 }
@@ -154,8 +156,8 @@ func decode(c *codec.Codec, t Type, body Body) error {
 	return nil
 }
 
-// EncodePersistent returns a message of a persistent connection: length, type,
-// body.
+// EncodePersistent returns a message for a persistent connection. It consists
+// of its length, its type and its body.
 func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	c := codec.NewEncoder(v, make([]byte, 6, 256))
 	body.Walk(c)
@@ -168,8 +170,9 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	return b, nil
 }
 
-// Stream writes the body of a message of type t to out. When the length of the
-// body is known, Front or PersistentFront returns the data to send before it.
+// Stream writes the body of a message of type t to out. When the caller knows
+// the length of the body, it calls Front or PersistentFront for the data to
+// send before the body.
 func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	c := codec.NewStreamEncoder(v, out)
 	body.Walk(c)
@@ -179,9 +182,9 @@ func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	return nil
 }
 
-// Front returns the data before a body of n bytes: the message's length, header
-// and credential. The length of this data does not depend on n. A nil
-// credential sets FlagNoCredential.
+// Front returns the data to send before a body of n bytes: the length of the
+// message, the header and the credential. This data has the same length for
+// every n. A nil credential sets FlagNoCredential.
 func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int) ([]byte, error) {
 	if credential == nil {
 		flags |= FlagNoCredential
@@ -197,8 +200,8 @@ func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int)
 	return b, nil
 }
 
-// PersistentFront returns the data before a body of n bytes on a persistent
-// connection: length and type.
+// PersistentFront returns the data to send before a body of n bytes on a
+// persistent connection: the length and the type of the message.
 func PersistentFront(t Type, n int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(2+n))
 	return binary.BigEndian.AppendUint16(b, uint16(t))

@@ -18,15 +18,15 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// capture is a request to a real daemon, with its answer.
+// A capture is a request to a real daemon and its answer.
 type capture struct {
 	ResponseType json.Number     `json:"response_type"`
 	Frame        string          `json:"response_frame"` // the complete message, in hex
 	Decoded      json.RawMessage `json:"decoded"`        // fields in the order of the wire
 }
 
-// bodies maps the message types of captured answers to functions that create a
-// body of that type.
+// bodies maps the message type of each captured answer to a function that
+// creates a body of that type.
 var bodies = map[string]func() Body{
 	"8001": func() Body { return new(RC) },
 	"2004": func() Body { return new(JobInfo) },
@@ -36,10 +36,10 @@ var bodies = map[string]func() Body{
 	"1490": func() Body { return new(AccountingStats) },
 }
 
-// TestFrames decodes answers of real daemons of 22.05, 24.11 and 26.05, at
-// every protocol version. Each field must have the name and value that an
-// independent decoder found at that place, and encoding must result in the same
-// bytes.
+// TestFrames decodes the answers of real daemons of 22.05, 24.11 and 26.05 at
+// every protocol version. Each field must have the same name and value as in
+// the output of an independent decoder. Encoding the result must return the
+// same bytes.
 func TestFrames(t *testing.T) {
 	files, err := filepath.Glob("testdata/frames/*.json.gz")
 	if err != nil {
@@ -110,14 +110,14 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 	compareBytes(t, bodyBytes, again.Bytes())
 }
 
-// consumed is a run of bytes that a walk has read for a field.
+// A consumed value has the bytes that a walk has read for one field.
 type consumed struct {
 	field string
 	bytes []byte
 }
 
-// misplaced matches the last_update of a license, which the independent decoder
-// has put in the place of the list's own last_update.
+// misplaced matches the last_update of a license. The independent decoder
+// prints it where the list's own last_update belongs.
 var misplaced = regexp.MustCompile(`(?s)("last_update":\s*\d+),\s*("__i".*?"last_deficit":\s*\d+)`)
 
 func inWireOrder(decoded json.RawMessage) json.RawMessage {
@@ -127,8 +127,8 @@ func inWireOrder(decoded json.RawMessage) json.RawMessage {
 	})
 }
 
-// compareValues compares the independent decoder's values, in the order of the
-// wire, with the bytes that the walk has read for them.
+// compareValues compares the values of the independent decoder, in wire order,
+// with the bytes that the walk has read for them.
 func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(decoded))
@@ -145,8 +145,8 @@ func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 		}
 		next := fields[0]
 		fields = fields[1:]
-		// Elements of lists and the parts of inner records have names of their
-		// own.
+		// The name is "" if the independent decoder does not name the value,
+		// such as an element of a list.
 		if field != "" && next.field != field {
 			t.Fatalf("read field %s where the wire has %s", next.field, field)
 		}
@@ -238,8 +238,8 @@ func checkNumber(t *testing.T, field string, want json.Number, got []byte) {
 	if want.String() == strconv.FormatUint(u, 10) || len(got) == 8 && want.String() == strconv.FormatInt(int64(u), 10) {
 		return
 	}
-	// The independent decoder returns a double's bits as an integer, divided by
-	// a million.
+	// For a double, the independent decoder prints its bits as an integer,
+	// divided by a million.
 	if f, err := want.Float64(); err == nil && len(got) == 8 {
 		if is := float64(u) / 1e6; math.Abs(f-is) <= 1e-9*math.Abs(f) {
 			return
@@ -255,9 +255,9 @@ func checkText(t *testing.T, field, want string, length, text []byte) {
 	}
 }
 
-// compareBytes compares two encodings. It permits null (00000000) in got where
-// want has empty text (00000001 00), and a difference in the last bit of a
-// scaled number.
+// compareBytes compares two encodings. It permits two differences: got may have
+// null (00000000) where want has empty text (00000001 00), and the last bit of
+// a scaled number may differ.
 func compareBytes(t *testing.T, want, got []byte) {
 	t.Helper()
 	i, j := 0, 0
@@ -278,7 +278,7 @@ func compareBytes(t *testing.T, want, got []byte) {
 	}
 }
 
-// lastBit reports whether two runs end in adjacent doubles.
+// lastBit reports whether want and got end in doubles that are adjacent.
 func lastBit(want, got []byte) bool {
 	if len(want) < 8 || len(got) < 8 {
 		return false

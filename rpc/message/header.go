@@ -14,8 +14,8 @@ const (
 	FlagAddresses    uint16 = 0x80
 )
 
-// errForwarded is the error for a message that combines the answers of several
-// nodes. Only node daemons get such messages.
+// errForwarded is the error for a message that has the answers of several
+// nodes. Only node daemons receive such messages.
 var errForwarded = errors.New("messages that carry answers of other nodes are not supported")
 
 // Header is the beginning of each message (table header).
@@ -28,8 +28,8 @@ type Header struct {
 	OrigAddr   Addr
 }
 
-// Forward describes how a message is forwarded from node to node. If Count is
-// 0, it is not forwarded.
+// Forward says how a message is forwarded from node to node. If Count is 0, it
+// is not forwarded.
 type Forward struct {
 	Count          uint16
 	NodeList       string
@@ -39,8 +39,9 @@ type Forward struct {
 	TreeDepth      uint16
 }
 
-// Addr is a socket address. Family is 2 for IPv4, 10 for IPv6 and 0 for no
-// address. The bytes of address and port are in the sender's own byte order.
+// Addr is a socket address. Family is 2 for IPv4, 10 for IPv6, and 0 if there
+// is no address. The address and the port have the byte order of the sender's
+// machine.
 type Addr struct {
 	Family uint16
 	Addr4  uint32
@@ -49,8 +50,8 @@ type Addr struct {
 	Port6  uint16
 }
 
-// Walk encodes or decodes the fields in wire order. These include the version,
-// which the codec uses for the fields after it.
+// Walk encodes or decodes the fields in wire order. One of them is the version,
+// which determines how the codec walks the fields after it.
 func (h *Header) Walk(c *codec.Codec) {
 	version := uint16(h.Version) << 8
 	if c.Uint16("version", &version); c.Storing() {

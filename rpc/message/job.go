@@ -353,8 +353,9 @@ func job(c *codec.Codec, j *model.Job) {
 	}
 }
 
-// jobDetails walks the part of a job_info_record that controllers omit, from
-// protocol 42 on, for jobs whose requirements they no longer have.
+// jobDetails walks the details of a job, which are a part of a job_info_record.
+// From protocol 42 on, controllers omit the details of jobs whose requirements
+// they no longer have.
 func jobDetails(c *codec.Codec, j *model.Job) {
 	c.Time("accrue_time", &j.AccrueTime)
 	c.Time("eligible_time", &j.EligibleTime)

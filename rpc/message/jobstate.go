@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// JobStateRequest requests only the states of jobs (table job_state_request).
-// It exists from protocol 40 on. If Jobs is empty, it requests the states of
+// JobStateRequest requests the states of jobs without other data (table
+// job_state_request). It exists from protocol 40 on. An empty list Jobs selects
 // all jobs.
 type JobStateRequest struct{ Jobs []model.JobSelection }
 
@@ -51,7 +51,8 @@ func jobState(c *codec.Codec, j *model.JobStateEntry) {
 	c.Uint32("state", (*uint32)(&j.State))
 }
 
-// selectedStep walks the id of a job or a part of one (table selected_step).
+// selectedStep walks the id of a job or of a part of a job (table
+// selected_step).
 func selectedStep(c *codec.Codec, s *model.SelectedStep) {
 	codec.Record(c, "step_id", "step_id", &s.Step, stepID)
 	c.OptUint32("array_task_id", &s.ArrayTaskID)
@@ -61,8 +62,8 @@ func selectedStep(c *codec.Codec, s *model.SelectedStep) {
 	}
 }
 
-// JobUserInfoRequest requests one user's jobs (table job_user_info_request). It
-// is answered by a JobInfo.
+// JobUserInfoRequest requests the jobs of one user (table
+// job_user_info_request). The answer is a JobInfo.
 type JobUserInfoRequest struct {
 	UserID    uint32
 	ShowFlags uint16 // a model.Show

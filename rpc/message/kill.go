@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// KillJob signals or cancels a job (table kill_job). It is answered by an RC.
+// KillJob signals or cancels a job (table kill_job). The answer is an RC.
 type KillJob struct {
 	JobID   model.Opt[uint32]
 	JobText string // "123", "123_4", "123+1"

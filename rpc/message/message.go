@@ -1,16 +1,16 @@
 // Package message declares every message of Slurm's RPC that this project uses.
-// Each subject has a file with its requests, its answers and the walk of its
-// record. The same walk encodes and decodes in all protocol versions (38 =
-// Slurm 22.05 to 45 = 26.05).
+// Each subject, such as nodes, has a file with its requests, its answers, and
+// the walk of its record. The same walk encodes and decodes in all protocol
+// versions, from 38 (Slurm 22.05) to 45 (26.05).
 //
-// Field names in the walks are Slurm's own, so that a test can compare each
-// walk with the tables of the protocol. A new field needs one line in a walk
-// and one in model.
+// The names of fields in the walks are Slurm's own, so that a test can compare
+// each walk with the tables of the protocol. A new field needs one line in a
+// walk and one in package model.
 //
 // On a connection, a message consists of its length (32 bits, not counted in
-// the length), Header, Credential and body. Encode and Decode handle this
-// frame. rpc/client and rpc/server handle connections and the order of
-// messages.
+// the length), a Header, a Credential and a body. Encode and ParseFrame handle
+// this structure. Packages rpc/client and rpc/server handle connections and the
+// order of messages.
 package message
 
 import "schedrestd/rpc/codec"
@@ -20,7 +20,7 @@ type Body interface {
 	Walk(c *codec.Codec)
 }
 
-// Type is the number of a message. It is the same in all releases.
+// Type is the number of a message type. It is the same in all releases.
 type Type uint16
 
 // Messages of the controller.

@@ -32,7 +32,7 @@ func (m *NodeInfoSingleRequest) Walk(c *codec.Codec) {
 
 // NodeInfo answers NodeInfoRequest and NodeInfoSingleRequest (table
 // node_info_response). From protocol 42 on, nodes that are hidden from the
-// client are counted, and marked in Hidden, but not sent.
+// client are counted and marked in Hidden, but their records are not sent.
 type NodeInfo struct {
 	RecordCount int // number of all nodes, including hidden ones; when encoding without Hidden: len(Nodes.List)
 	LastUpdate  model.Time

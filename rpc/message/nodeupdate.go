@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// NodeUpdate changes, creates or deletes nodes (table update_node). It is
-// answered by an RC.
+// NodeUpdate changes, creates or deletes nodes (table update_node). The answer
+// is an RC.
 type NodeUpdate struct{ model.NodeUpdate }
 
 // Walk encodes or decodes the fields in wire order.

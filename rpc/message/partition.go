@@ -84,7 +84,7 @@ func partition(c *codec.Codec, p *model.Partition) {
 	codec.List(c, "job_defaults_list", "job_defaults", &p.JobDefaults, jobDefault)
 }
 
-// jobDefault walks a default for jobs (table job_defaults).
+// jobDefault walks a default value for jobs (table job_defaults).
 func jobDefault(c *codec.Codec, d *model.JobDefault) {
 	c.Uint16("type", &d.Type)
 	c.Uint64("value", &d.Value)

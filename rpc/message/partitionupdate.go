@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// PartitionUpdate creates or changes a partition (table update_partition). It
-// is answered by an RC.
+// PartitionUpdate creates or changes a partition (table update_partition). The
+// answer is an RC.
 type PartitionUpdate struct{ model.PartitionUpdate }
 
 // Walk encodes or decodes the fields in wire order.
@@ -51,8 +51,8 @@ func (m *PartitionUpdate) Walk(c *codec.Codec) {
 	}
 }
 
-// PartitionName is a request to delete a partition (table delete_partition). It
-// is answered by an RC.
+// PartitionName is a request to delete a partition (table delete_partition).
+// The answer is an RC.
 type PartitionName struct{ Name string }
 
 // Walk encodes or decodes the fields in wire order.

@@ -2,8 +2,8 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// PersistInit opens a persistent connection (table dbd_persist_init). Its
-// credential applies to the whole connection.
+// PersistInit opens a persistent connection (table dbd_persist_init). The
+// credential that comes with it applies to the whole connection.
 type PersistInit struct {
 	Version     codec.Version // version that both sides use from then on
 	ClusterName string

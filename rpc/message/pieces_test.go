@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// cut returns b piece by piece. It overwrites each piece when the next is
-// requested.
+// cut returns a function that returns the pieces of b one by one. It overwrites
+// each piece when the next one is requested.
 func cut(b []byte, size int) (next func() ([]byte, error)) {
 	var last []byte
 	return func() ([]byte, error) {
@@ -29,8 +29,8 @@ func cut(b []byte, size int) (next func() ([]byte, error)) {
 	}
 }
 
-// TestPieces checks that a message decodes to the same value however it is cut,
-// even if pieces are overwritten afterwards.
+// TestPieces checks that a message decodes to the same value, whatever pieces
+// it is cut into, and even if the pieces are overwritten afterwards.
 func TestPieces(t *testing.T) {
 	for name, make := range messages {
 		for v := codec.Oldest; v <= codec.Newest; v++ {

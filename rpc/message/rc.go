@@ -21,11 +21,11 @@ func (m *RCMessage) Walk(c *codec.Codec) {
 	c.String("err_msg", &m.Message)
 }
 
-// JobArrayErrors answers a change to an array whose tasks had different results
-// (table job_array_errors_response).
+// JobArrayErrors answers a change to a job array if the change had different
+// results for its tasks (table job_array_errors_response).
 type JobArrayErrors struct{ Errors []JobArrayError }
 
-// JobArrayError is the result for some tasks of an array.
+// JobArrayError is the result for some of the tasks of an array.
 type JobArrayError struct {
 	Code    uint32
 	JobIDs  string // such as "12_[1-3]"

@@ -8,8 +8,8 @@ import (
 )
 
 // RecordList describes a list of accounting records that a client can request.
-// Each list is declared with recordList, in the file of its walks. The client
-// looks up a list by the type of its filter.
+// Each RecordList is declared with recordList, in the same file as the walks
+// for it. The client looks it up by the type of the filter.
 type RecordList struct {
 	Get, Got Type          // request and answer
 	Since    codec.Version // the oldest protocol that has them; 0 for all
@@ -18,10 +18,11 @@ type RecordList struct {
 	answer  func(each any, stop func(error) error) (answer Body, code *uint32)
 }
 
-// RecordLists has all lists of accounting records, by the type of their filter.
+// RecordLists maps the type of each filter to the list of accounting records
+// that the filter selects from.
 var RecordLists = map[reflect.Type]*RecordList{}
 
-// recordList declares the list of records that a filter F selects.
+// recordList declares the list of records that filters of type F select.
 func recordList[F model.Filter[T], T any, A interface {
 	Body
 	List() *ListResponse[T]
@@ -45,8 +46,8 @@ func recordList[F model.Filter[T], T any, A interface {
 	return &l
 }
 
-// ListSince returns the oldest protocol that has the list with this type of
-// request.
+// ListSince returns the oldest protocol in which this type of message can
+// request its list.
 func ListSince(request Type) codec.Version {
 	for _, l := range RecordLists {
 		if l.Get == request && l.Since != 0 {
@@ -56,10 +57,10 @@ func ListSince(request Type) codec.Version {
 	return codec.Oldest
 }
 
-// Answer returns a body to decode the answer into, and the address of the
-// answer's error number. The argument each must be a func(*T) error, which is
-// called with every record, or nil to store the records in the body. If that
-// function returns an error err, decoding ends with the error stop(err).
+// Answer returns a body into which the answer can be decoded, and the address
+// of the error number in that body. The argument each is a func(*T) error,
+// which is called with every record. If it returns an error err, decoding ends
+// with the error stop(err). If each is nil, the records are stored in the body.
 func (l *RecordList) Answer(each any, stop func(error) error) (answer Body, code *uint32) {
 	return l.answer(each, stop)
 }

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// recordTables has the names of the lists in the protocol's tables, by the type
-// of the request.
+// recordTables maps the type of each request to the names that the list has in
+// the protocol's tables.
 var recordTables = map[Type]struct {
 	name           string // of the request
 	filter, record string // tables of the request and of a record
@@ -29,14 +29,15 @@ var recordTables = map[Type]struct {
 	AccountingGetWCKeys:   {"DBD_GET_WCKEYS", "db_wckey_cond", "db_wckey_rec", walkOf(wckey), codec.Stream[model.WCKey]{}},
 }
 
-// walkOf returns the walk of a new record.
+// walkOf returns a function that walks a new record.
 func walkOf[T any](walk func(*codec.Codec, *T)) func(*codec.Codec) {
 	return func(c *codec.Codec) { walk(c, new(T)) }
 }
 
 // addRecordLists adds the lists of accounting records to the messages that the
-// tests use. It adds missing answers at the end of the list fuzzed, so that the
-// indexes in the corpus of FuzzDecode stay valid.
+// tests use. It adds answers that are missing to the end of the list fuzzed,
+// because the corpus of FuzzDecode refers to the messages in that list by
+// index.
 func addRecordLists() {
 	var more []string
 	for filter, l := range RecordLists {
@@ -58,5 +59,5 @@ func addRecordLists() {
 	fuzzed = append(fuzzed, more...)
 }
 
-// named returns the name of a body's type.
+// named returns the name of the type of a body.
 func named(b Body) string { return reflect.TypeOf(b).Elem().Name() }

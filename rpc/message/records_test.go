@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// The accounting daemon's records, added to the lists that the tests use.
+// Add the accounting daemon's records to the lists that the tests use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"db_step_rec":               func(c *codec.Codec) { accountingStep(c, new(model.AccountingStep)) },

@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// requestBodies maps the message types of captured requests to functions that
-// create a body of that type.
+// requestBodies maps the message type of each captured request to a function
+// that creates a body of that type.
 var requestBodies = map[string]func() Body{
 	"1008": func() Body { return Empty{} },
 	"1021": func() Body { return new(LicenseInfoRequest) },
@@ -37,8 +37,8 @@ var requestBodies = map[string]func() Body{
 	"6500": func() Body { return new(PersistInit) },
 }
 
-// TestCapturedRequests decodes requests that real daemons have accepted, and
-// checks that encoding results in the same bytes.
+// TestCapturedRequests decodes requests that real daemons have accepted.
+// Encoding the results must return the same bytes.
 func TestCapturedRequests(t *testing.T) {
 	files, err := filepath.Glob("testdata/frames/*.json.gz")
 	if err != nil {
@@ -64,9 +64,9 @@ func TestCapturedRequests(t *testing.T) {
 					compareBytes(t, raw, c.Bytes())
 					return
 				}
-				// The captured request has a null filter of associations. The
-				// request that this project encodes has a filter that selects
-				// everything.
+				// The captured request has no filter of associations (null).
+				// This project encodes a filter that selects everything
+				// instead.
 				again := make()
 				if err := DecodeBody(v, 0, c.Bytes(), again); err != nil {
 					t.Fatal(err)

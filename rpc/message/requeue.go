@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// RequeueRequest requeues a job (table requeue_request). It is answered by an
-// RC or by JobArrayErrors.
+// RequeueRequest requeues a job (table requeue_request). The answer is an RC or
+// a JobArrayErrors.
 type RequeueRequest struct {
 	JobID   model.Opt[uint32] // not set if JobText is
 	JobText string            // "123", "123_4", "123_[1-3]"

@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Reroute is an answer that names another cluster of the federation, to which
-// the client must send the request (table reroute_response).
+// Reroute is an answer that names another cluster of the federation. The client
+// must send its request to that cluster (table reroute_response).
 type Reroute struct {
 	Cluster     *model.Cluster // nil for none
 	StepManager string

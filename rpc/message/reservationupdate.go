@@ -6,8 +6,8 @@ import (
 )
 
 // ReservationUpdate creates or changes a reservation (table
-// update_reservation). Creating is answered by a ReservationName, changing by
-// an RC.
+// update_reservation). The answer is a ReservationName if it creates a
+// reservation, and an RC if it changes one.
 type ReservationUpdate struct{ model.ReservationUpdate }
 
 // Walk encodes or decodes the fields in wire order.
@@ -48,8 +48,8 @@ func (m *ReservationUpdate) Walk(c *codec.Codec) {
 	}
 }
 
-// optTime walks a time whose "not set" is NO_VAL on the wire and 0 in the
-// model.
+// optTime walks a time that may be unset. "Not set" is NO_VAL on the wire and 0
+// in memory.
 func optTime(c *codec.Codec, name string, v *model.Time) {
 	const notSet = 0xfffffffe
 	t := *v
@@ -64,9 +64,8 @@ func optTime(c *codec.Codec, name string, v *model.Time) {
 	}
 }
 
-// zeroTerminated walks a number that older protocols send as a list that ends
-// with
-// 0. An empty list means that the number is not set.
+// zeroTerminated walks an optional number. Older protocols send it as a list
+// that ends with a 0, and an empty list if it is not set.
 func zeroTerminated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	var list []uint32
 	if v.Set {

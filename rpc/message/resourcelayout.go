@@ -5,9 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// ResourceLayout lists the resources of a job on each of its nodes (table
-// resource_layout_response), from protocol 44 on. It answers a
-// JobInfoSingleRequest. If the job has no resources, the body is empty.
+// ResourceLayout has the resources of a job on each of its nodes (table
+// resource_layout_response). From protocol 44 on, it answers a
+// JobInfoSingleRequest. The body is empty if the job has no resources.
 type ResourceLayout struct{ Nodes []model.ResourceLayout }
 
 // Walk encodes or decodes the fields in wire order.

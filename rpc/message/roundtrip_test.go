@@ -12,7 +12,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// messages returns a new body of each message.
+// messages maps the name of each message to a function that returns a new body.
 var messages = map[string]func() Body{
 	"Header":               func() Body { return new(Header) },
 	"Credential":           func() Body { return new(Credential) },
@@ -54,7 +54,7 @@ var comparable = cmp.Options{
 }
 
 // TestRoundTrips fills each message with random values, at each protocol
-// version, and checks that encoding and decoding it preserves them.
+// version. Encoding and decoding the message must preserve them.
 func TestRoundTrips(t *testing.T) {
 	for name, make := range messages {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestEachInsteadOfList checks that a stream passes on the same records that a
-// list has.
+// TestEachInsteadOfList checks that a stream passes on the same records that it
+// would store in a list.
 func TestEachInsteadOfList(t *testing.T) {
 	want := &JobInfo{LastUpdate: 7}
 	for id := range uint32(5) {
@@ -108,13 +108,13 @@ func TestEachInsteadOfList(t *testing.T) {
 	}
 }
 
-// fuzzed names the messages that FuzzDecode decodes. Its corpus refers to them
-// by index.
+// fuzzed lists the names of the messages that FuzzDecode decodes. The corpus of
+// FuzzDecode refers to them by index.
 var fuzzed = []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
 	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs"}
 
-// decodeAny decodes data as the message fuzzed[which]. It returns the number of
-// bytes that were allocated.
+// decodeAny decodes data as the message fuzzed[which], and returns how many
+// bytes of memory were allocated.
 func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	v := codec.Oldest + codec.Version(version)%(codec.Newest-codec.Oldest+1)
 	body := messages[fuzzed[int(which)%len(fuzzed)]]()
@@ -127,13 +127,14 @@ func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// allowance returns how much memory decoding n bytes may allocate. Records in
-// memory are larger than their smallest form on the wire, but by a constant
-// factor.
+// allowance returns how many bytes may be allocated to decode n bytes. A record
+// takes more bytes in memory than its shortest form on the wire, but only by a
+// constant factor.
 func allowance(n int) uint64 { return 1<<16 + 256*uint64(n) }
 
-// FuzzDecode checks that no input causes a panic, or makes the decoder allocate
-// memory for more elements than the input can contain.
+// FuzzDecode checks that no input causes a panic. It also checks that the
+// decoder does not allocate memory for more elements than the input can
+// contain.
 func FuzzDecode(f *testing.F) {
 	for which := range byte(len(fuzzed)) {
 		f.Add(which, byte(4), []byte{})
@@ -154,7 +155,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzParseFrame parses the header and credential of any input.
+// FuzzParseFrame parses arbitrary bytes as a header and a credential.
 func FuzzParseFrame(f *testing.F) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
 		frame, err := Encode(v, 0, RequestPing, &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}, Empty{})
@@ -171,8 +172,8 @@ func FuzzParseFrame(f *testing.F) {
 	})
 }
 
-// TestFrameThereAndBack checks that ParseFrame returns the values that Encode
-// got.
+// TestFrameThereAndBack checks that ParseFrame returns the values with which
+// Encode was called.
 func TestFrameThereAndBack(t *testing.T) {
 	credential := &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}
 	for v := codec.Oldest; v <= codec.Newest; v++ {

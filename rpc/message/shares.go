@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// SharesRequest requests fair shares (table shares_request). A nil list does
-// not filter.
+// SharesRequest requests fair shares (table shares_request). A nil list selects
+// all accounts or users.
 type SharesRequest struct {
 	Accounts []string
 	Users    []string

@@ -21,7 +21,7 @@ func (m *StatsRequest) Walk(c *codec.Codec) { c.Uint16("command_id", &m.Command)
 type ControllerStats struct{ model.ControllerStats }
 
 // Walk encodes or decodes the fields in wire order. Up to protocol 43 the first
-// part is optional, but no daemon omits it.
+// part of the statistics is optional, but no daemon omits it.
 func (m *ControllerStats) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		parts := true
@@ -161,7 +161,7 @@ func (m *ControllerStats) walkPending(c *codec.Codec) {
 	})
 }
 
-// checkCount rejects a count that differs from the number of records.
+// checkCount sets an error if a count differs from the number of records.
 func checkCount(c *codec.Codec, name string, want, got int) {
 	if c.Decoding() && want != got {
 		c.Fail(name, codec.ErrColumn)

@@ -13,7 +13,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// walks maps the names of the protocol's tables to the walks of this package.
+// walks maps the name of each of the protocol's tables to a walk of this
+// package.
 var walks = map[string]func(*codec.Codec){
 	"header":                       new(Header).Walk,
 	"addr":                         func(c *codec.Codec) { addr(c, new(Addr)) },
@@ -82,7 +83,8 @@ func TestWalksAreTheTables(t *testing.T) {
 	}
 }
 
-// numbers has the messages in the protocol's lists, by name.
+// numbers maps the names of messages in the protocol's lists to our type
+// numbers.
 var numbers = map[string]Type{
 	"REQUEST_PING": RequestPing, "REQUEST_NODE_INFO": RequestNodeInfo, "RESPONSE_NODE_INFO": ResponseNodeInfo,
 	"REQUEST_NODE_INFO_SINGLE": RequestNodeInfoSingle, "REQUEST_PARTITION_INFO": RequestPartitionInfo,
@@ -100,7 +102,8 @@ var numbers = map[string]Type{
 	"DBD_FINI": AccountingFini, "DBD_GET_STATS": AccountingGetStats,
 }
 
-// TestNumbers compares the numbers of the messages with the protocol's lists.
+// TestNumbers compares the type numbers of the messages with the protocol's
+// lists.
 func TestNumbers(t *testing.T) {
 	got := map[string]Type{}
 	for _, file := range []string{"rpc", "dbd_rpc"} {
@@ -180,8 +183,8 @@ func readTSV(t *testing.T, name string) [][]string {
 	return rows[1:]
 }
 
-// TestEveryTableHasAWalk checks that every table that describes a walk is
-// compared with that walk.
+// TestEveryTableHasAWalk checks that there is a walk for every table, except
+// for tables that are lists of numbers.
 func TestEveryTableHasAWalk(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "tables", "*.tsv"))
 	if err != nil || len(files) == 0 {

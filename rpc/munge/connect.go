@@ -11,18 +11,18 @@ import (
 	"schedrestd/become/peer"
 )
 
-// ErrUntrusted reports that an untrusted user serves a socket.
+// ErrUntrusted means that an untrusted user serves a socket.
 var ErrUntrusted = errors.New("it is served by an untrusted user")
 
-// retryDelay is the pause before the next attempt to connect to a socket whose
-// queue is full. Connecting to a UNIX socket does not wait for space in the
-// queue.
+// retryDelay is how long to wait before the next attempt to connect to a socket
+// whose queue is full. The kernel does not wait until the queue of a UNIX
+// socket has room.
 const retryDelay = 5 * time.Millisecond
 
-// Connect opens a connection with dial, to munged or to another daemon that
-// issues credentials. It fails with ErrUntrusted if trusted returns false for
-// the user who serves the socket. While the socket's queue is full, Connect
-// tries again, until ctx ends.
+// Connect calls dial to open a connection to munged, or to another daemon that
+// issues credentials. If trusted returns false for the user who serves the
+// socket, Connect fails with ErrUntrusted. While the socket's queue is full,
+// Connect tries again, until ctx ends.
 func Connect(ctx context.Context, dial func(context.Context) (net.Conn, error), trusted func(uid uint32) bool) (net.Conn, error) {
 	for {
 		nc, err := dial(ctx)

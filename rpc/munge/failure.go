@@ -12,15 +12,15 @@ import (
 	"schedrestd/errs"
 )
 
-// Error is an error that munged returned: its number, and its text without
-// unprintable characters.
+// Error is an error from munged. It has munged's number and text, without
+// characters that can't be printed.
 type Error struct {
 	Number uint8
 	Text   string // may be empty
 }
 
-// Error numbers of munge that are about a credential. All other numbers are
-// about the request, or about munged itself.
+// Munge's error numbers for errors in a credential. All other numbers are for
+// errors in a request or in munged itself.
 const (
 	BadCredential uint8 = 8  // malformed
 	BadVersion    uint8 = 9  // from an unsupported release of munge
@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (munge error %d)", e.Text, e.Number)
 }
 
-// isCredentialError reports whether munged refused the credential, instead of
-// failing itself.
+// isCredentialError reports whether munged refused the credential. Otherwise
+// munged itself has failed.
 func (e *Error) isCredentialError() bool {
 	return e.Number >= BadCredential && e.Number <= Unauthorized
 }
@@ -59,8 +59,8 @@ func timeoutError(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreachableError returns the error for a failed connection. Only the wrapped
-// error, which is logged, has the socket's path.
+// unreachableError returns the error for a failed connection. The socket's path
+// is only in the wrapped error, which is logged but not sent to clients.
 func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return timeoutError(ctx, err)
@@ -77,8 +77,8 @@ func (c *Client) unreachableError(ctx context.Context, err error) error {
 	return e
 }
 
-// printable removes unprintable characters from munged's text, because it is
-// shown on terminals and in logs.
+// printable removes characters that can't be printed from munged's text,
+// because the text is shown in logs and on terminals.
 func printable(text []byte) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f {

@@ -23,8 +23,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// lab is a real munged, with a real Slurm that trusts it. LAB_ENV names a file
-// of NAME=value lines that describe them.
+// A lab is a real munged, and a real Slurm that trusts it. The environment
+// variable LAB_ENV has the path of a file with NAME=value lines that describe
+// both.
 type lab map[string]string
 
 func openLab(t *testing.T) lab {
@@ -48,8 +49,8 @@ func openLab(t *testing.T) lab {
 
 func (l lab) munge() *munge.Client { return &munge.Client{Socket: l["LAB_MUNGE_SOCKET"]} }
 
-// config returns the configuration of a client that authenticates with MUNGE
-// only.
+// config returns the configuration of a client that uses only MUNGE to
+// authenticate.
 func (l lab) config(t *testing.T) client.Config {
 	t.Helper()
 	return client.Config{
@@ -122,8 +123,8 @@ func TestLabMunged(t *testing.T) {
 	refused("no credential", munge.BadCredential)
 }
 
-// TestLabSlurm checks that controller and accounting daemon accept MUNGE
-// credentials, over TCP and without a token.
+// TestLabSlurm checks that the controller and the accounting daemon accept
+// MUNGE credentials over TCP, without a token.
 func TestLabSlurm(t *testing.T) {
 	cfg, ctx := openLab(t).config(t), limited(t)
 	ctl, dbd := client.New(cfg), client.NewAccounting(cfg)
@@ -147,8 +148,8 @@ func TestLabSlurm(t *testing.T) {
 	}
 }
 
-// TestLabStolen checks that a captured credential is not accepted with another
-// body.
+// TestLabStolen checks that a credential that was captured is refused with
+// another body.
 func TestLabStolen(t *testing.T) {
 	l, ctx := openLab(t), limited(t)
 	cfg := l.config(t)
@@ -172,8 +173,7 @@ func TestLabStolen(t *testing.T) {
 	}
 }
 
-// spoken returns the protocol version that both the controller and this project
-// support.
+// spoken returns a protocol version that the controller supports.
 func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
 	t.Helper()
 	cfg.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
@@ -187,7 +187,8 @@ func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
 	return v
 }
 
-// tap records the protocol version of the last message that was sent.
+// A tap records the protocol version of the last message that was sent through
+// it.
 type tap struct {
 	net.Conn
 	last *codec.Version
@@ -217,12 +218,12 @@ func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error)
 	return message.ParseFrame(b)
 }
 
-// asUser is an environment variable that marks the process of TestLabJob that
-// runs as another user.
+// asUser is an environment variable. It is set in the process that TestLabJob
+// starts as another user.
 const asUser = "MUNGE_TEST_SUBMIT"
 
-// TestLabJob checks that a job belongs to the uid and gid of the process that
-// submitted it, with two users concurrently.
+// TestLabJob checks, with two users concurrently, that a job belongs to the uid
+// and gid of the process that submitted it.
 func TestLabJob(t *testing.T) {
 	l := openLab(t)
 	if os.Getenv(asUser) != "" {

@@ -3,39 +3,42 @@
 // speaks protocol version 4 of munge 0.5 over munged's UNIX socket.
 //
 // A credential is a text in which munged confirms a uid and gid, the time, and
-// a payload. The uid and gid are those of the process that requested it, as the
-// kernel reports them for the connection (SO_PEERCRED). The client needs no
-// secret. A process can't request a credential for another user, because this
-// package never passes a connection to another process.
+// a payload. The uid and gid are those of the process that requested the
+// credential. munged gets them from the kernel (SO_PEERCRED), so the client
+// needs no secret. A process can't request a credential for another user,
+// because this package never passes a connection to another process.
 //
 // What a credential proves:
 //
-//   - The payload is a hash of the message's body and number (Payload). An
-//     attacker who captures a message can't use its credential with another
-//     body. The message's header, with the protocol version, is not covered,
-//     and nothing is encrypted.
-//   - Only one uid can decode the credential, that of the scheduler's user
-//     (Encode's argument). A program that listens in the controller's place
-//     can't read the credential. It can still forward the credential to the
-//     controller, but only with the body for which it was made.
-//   - A credential is valid for 5 minutes, or Client.TTL, and each munged
-//     accepts it once. Two clusters that share a munge key and the uid of the
-//     scheduler's user, but have different mungeds, would both accept the same
-//     credential. A Slurm that was built for several node daemons on one
-//     machine, such as Debian's, accepts a credential repeatedly until it
-//     expires. There, an attacker who captures a submission can submit the same
-//     job again, as the same user. Where that matters, the network must be
-//     protected against eavesdropping. This package requests a new credential
-//     for each attempt, and never stores or logs one.
+//   - The payload is a hash of the message's body and type number (Payload).
+//     An attacker who captures a message can't use its credential with another
+//     body. The hash does not cover the header of the message, which has the
+//     protocol version. Nothing is encrypted.
+//   - Only processes of one uid, that of the scheduler's user (an argument of
+//     Encode), can decode the credential. A program that listens in place of
+//     the controller can't decode it. Such a program can still forward the
+//     credential to the controller, but only with the body for which it was
+//     made.
+//   - A credential is valid for 5 minutes, or for Client.TTL, and each munged
+//     accepts it once. This package requests a new credential for each attempt,
+//     and never stores or logs one.
 //   - The daemon's answer is not authenticated: from protocol 39 on it has no
-//     credential. As with tokens, without TLS a controller is identified only
-//     by its address.
+//     credential. Without TLS, only its address identifies a controller, as is
+//     the case with tokens.
 //
-// A false munged learns very little: the requesting user and a hash. But the
-// attacker who runs it could request a credential for that hash from the real
-// munged, and return it to the victim. The victim's request would then be
-// executed as the attacker, who could read the victim's script and environment.
-// Client.Trusted prevents that.
+// In two cases an attacker can use a captured credential again, as the same
+// user and with the same body. First, two clusters with different mungeds both
+// accept it if they share a munge key and the uid of the scheduler's user.
+// Second, a Slurm that was built for several node daemons on one machine, such
+// as Debian's, accepts it repeatedly until it expires. An attacker who captures
+// a submission can then submit the same job again. If that matters, protect the
+// network against eavesdropping.
+//
+// Client.Trusted protects users from a false munged. From the request itself, a
+// false munged learns very little: the user and a hash. But its attacker could
+// get a credential for that hash from the real munged and return it to the
+// victim. Then the victim's request would be executed as the attacker, who
+// could read the script and the environment in it.
 package munge
 
 import (
@@ -53,7 +56,7 @@ import (
 	"schedrestd/errs"
 )
 
-// DefaultSocket is the socket on which munged listens by default.
+// DefaultSocket is the path of the socket on which munged listens by default.
 const DefaultSocket = "/run/munge/munge.socket.2"
 
 // Client sends requests to one munged. The zero value is ready to use. It is
@@ -63,16 +66,17 @@ type Client struct {
 	TTL    time.Duration // lifetime of credentials, in whole seconds; 0 for munged's default, 5 minutes
 
 	// Trusted reports whether a user may run munged. If it is nil, root may,
-	// and so may the owner of the socket's directory, who can replace the
-	// socket anyway. In a directory that root owns, like /tmp, only root may
-	// run it. In a user namespace in which these users have no uid, Trusted
+	// and so may the owner of the socket's directory, who could replace the
+	// socket anyway. If root owns the directory, such as /tmp, only root may
+	// run munged. In a user namespace in which these users have no uid, Trusted
 	// must be set.
 	Trusted func(uid uint32) bool
 
 	// Dial opens a connection to the socket. If it is nil, the Client opens
 	// connections itself. The kernel must be able to report the peer of the
-	// connection. This process must have opened it, because munged issues the
-	// credential for the user who opened the connection.
+	// connection. Dial must not return a connection that another process
+	// opened: munged issues the credential for the user who opened the
+	// connection.
 	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
@@ -84,9 +88,9 @@ type Decoded struct {
 	TTL      time.Duration // lifetime from that time on
 }
 
-// Encode returns a credential for this process's effective uid and gid. The
-// credential contains payload. Only processes that run as uid can decode it,
-// and it can be decoded only once.
+// Encode returns a credential that contains payload, for this process's
+// effective uid and gid. It can be decoded only once, and only by a process
+// that runs as uid.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
@@ -111,12 +115,13 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode asks munged to verify a credential. The credential must be complete,
-// made with munged's key, for this process's uid, not expired, and not decoded
-// before: each credential can be decoded once.
+// Decode asks munged to verify a credential. A valid credential is complete,
+// was made with munged's key for this process's uid, has not expired, and has
+// not been decoded before.
 //
-// Errors are *errs.Error: Unauthenticated, with an *Error as its cause, if the
-// credential is invalid; otherwise as for Encode.
+// Errors are *errs.Error. If the credential is invalid, the error is
+// Unauthenticated, and its cause is an *Error. Other errors are those of
+// Encode.
 func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error) {
 	request, err := decodeRequest(credential)
 	if err != nil {
@@ -139,8 +144,8 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	return d, nil
 }
 
-// roundTrip sends a request over a new connection. It returns the answer, which
-// must be of kind want, without its header.
+// roundTrip sends a request over a new connection, and returns the answer
+// without its header. The answer's kind must be want.
 func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
 	if err != nil {
@@ -160,13 +165,13 @@ func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]by
 	case writeErr != nil:
 		err = fmt.Errorf("send request: %w", writeErr)
 	}
-	// munged exited or is restarting. No Slurm daemon has received anything
-	// yet, so the request can be repeated.
+	// munged exited or is restarting. No daemon of Slurm has received the
+	// request yet, so the caller can repeat it.
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
-// receive reads an answer, which must be of kind want, and returns it without
-// its header.
+// receive reads an answer and returns it without its header. The answer's kind
+// must be want.
 func receive(r io.Reader, want kind) ([]byte, error) {
 	var h [headerLength]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -207,9 +212,9 @@ func (c *Client) socket() string {
 	return c.Socket
 }
 
-// isRootOrOwner reports whether uid is root or owns the directory of the
-// socket. It is the default of Client.Trusted. It never trusts the overflow
-// uid, which stands for all users of other user namespaces.
+// isRootOrOwner reports whether uid is root or the owner of the socket's
+// directory. It is used if Client.Trusted is nil. It never trusts the overflow
+// uid, which represents all users of other user namespaces.
 func (c *Client) isRootOrOwner(uid uint32) bool {
 	if uid == 0 {
 		return true

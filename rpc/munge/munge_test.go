@@ -22,8 +22,8 @@ import (
 
 const credential = "MUNGE:AwQFAAB+/w==:"
 
-// munged runs a fake munged, which calls act with the connection and each
-// request, including its header.
+// munged runs a fake munged. For each request, it calls act with the connection
+// and the request, including its header.
 func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "munge-") // not t.TempDir, because a socket's path must be short
@@ -60,7 +60,7 @@ func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	return &Client{Socket: filepath.Join(dir, "s")}
 }
 
-// respondWith returns an act that always sends the same answer.
+// respondWith returns a function that sends the same answer to every request.
 func respondWith(answer []byte) func(net.Conn, []byte) {
 	return func(nc net.Conn, _ []byte) { nc.Write(answer) }
 }
@@ -91,8 +91,8 @@ func decoded(uid uint32, payload string) []byte {
 	return framed(decodeResponse, append(b, long(payload)...))
 }
 
-// TestEncodeRequest compares the request with the bytes that munged of munge
-// 0.5.16 accepts.
+// TestEncodeRequest compares a request with the bytes that munged 0.5.16
+// accepts.
 func TestEncodeRequest(t *testing.T) {
 	var got []byte
 	c := munged(t, func(nc net.Conn, request []byte) {
@@ -132,8 +132,8 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// TestBadMunged checks that every invalid answer of munged gives an error with
-// a reason and never a credential.
+// TestBadMunged checks that every invalid answer of munged results in an error
+// with a reason, and never in a credential.
 func TestBadMunged(t *testing.T) {
 	good := encoded(credential + "\x00")
 	edit := func(at int, b byte) []byte {
@@ -183,8 +183,8 @@ func TestBadMunged(t *testing.T) {
 	}
 }
 
-// TestRefusedCredentials checks that refusals of a credential are distinguished
-// from failures of munged.
+// TestRefusedCredentials checks that an error shows whether munged refused a
+// credential or munged itself failed.
 func TestRefusedCredentials(t *testing.T) {
 	whole := decoded(10, "pay")[11:]
 	bad := func(number byte) []byte { return framed(decodeResponse, append([]byte{number, 0}, whole[2:]...)) }
@@ -223,8 +223,8 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 }
 
-// TestSlowMunged checks that a munged that accepts the connection and does not
-// answer delays the caller no longer than its context permits.
+// TestSlowMunged checks a munged that accepts the connection but does not
+// answer. The caller must not wait longer than its context permits.
 func TestSlowMunged(t *testing.T) {
 	for name, answer := range map[string][]byte{"silent": nil, "half an answer": encoded(credential)[:20]} {
 		t.Run(name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestNoMunged(t *testing.T) {
 	}
 }
 
-// TestBusyMunged checks that the client waits while munged's queue is full.
+// TestBusyMunged checks that the client waits if munged's queue is full.
 func TestBusyMunged(t *testing.T) {
 	c := munged(t, respondWith(encoded(credential+"\x00")))
 	dials := 0
@@ -301,8 +301,8 @@ func TestBusyMunged(t *testing.T) {
 }
 
 // TestStranger checks that no request is sent to a munged of another user. That
-// user could return a credential of their own, and the request would be
-// executed as that user.
+// user could return a credential of their own. The job would then run as that
+// user.
 func TestStranger(t *testing.T) {
 	requests := make(chan struct{}, 1)
 	c := munged(t, func(nc net.Conn, _ []byte) {
@@ -334,8 +334,8 @@ func TestStranger(t *testing.T) {
 	refused("the kernel does not name")
 }
 
-// TestTrustedByItself checks that by default a Client trusts root and the owner
-// of the socket's directory.
+// TestTrustedByItself checks whom a Client trusts by default: root, and the
+// owner of the socket's directory.
 func TestTrustedByItself(t *testing.T) {
 	c := munged(t, nil)
 	dir := filepath.Dir(c.Socket)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKangarooTwelve checks the vectors of KT128 with 32 bytes of output from
-// RFC 9861, section 5. For long inputs the library uses parallel code, which
+// TestKangarooTwelve checks the test vectors in RFC 9861, section 5, for KT128
+// with 32 bytes of output. For long inputs, the library uses parallel code that
 // differs between machines.
 func TestKangarooTwelve(t *testing.T) {
 	seventeen := func(n float64) []byte { return pattern(int(math.Pow(17, n))) }
@@ -54,8 +54,8 @@ func pattern(n int) []byte {
 
 func ff(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
 
-// TestPayload checks that a payload begins with the kind of hash, and depends
-// on both body and number.
+// TestPayload checks that a payload begins with the number of the hash
+// function, and that it depends on both the body and the message's number.
 func TestPayload(t *testing.T) {
 	p := Payload(0x1234, []byte("body"))
 	if want := append([]byte{2}, kangarooTwelve([]byte("body"), []byte{0x12, 0x34})...); !bytes.Equal(p, want) {

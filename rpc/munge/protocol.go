@@ -9,21 +9,22 @@ import (
 	"schedrestd/errs"
 )
 
-// Format of messages to and from munged. All numbers are big endian:
+// Each message to or from munged begins with this header, in which all numbers
+// are big endian:
 //
 //	u32 magic, u8 version, u8 kind, u8 number of earlier attempts, u32 length of the rest
 //
-// Each connection serves one request.
+// A connection serves only one request.
 const (
 	magic        = 0x00606d4b
 	version      = 4
 	headerLength = 4 + 1 + 1 + 1 + 4
 
-	// maxLength limits the data after a header, in both directions, in bytes.
-	// munged's own limit is 1 MiB; our credentials have about 300 bytes.
+	// maxLength limits the data after a header, in bytes, in both directions.
+	// munged's own limit is 1 MiB, and our credentials have about 300 bytes.
 	maxLength = 64 << 10
 
-	// maxTTL is munged's own limit, to which it reduces longer times.
+	// maxTTL is munged's own limit. munged reduces longer times to it.
 	maxTTL = time.Hour
 )
 
@@ -37,26 +38,26 @@ const (
 	decodeResponse kind = 5
 )
 
-// anyone stands for every uid or gid: every process may decode the credential.
+// anyone, as a uid or gid, means that every process may decode the credential.
 const anyone uint32 = 1<<32 - 1
 
-// A credential is base64 text between this prefix and suffix.
+// A credential is base64 text between the following prefix and suffix.
 const (
 	prefix = "MUNGE:"
 	suffix = ":"
 )
 
-// munged chooses cipher and MAC. Compression is off, because a payload has only
-// 33 bytes.
+// munged chooses the cipher and the MAC. Compression is off, because a payload
+// has only 33 bytes.
 const (
 	defaultCipher = 1
 	defaultMAC    = 1
 	noZip         = 0
 )
 
-// encodeRequest returns a request for a credential that contains payload, and
-// that only processes of user uid can decode. If ttl is 0, munged chooses the
-// time to live.
+// encodeRequest returns a request for a credential that contains payload. Only
+// processes that run as uid will be able to decode it. If ttl is 0, munged
+// chooses the time to live.
 func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error) {
 	if ttl < 0 {
 		return nil, errs.New(errs.Internal, "a time to live of %v", ttl)
@@ -83,7 +84,8 @@ func header(k kind) []byte {
 	return append(b, version, byte(k), 0, 0, 0, 0, 0)
 }
 
-// finish writes the length into the space that header reserved for it.
+// finish writes the length of the message into its header, which has space for
+// it.
 func finish(b []byte) ([]byte, error) {
 	n := len(b) - headerLength
 	if n > maxLength {
@@ -93,8 +95,8 @@ func finish(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// parseHeader checks the header of an answer, which must be of kind want. It
-// returns the length of the data after the header.
+// parseHeader checks the header of an answer, and returns the length of the
+// data after it. The answer's kind must be want.
 func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	n := binary.BigEndian.Uint32(h[headerLength-4:])
 	switch {
@@ -110,8 +112,8 @@ func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	return int(n), nil
 }
 
-// parseEncoded returns the credential in an answer. If munged has refused the
-// request, the error is an *Error.
+// parseEncoded returns the credential in an answer. If munged refused the
+// request, it returns an *Error.
 func parseEncoded(b []byte) (string, error) {
 	r := &reader{b: b}
 	if err := r.status(); err != nil {
@@ -128,8 +130,8 @@ func parseEncoded(b []byte) (string, error) {
 	return text, nil
 }
 
-// wellFormed reports whether text has the form of a credential, so that no
-// other text is ever sent as one.
+// wellFormed reports whether text has the form of a credential. It ensures that
+// no other text is sent as a credential.
 func wellFormed(text string) bool {
 	body, ok := strings.CutPrefix(text, prefix)
 	body, ok2 := strings.CutSuffix(body, suffix)
@@ -139,10 +141,10 @@ func wellFormed(text string) bool {
 	}) < 0
 }
 
-// parseDecoded returns the decoded credential in an answer. If munged has
-// refused the credential, the error is an *Error. In that case the rest of the
-// answer is ignored, although munged sends it for a replayed or expired
-// credential.
+// parseDecoded returns the content of a credential from munged's answer. If
+// munged refused the credential, it returns an *Error. For a replayed or
+// expired credential, munged sends the content as well, and parseDecoded
+// ignores it.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
 	if err := r.status(); err != nil {
@@ -166,7 +168,7 @@ func parseDecoded(b []byte) (Decoded, error) {
 	return d, nil
 }
 
-// reader parses an answer. After the first error all values are zero.
+// A reader parses an answer. After its first error, all values are zero.
 type reader struct {
 	b   []byte
 	err error
@@ -198,8 +200,7 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
-// status parses the error number and the text at the beginning of every
-// answer.
+// status parses the error number and the text with which every answer begins.
 func (r *reader) status() error {
 	number := r.u8()
 	text := printable(r.read(uint32(r.u8())))

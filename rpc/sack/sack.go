@@ -4,19 +4,19 @@
 // which is the same from Slurm 23.11 to 26.05.
 //
 // A credential is a text in which the kiosk confirms a uid and gid, the time,
-// and a payload. The uid and gid are those of the process that requested it, as
-// the kernel reports them for the connection (SO_PEERCRED). The client needs no
-// secret. The kiosk has the cluster's key (slurm.key), and anyone who has this
-// key can act as any user. As with MUNGE, the payload is a hash of one message
-// (munge.Payload), and a credential is made for daemons of one uid: daemons of
-// other users don't accept it. This package never passes a connection to
+// and a payload. The uid and gid are those of the process that requested the
+// credential. The kiosk gets them from the kernel (SO_PEERCRED), so the client
+// needs no secret. The kiosk itself has the cluster's key (slurm.key). Anyone
+// who has this key can act as any user. As with MUNGE, the payload is a hash of
+// one message (munge.Payload). A credential is for one uid, and only daemons
+// that run as this uid accept it. This package never passes a connection to
 // another process.
 //
-// A false kiosk learns very little: the requesting user and a hash. But the
-// attacker who runs it could request a credential for that hash from the real
-// kiosk, and return it to the victim. The victim's request would then be
-// executed as the attacker, who could read the victim's script and environment.
-// Client.Trusted prevents that.
+// Client.Trusted protects users from a false kiosk. From the request itself, a
+// false kiosk learns very little: the user and a hash. But its attacker could
+// get a credential for that hash from the real kiosk and return it to the
+// victim. Then the victim's request would be executed as the attacker, who
+// could read the script and the environment in it.
 package sack
 
 import (
@@ -42,8 +42,9 @@ type Client struct {
 	Trusted func(i int, uid uint32) bool
 
 	// Dial opens a connection to Sockets[i]. The kernel must be able to report
-	// the peer of the connection. This process must have opened it, because the
-	// kiosk issues the credential for the user who opened the connection.
+	// the peer of the connection. Dial must not return a connection that
+	// another process opened: the kiosk issues the credential for the user who
+	// opened the connection.
 	Dial func(ctx context.Context, i int) (net.Conn, error)
 }
 
@@ -56,8 +57,8 @@ const (
 
 var errGarbled = errors.New("the answer is not a credential")
 
-// Encode returns a credential for this process's effective uid and gid. The
-// credential contains payload, and only daemons that run as uid accept it.
+// Encode returns a credential that contains payload, for this process's
+// effective uid and gid. Only daemons that run as uid accept it.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
@@ -82,9 +83,9 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	case writeErr != nil:
 		err = fmt.Errorf("send request: %w", writeErr)
 	}
-	// The kiosk closes the connection without an answer if it can't issue a
-	// credential. No daemon has received the request yet, so it can be
-	// repeated.
+	// If the kiosk can't issue a credential, it closes the connection without
+	// an answer. No daemon has received the request yet, so the caller can
+	// repeat it.
 	return "", errs.Wrap(err, errs.Unavailable, "Slurm's sack.socket issues no credential")
 }
 
@@ -121,8 +122,8 @@ func receive(r io.Reader) (string, error) {
 	return text, nil
 }
 
-// wellFormed reports whether text has the form of a credential, a JSON Web
-// Token, so that no other text is ever sent as one.
+// wellFormed reports whether text has the form of a credential, which is a JSON
+// Web Token. It ensures that no other text is sent as a credential.
 func wellFormed(text string) bool {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {
@@ -155,8 +156,9 @@ func timeoutError(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
 }
 
-// unreachableError returns the error for failed connections. Only the wrapped
-// error, which is logged, has the sockets' paths.
+// unreachableError returns the error for failed connections. The paths of the
+// sockets are only in the wrapped error, which is logged but not sent to
+// clients.
 func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return timeoutError(ctx, err)

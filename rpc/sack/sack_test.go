@@ -18,8 +18,8 @@ import (
 
 const credential = "eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjF9.c2ln-_"
 
-// kiosk serves a new socket, calls act with each request, and returns the
-// socket's path.
+// kiosk serves a new socket and returns its path. It calls act(nc, request) for
+// each request.
 func kiosk(t testing.TB, act func(nc net.Conn, request []byte)) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sack-") // not t.TempDir, because a socket's path must be short
@@ -68,7 +68,7 @@ func answer(text string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-// TestRequest compares the request with the bytes that sackd of Slurm 24.11 and
+// TestRequest compares a request with the bytes that sackd of Slurm 24.11 and
 // 26.05 accepts.
 func TestRequest(t *testing.T) {
 	var got []byte
@@ -114,9 +114,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSockets checks that sockets that are absent or served by another user are
-// skipped. If no socket is left, the error must contain their paths for the
-// log, but its Message, which HTTP clients get, must not.
+// TestSockets checks that sockets that do not exist, or that another user
+// serves, are skipped. If no socket is left, the error must contain the paths
+// for the log, but its Message, which HTTP clients get, must not.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")
@@ -141,7 +141,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestSilence checks that the caller's time limit is observed.
+// TestSilence checks that the caller waits no longer than its time limit
+// permits.
 func TestSilence(t *testing.T) {
 	ended := make(chan struct{})
 	socket := kiosk(t, func(net.Conn, []byte) { <-ended })
@@ -153,8 +154,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// FuzzAnswer parses arbitrary bytes as answers. It checks that parsing does not
-// panic, and that a returned credential has the form of one.
+// FuzzAnswer parses arbitrary bytes as answers. Parsing must not panic, and a
+// credential that it returns must be well-formed.
 func FuzzAnswer(f *testing.F) {
 	f.Add(answer(credential + "\x00"))
 	f.Add(answer("a.b.c"))

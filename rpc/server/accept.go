@@ -11,9 +11,9 @@ import (
 	"schedrestd/fdpass/unixconn"
 )
 
-// Serve accepts connections from ln until Shutdown or until ln fails, and
-// closes ln. After Shutdown it returns ErrClosed. It may be called for several
-// listeners.
+// Serve accepts connections from ln until Shutdown is called or ln fails. Then
+// it closes ln. After Shutdown it returns ErrClosed. It may be called for
+// several listeners.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
@@ -49,8 +49,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 }
 
-// accept returns the next connection. It retries after temporary errors, such
-// as a lack of descriptors.
+// accept returns the next connection. After a temporary error, such as a lack
+// of descriptors, it tries again.
 func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()
@@ -78,8 +78,9 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	}
 }
 
-// temporary reports whether accept may succeed later: the peer has already
-// disconnected, or the machine lacks a resource.
+// temporary reports whether accepting may succeed later, although it has failed
+// with err. It may if the peer has disconnected or if the machine lacks a
+// resource.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
 		if errors.Is(err, e) {
@@ -89,8 +90,8 @@ func temporary(err error) bool {
 	return false
 }
 
-// admit returns a conn for nc and counts it in p. If nc can't be served, it
-// closes nc and returns nil.
+// admit returns a conn for nc, and counts it in the pool p. If nc can't be
+// served, admit closes it and returns nil.
 func (s *Server) admit(nc net.Conn, p *pool) *conn {
 	c := &conn{server: s, nc: nc, pool: p}
 	if unix, ok := nc.(*unixconn.Conn); ok {

@@ -9,24 +9,24 @@ import (
 	"schedrestd/errs"
 )
 
-// Authority determines the user of a token. Both bundled daemons use it, so
-// that the rules for tokens exist only once. A mistake in these rules would
-// give attackers root privileges on the cluster.
+// Authority determines the user of a token. It is the only implementation of
+// the rules for tokens, and both bundled daemons use it. A mistake in these
+// rules would give attackers root privileges on the cluster.
 type Authority struct {
-	// Token verifies a token with the daemon's key, and returns its user and
-	// expiry.
+	// Token verifies a token with the daemon's key. It returns the user and the
+	// expiry of the token.
 	Token func(token string) (user string, expires time.Time, err error)
 	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
-	// Super reports whether a user may act for others, as root and the
+	// Super reports whether a user may act for other users, as root and the
 	// scheduler's user may. Such a user is called a Super.
 	Super func(uid uint32) bool
 }
 
-// Verify returns the identity of a request with this token. Normally this is
-// the identity of the token's user. If actAs names another user, it is the
-// identity of that user, as an authentication proxy needs. Only a Super may act
-// for another user.
+// Verify returns the identity of a request with this token. If actAs is "",
+// this is the identity of the token's user. Otherwise it is the identity of the
+// user actAs. Authentication proxies act for other users in this way. Only a
+// Super may act for another user.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -49,9 +49,9 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	return id, nil
 }
 
-// notFound returns the error for a failed lookup of a user. It is a refusal,
-// unless the directory service is unavailable: a refusal would then make all
-// clients discard their valid tokens.
+// notFound returns the error for a user who could not be looked up. Usually the
+// request is refused. If the directory service is unavailable, the client is
+// asked to retry instead: a refusal would make all clients discard valid tokens.
 func notFound(err error, subject string) error {
 	if errs.KindOf(err) == errs.Unavailable {
 		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", subject)
@@ -59,9 +59,9 @@ func notFound(err error, subject string) error {
 	return errs.Wrap(err, errs.Unauthenticated, "%s", subject)
 }
 
-// lookupUser looks up the user with this name. It does not look up a name that
-// may be a token, because errors of Lookup are logged with the name. It refuses
-// a user whose ids would be refused on a UNIX socket.
+// lookupUser looks up the user with this name. If the name looks like a token,
+// it is not looked up, because errors of Lookup are logged with the name. A
+// user whose ids are not accepted on a UNIX socket is not accepted here either.
 func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
 	if looksLikeToken(name) {
 		return 0, 0, errs.New(errs.NotFound, "there is no user %s", quoteName(name))
@@ -76,7 +76,7 @@ func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
 // maxLoggedName is the maximum length of a logged name, in bytes.
 const maxLoggedName = 32
 
-// quoteName returns name in a form that may be logged.
+// quoteName returns name as it may be logged.
 func quoteName(name string) string {
 	switch {
 	case looksLikeToken(name):
@@ -87,8 +87,8 @@ func quoteName(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// looksLikeToken reports whether name looks like a token that a client sent as
-// a user name. Without this check the log would contain it.
+// looksLikeToken reports whether name looks like a token that a client sent in
+// place of a user name. Such a name must not be logged.
 func looksLikeToken(name string) bool {
 	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxLoggedName || len(name) > 256
 }

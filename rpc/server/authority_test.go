@@ -18,8 +18,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// accounts has the users of a machine, including some for whom no token may be
-// accepted.
+// accounts maps the names of a machine's users to their ids. For some of these
+// users, no token may be accepted.
 var accounts = map[string][2]uint32{
 	"root":   {0, 0},
 	"toor":   {0, 0}, // another name of root
@@ -31,9 +31,9 @@ var accounts = map[string][2]uint32{
 	"none":   {1<<32 - 1, 1000},
 }
 
-// TestWhoActsForWhom checks which identity a token and a name result in. An
-// empty want means a refusal. All refusals must look the same to the client,
-// whatever the reason.
+// TestWhoActsForWhom checks the identity that results from a token and a name.
+// If want is empty, the request must be refused. All refusals must look the
+// same to the client, whatever the reason.
 func TestWhoActsForWhom(t *testing.T) {
 	a := Authority{
 		Token: func(token string) (string, time.Time, error) {
@@ -113,10 +113,10 @@ func TestWhoActsForWhom(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsDown checks that a client whose user can't be looked up is
-// asked to retry, and is not refused for its credential. This must hold for a
-// single request, for the opening of a persistent connection, and for later
-// requests on such a connection.
+// TestDirectoryIsDown checks a client whose user can't be looked up because the
+// directory service is down. The client must be asked to retry, and its
+// credential must not be refused. This applies to a single request, to the
+// opening of a persistent connection, and to later requests on that connection.
 func TestDirectoryIsDown(t *testing.T) {
 	var down atomic.Pointer[string] // user that the directory service can't look up now
 	lookup := func(name string) (uint32, uint32, error) {
@@ -166,9 +166,9 @@ func TestDirectoryIsDown(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNumbers checks that Verify does not accept a name that NSS
-// could interpret as a number, an option or another name. The test uses the
-// daemons' lookup function.
+// TestNamesThatAreNumbers checks names that NSS could interpret as a number, an
+// option or another name. Verify must refuse them. The test uses the function
+// that the daemons use to look up users.
 func TestNamesThatAreNumbers(t *testing.T) {
 	a := Authority{
 		Token: func(string) (string, time.Time, error) { return "root", time.Time{}, nil },
@@ -188,8 +188,8 @@ func TestNamesThatAreNumbers(t *testing.T) {
 	}
 }
 
-// serverWithExpiringToken returns a server that accepts one token, which
-// expires when end is called.
+// serverWithExpiringToken returns a server that accepts a single token. The
+// token expires when the caller calls end.
 func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
 	t.Helper()
 	var expired atomic.Bool
@@ -205,9 +205,9 @@ func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan
 	return start(t, s), verified, func() { expired.Store(true) }
 }
 
-// TestTokenEndsWhileARequestIsSent checks that a request is answered if its
-// token was valid when its header arrived, however long the rest takes to
-// arrive.
+// TestTokenEndsWhileARequestIsSent checks a token that was valid when the
+// header of a request arrived. The request must be answered, however long the
+// rest of it takes to arrive.
 func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 	f, verified, end := serverWithExpiringToken(t, &Server{
 		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},
@@ -236,8 +236,8 @@ func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 }
 
 // TestTokenEndsWhileARequestIsAnswered checks a token that expires on a
-// persistent connection: the request in progress is answered, and the next is
-// refused.
+// persistent connection. The request in progress must be answered, and the next
+// must be refused.
 func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
 	arrived, proceed := make(chan struct{}), make(chan struct{})
 	f, _, end := serverWithExpiringToken(t, &Server{Persistent: map[message.Type]Handler{

@@ -6,9 +6,9 @@ import (
 	"schedrestd/errs"
 )
 
-// budget limits the number of stored bytes, in total and for each user: of
-// requests in memory, or of answers on disk. Bytes are counted before they are
-// stored.
+// A budget limits how many bytes are stored for requests in memory, or for
+// answers on disk. There is a limit on the total and a limit for each user.
+// Bytes are counted before they are stored.
 type budget struct {
 	maxTotal, maxPerUser int
 	super                func(uid uint32) bool
@@ -19,7 +19,8 @@ type budget struct {
 	perUser map[uint32]int
 }
 
-// reserve counts n bytes for uid, until the caller calls release.
+// reserve counts n bytes for the user with this uid, until the caller calls
+// release.
 func (b *budget) reserve(uid uint32, n int) (release func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil

@@ -42,9 +42,9 @@ type conn struct {
 	isEvicted    bool      // it was ended to make room for another connection
 }
 
-// serve serves c until it ends. A panic in a handler closes only this
-// connection. The client gets no answer then, because it is unknown whether the
-// request was executed.
+// serve serves c until the connection ends. If a handler panics, only this
+// connection is closed. Its client gets no answer, because it is unknown
+// whether the request was executed.
 func (c *conn) serve() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -62,9 +62,10 @@ func (c *conn) serve() {
 	}
 }
 
-// exchange reads the beginning of the first message, which determines the
-// protocol. The first two bytes are either a version (at least 0x2600), or the
-// type of the message that opens a persistent connection.
+// exchange reads the beginning of the first message, and calls the function for
+// the client's protocol. The first two bytes show which protocol it is. They
+// are either a version (at least 0x2600), or the type of the message that opens
+// a persistent connection.
 func (c *conn) exchange() error {
 	if !c.setReadTimeout(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
@@ -86,15 +87,16 @@ func (c *conn) exchange() error {
 	return c.serveSingle(front, n)
 }
 
-// serveSingle handles the controller's protocol: one request, one answer. front
-// is the beginning of the message, which has n bytes in total.
+// serveSingle handles the controller's protocol, in which a connection has one
+// request and one answer. The argument front is the beginning of the message,
+// which has n bytes in total.
 func (c *conn) serveSingle(front []byte, n int) error {
 	f, err := message.ParseFront(front)
 	v := f.Header.Version
 	switch {
 	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
-		// Answer in our own version, as Slurm 24.11 does, so that the client
-		// learns which version to use.
+		// The answer has our own version, as in Slurm 24.11, so that the client
+		// learns which version it can use.
 		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
 		defer c.linger(n - len(front))
 		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
@@ -139,8 +141,8 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request of type t and n bytes from id,
-// until the caller calls release.
+// reserveMemory reserves memory for a request of id that has type t and n
+// bytes. The caller must call release.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (release func(), err error) {
 	limit := MaxSmall
 	if c.server.Limit != nil {
@@ -162,7 +164,7 @@ func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r 
 	return h(ctx, r)
 }
 
-// answer sends body as the answer to f, in f's protocol version.
+// answer sends body as the answer to f, in the same protocol version as f.
 func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error {
 	if long, ok := body.(*spool); ok {
 		return c.sendSpool(long)
@@ -174,9 +176,9 @@ func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error 
 	return c.write(b)
 }
 
-// answerCredential returns the credential of an answer to f. Answers have none
-// from protocol 39 on, and before that an empty credential for the request's
-// plugin.
+// answerCredential returns the credential for an answer to f. From protocol 39
+// on, answers have no credential. Before, they have an empty credential for the
+// plugin of the request.
 func answerCredential(f message.Frame) *message.Credential {
 	if f.Header.Version >= codec.V2302 {
 		return nil
@@ -184,8 +186,9 @@ func answerCredential(f message.Frame) *message.Credential {
 	return &message.Credential{Plugin: f.Credential.Plugin}
 }
 
-// answerError answers f with the number of err. Clients understand a text only
-// in the answer to a submission, so only that answer also contains err's text.
+// answerError sends the error number of err as the answer to f. Clients
+// understand a text only in the answer to a submission, so only that answer
+// also has the text of err.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -197,18 +200,19 @@ func (c *conn) answerError(f message.Frame, err error) error {
 	return c.answer(f, message.ResponseRC, &message.RC{Code: number})
 }
 
-// linger reads and discards the n remaining bytes of the peer's message. If the
-// connection were closed with unread bytes, the kernel would reset it, and the
-// answer could be lost.
+// linger reads and discards the n remaining bytes of the peer's message. A
+// connection that is closed with unread bytes is reset by the kernel, and the
+// peer might lose the answer.
 func (c *conn) linger(n int) {
 	if n > 0 && c.setReadTimeout(lingerTimeout) {
 		io.CopyN(io.Discard, yielding{c}, int64(n))
 	}
 }
 
-// yielding lets other goroutines run after each read. Otherwise a client that
-// always has more to send would keep a processor for a whole time slice of Go's
-// scheduler, and a few hundred such clients would delay all others by a second.
+// A yielding reader lets other goroutines run after each read. Without it, a
+// client that always has more to send would keep a processor for a whole time
+// slice of Go's scheduler. A few hundred such clients would delay all others by
+// a second.
 type yielding struct{ io.Reader }
 
 func (y yielding) Read(b []byte) (int, error) {
@@ -222,8 +226,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// setReadTimeout sets the deadline for the next read. It returns false if c
-// must end instead.
+// setReadTimeout sets the deadline for the next read. If c must end instead, it
+// returns false.
 func (c *conn) setReadTimeout(d time.Duration) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -234,7 +238,7 @@ func (c *conn) setReadTimeout(d time.Duration) bool {
 	return true
 }
 
-// beginRequest marks c as busy. It returns false if c must end instead.
+// beginRequest marks c as busy. If c must end instead, it returns false.
 func (c *conn) beginRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -242,8 +246,8 @@ func (c *conn) beginRequest() bool {
 	return c.busy
 }
 
-// endRequest marks c as not busy. It returns false if no further request is
-// accepted.
+// endRequest marks c as not busy. If no further request is accepted, it returns
+// false.
 func (c *conn) endRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -252,9 +256,9 @@ func (c *conn) endRequest() bool {
 	return !c.closing
 }
 
-// interrupt makes the goroutine of c end, after the answer to a request in
-// progress. It does not close the connection itself, because that may take
-// time. The caller holds server.mu.
+// interrupt makes the goroutine of c end. If c is busy with a request, the
+// goroutine answers that request first. interrupt does not close the connection
+// itself, because closing may take time. The caller holds server.mu.
 func (c *conn) interrupt() {
 	c.closing = true
 	if !c.busy {

@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzServer sends arbitrary bytes to a connection. The server must not panic,
-// and the connection must end after the last byte.
+// and must end the connection after the last byte.
 func FuzzServer(f *testing.F) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
 		f.Add(encode(f, v, message.RequestPing, &token, message.Empty{}))

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// errClientClosed is the cause of the cancellation of a request's context when
+// errClientClosed is the cause with which a request's context is cancelled if
 // the client closes the connection.
 var errClientClosed = errors.New("the client closed the connection")
 
-// watchHangup returns a context that ends when the client closes the
-// connection, or at least its sending side, so that the handler of its request
-// stops. The caller must call stop before it reads from the connection again.
+// watchHangup returns a context for the handler of a request. The context ends
+// when the client closes the connection, or its sending side. The caller must
+// call stop before it reads from the connection again.
 func (c *conn) watchHangup(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if len(c.readAhead) > 0 { // the client has already sent its next request, which hides the end of the connection
@@ -36,7 +36,7 @@ func (c *conn) watchHangup(ctx context.Context) (_ context.Context, stop func())
 	}
 }
 
-// Read reads from the client, beginning with the bytes that watchHangup has
+// Read reads from the client. It first returns the bytes that watchHangup has
 // read.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.readAhead) > 0 {

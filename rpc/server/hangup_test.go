@@ -11,8 +11,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// TestRequestEndsWithItsConnection checks that a request's context ends when
-// its client closes the connection.
+// TestRequestEndsWithItsConnection checks that the context of a request ends
+// when the client closes the connection.
 func TestRequestEndsWithItsConnection(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan error)
 	waits := func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
@@ -55,9 +55,9 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// TestRequestsInAdvance checks that a client may send requests before it has
-// the answer to the previous request. The answers must arrive in the order of
-// the requests.
+// TestRequestsInAdvance checks a client that sends requests before it has
+// received the answer to the previous one. The answers must arrive in the order
+// of the requests.
 func TestRequestsInAdvance(t *testing.T) {
 	f := start(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {

@@ -9,7 +9,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Identity is the user of a request, according to a verified credential.
+// Identity is the user that a request comes from, according to a verified
+// credential.
 type Identity struct {
 	UID, GID   uint32
 	Name       string    // user name; "" if the kernel identified the user and the name was not looked up
@@ -20,8 +21,8 @@ type Identity struct {
 }
 
 // refused returns the error for a client whose credential is invalid. The
-// reason is only logged. As in Slurm, the error number is the same for forged,
-// expired and unknown credentials.
+// client does not get the reason, which is only logged. As in Slurm, forged,
+// expired and unknown credentials result in the same error number.
 func refused(err error) *errs.Error {
 	return &errs.Error{Kind: errs.Unauthenticated, Number: fault.Authentication,
 		Message: "the credential is not accepted", Err: err}
@@ -49,8 +50,8 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernelIdentity returns the identity for auth/cred: that of the peer of a UNIX
-// socket. It accepts group 0 only for root, and refuses ids that mean
+// kernelIdentity returns the identity for auth/cred, which is that of the peer
+// of a UNIX socket. It accepts group 0 only for root, and refuses ids that mean
 // "unknown".
 func (c *conn) kernelIdentity() (Identity, error) {
 	if c.peer.UID != 0 {
@@ -61,14 +62,14 @@ func (c *conn) kernelIdentity() (Identity, error) {
 	return Identity{UID: c.peer.UID, GID: c.peer.GID, FromKernel: true}, nil
 }
 
-// equal reports whether both identities are the same, apart from the expiry of
+// equal reports whether both identities are the same. It ignores the expiry of
 // their tokens.
 func (id Identity) equal(other Identity) bool {
 	id.Expires, other.Expires = time.Time{}, time.Time{}
 	return id == other
 }
 
-// peerName returns the name of the peer for the log.
+// peerName returns the peer's name for the log.
 func (c *conn) peerName() string {
 	if c.local {
 		return nss.User{UID: c.peer.UID}.String()

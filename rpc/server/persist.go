@@ -12,10 +12,11 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// servePersistent serves a persistent connection. opening is the first message
-// without its type: header, credential, PersistInit. The credential applies to
-// the whole connection, but is verified again for each request: its token may
-// have expired, its key may have been replaced, or its user may have changed.
+// servePersistent serves a persistent connection. The argument opening is the
+// first message without its type; it has a header, a credential and a
+// PersistInit. The credential applies to the whole connection. It is verified
+// again for each request, because meanwhile the token may have expired, the key
+// may have been replaced, or the user may have changed.
 func (c *conn) servePersistent(opening []byte) error {
 	s, init, err := c.openSession(opening)
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *conn) servePersistent(opening []byte) error {
 	return nil
 }
 
-// session is the state of a persistent connection.
+// A session is the state of a persistent connection.
 type session struct {
 	*conn
 	version      codec.Version
@@ -49,8 +50,8 @@ type session struct {
 	handlerState Session
 }
 
-// openSession verifies the first message. If it returns an error, the caller
-// can use the returned session to send the error to the peer.
+// openSession verifies the first message of a connection. It returns a session
+// even with an error, so that the caller can send the error to the peer.
 func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit
@@ -72,8 +73,8 @@ func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// From here on, the version in the body is used. As in slurmdbd, our
-	// newest version replaces a version that is too new.
+	// From here on, the version in the body is used. If it is newer than our
+	// newest version, it is replaced by that version, as in slurmdbd.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")
@@ -131,8 +132,8 @@ func (s *session) serveRequest() error {
 	return s.send(kind, answer)
 }
 
-// admit verifies the credential again and reserves memory for a request of type
-// t and n bytes, until the caller calls release.
+// admit verifies the credential again. It then reserves memory for a request
+// that has type t and n bytes. The caller must call release.
 func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {
@@ -144,7 +145,8 @@ func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	return s.reserveMemory(t, s.identity, n)
 }
 
-// sendRC sends an answer with only an error number, or 0 for success.
+// sendRC sends an answer that has only an error number, which is 0 for success,
+// and a text.
 func (s *session) sendRC(info uint16, number uint32, text string) error {
 	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
 }

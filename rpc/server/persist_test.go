@@ -28,7 +28,7 @@ func opening(t testing.TB, v codec.Version, cred message.Credential, body codec.
 	return b
 }
 
-// persistent sends one message and reads the short answer.
+// persistent sends one message and reads the answer, which must be a PersistRC.
 func persistent(t testing.TB, nc net.Conn, v codec.Version, b []byte) (message.PersistRC, error) {
 	t.Helper()
 	if _, err := nc.Write(b); err != nil {
@@ -116,8 +116,9 @@ func TestPersistentStays(t *testing.T) {
 	}
 }
 
-// TestPersistentIsJudgedEachTime checks that a persistent connection ends with
-// the first request for which its token would no longer be accepted.
+// TestPersistentIsJudgedEachTime checks a persistent connection whose token is
+// no longer accepted, or now has another identity. The connection must end with
+// the next request.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
 	ended := time.Now().Add(-time.Second) // expired within the leeway, which is up to Verify
 	ann := Identity{UID: 100, GID: 101, Name: "ann", TokenUser: "root", Expires: ended}

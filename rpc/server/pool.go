@@ -10,11 +10,11 @@ import (
 // pool has the connections of one listener. Each listener has its own pool, so
 // that the UNIX socket stays usable when clients fill the TCP port.
 //
-// When a pool is full, it makes room by closing a connection that waits for its
-// client: for a credential, for the rest of a request, or for the next request.
-// So silent clients do not exclude others, however often they connect. A
-// connection whose request is being answered is never closed to make room.
-// Server.mu guards the fields.
+// When a pool is full, a connection that waits for its client is closed to make
+// room. It may wait for a credential, for the rest of a request, or for the
+// next request. So silent clients can't exclude other clients, however often
+// they connect. A connection whose request is being answered is never closed to
+// make room. Server.mu guards the fields.
 type pool struct {
 	maxConns   int           // limit of active
 	maxPerUser int           // limit of connections with the credentials of one user
@@ -24,14 +24,14 @@ type pool struct {
 	retry      chan struct{} // receives a value when a waiting connection should try again
 }
 
-// maxClosing is the maximum number of connections that are being closed, which
-// may take time: see package fdpass.
+// maxClosing is the maximum number of connections that are being closed.
+// Closing may take time: see package fdpass.
 const maxClosing = 64
 
 // waitForSlot waits until there is room for c, and reports whether c may stay.
 // If all connections to a UNIX socket are busy with requests, only a Super (see
-// Server.Super) may wait. Other clients are refused, so that a Super never has to
-// wait behind them.
+// Server.Super) may wait. Other clients are refused immediately, because a
+// Super must not have to wait behind them.
 func (s *Server) waitForSlot(c *conn) bool {
 	for {
 		s.mu.Lock()
@@ -63,15 +63,16 @@ func (s *Server) waitForSlot(c *conn) bool {
 	}
 }
 
-// crowded reports whether at least half of the connections of p are in use.
+// crowded reports whether at least half of the connections that p may have are
+// in use.
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.active >= p.maxConns/2
 }
 
-// ensureCapacity reports whether there is room for c. If necessary, it first
-// ends another connection. The caller holds mu.
+// ensureCapacity reports whether there is room for c. To make room, it may end
+// another connection. The caller holds mu.
 func (s *Server) ensureCapacity(c *conn) bool {
 	limit := c.pool.maxConns
 	if s.isSuper(c) {
@@ -83,9 +84,9 @@ func (s *Server) ensureCapacity(c *conn) bool {
 	return c.pool.active < limit || s.evict(s.longestSilent(c.pool, func(*conn) bool { return true }))
 }
 
-// assignUser counts c as a connection of its credential's user. If the user has
-// too many connections, it ends the user's connection that was silent longest.
-// If all of them are busy, it refuses c.
+// assignUser counts c as a connection of its credential's user. If the user
+// then has too many connections, it ends the one that has been silent for the
+// longest time. If all of them are busy, it refuses c.
 func (s *Server) assignUser(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,10 +112,13 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 }
 
 // longestSilent returns the connection of p to close first, or nil. It
-// considers only connections that wait for their client and for which eligible
-// returns true. Connections of the source with the most connections come first,
-// so that a client that connects often loses its own connections. Connections
-// of a Super come last. The caller holds mu.
+// considers only connections that wait for their client and for which the
+// function eligible returns true.
+//
+// Connections of a Super come last. Among the others, those of the source with
+// the most connections come first, so that a client that connects often loses
+// its own connections. Then the connection that has waited longest comes first.
+// The caller holds mu.
 func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
@@ -140,8 +144,7 @@ func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	return first
 }
 
-// isSuper reports whether c belongs to a user whom Super accepts. The caller
-// holds mu.
+// isSuper reports whether the user of c is a Super. The caller holds mu.
 func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
 // evict ends c and counts it as closing. If c is nil, it does nothing and

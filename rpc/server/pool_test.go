@@ -26,7 +26,8 @@ func eventually(t testing.TB, msg string, holds func() bool) {
 	}
 }
 
-// activeConns returns the number of f's connections that were not asked to end.
+// activeConns returns the number of connections of f that may continue: those
+// that were not asked to end.
 func (f *fixture) activeConns() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,8 +48,8 @@ func closed(nc net.Conn) bool {
 }
 
 // TestSilentConnectionsGiveWay checks that clients that connect and send
-// nothing block no other client, however many they are. FrontTimeout never
-// expires in this test.
+// nothing can't block other clients, however many connections they open.
+// FrontTimeout never expires in this test.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 }
 
 // TestAnsweredConnectionsStay checks that a connection whose request is being
-// answered is never closed to make room. On TCP, a new client must wait in the
+// answered is never closed to make room. A new client on TCP must wait in the
 // meantime.
 func TestAnsweredConnectionsStay(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -109,8 +110,8 @@ func (f *fixture) openSession(t *testing.T, cred message.Credential) (net.Conn, 
 	return nc, rc
 }
 
-// asUser accepts any token. It is a Verify function of a Server, and the number
-// in the token is the uid of its user.
+// asUser accepts any token. It serves as a Verify function. The number in the
+// token becomes the uid of the user.
 func asUser(token, _ string) (Identity, error) {
 	id := Identity{Name: token, GID: 100}
 	for _, digit := range strings.TrimPrefix(token, "uid ") {
@@ -123,9 +124,9 @@ func jwt(token string) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: token}
 }
 
-// TestSessionsOfOneUser checks that a user with many idle sessions loses their
-// own oldest session when another one would exceed the user's share or the
-// size of the pool.
+// TestSessionsOfOneUser checks a user who has many idle sessions. If another
+// one would exceed the user's share or the size of the pool, the user's oldest
+// session must be closed.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, limits := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +158,9 @@ func TestSessionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsOfOneUser checks that a user whose connections are all
-// busy gets no more of them, and that other users still get connections.
+// TestAnsweredConnectionsOfOneUser checks a user whose connections are all
+// busy. That user must get no more connections. Other users must still get
+// connections.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
@@ -197,8 +199,8 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 }
 
 // TestSuperGetsIn checks that a Super gets a connection to the UNIX socket even
-// if other users hold all connections. Ordinary users must lose their
-// connections before a Super does.
+// if other users have all of them. If connections are closed to make room,
+// those of ordinary users must be closed before those of a Super.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -225,7 +227,8 @@ func TestSuperGetsIn(t *testing.T) {
 	}
 }
 
-// TestLongestSilent checks the order in which silent connections are closed.
+// TestLongestSilent checks the order in which connections that wait for their
+// clients are closed.
 func TestLongestSilent(t *testing.T) {
 	now := time.Now()
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -259,8 +262,8 @@ func TestLongestSilent(t *testing.T) {
 	}
 }
 
-// TestOriginOfLocalClients checks that a local TCP client counts as its user,
-// whichever loopback address it comes from.
+// TestOriginOfLocalClients checks that a connection over TCP from this machine
+// counts as its user's, whichever loopback address the client uses.
 func TestOriginOfLocalClients(t *testing.T) {
 	f := start(t, &Server{FrontTimeout: time.Hour, MaxConns: 1})
 	for _, from := range []string{"127.0.0.1:0", "127.7.7.7:0"} {

@@ -6,7 +6,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Request is a message from a verified sender. Its body is not decoded yet.
+// Request is a message whose sender was verified. Its body has not been decoded
+// yet.
 type Request struct {
 	Type     message.Type
 	Version  codec.Version
@@ -27,8 +28,8 @@ type Session struct {
 	Close func() // called when the connection has ended, unless nil
 }
 
-// Decode decodes the body. Bytes left over are an error. A handler must call
-// Decode before it does anything else, and only once.
+// Decode decodes the body. It returns an error if bytes are left over. A
+// handler must call Decode once, before it does anything else.
 func (r *Request) Decode(body message.Body) error {
 	return errs.Wrap(message.DecodeBody(r.Version, r.Type, r.body, body), errs.Malformed, "the message is malformed")
 }

@@ -2,18 +2,18 @@
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
 // them to the handlers of their types.
 //
-// A client whose credential is not verified yet can use only one connection
-// slot, a few kilobytes and a few seconds: its message is neither stored nor
-// decoded. Two kinds of credentials are supported. A token (JWT), which the
-// function Verify verifies, is accepted on any socket. A credential of
-// auth/cred is empty: the user is the one that the kernel reports for the peer.
-// Such a credential is accepted only on UNIX sockets, because over TCP it
-// proves nothing.
+// Until a client's credential is verified, its message is neither stored nor
+// decoded. So the client can use only one connection slot, a few kilobytes and
+// a few seconds. Two types of credentials are supported. A token (JWT) is
+// accepted on any socket; the function Verify verifies it. A credential of
+// auth/cred is empty, and the kernel reports the peer's user instead. It is
+// accepted only on UNIX sockets, because over TCP it proves nothing.
 //
-// Two protocols are supported: that of slurmctld, with one request and one
-// answer for each connection (Handlers), and that of slurmdbd, with persistent
-// connections (Persistent). The context of a handler ends when its connection
-// ends. Request.Spool encodes a list of any length in little memory.
+// Two protocols are supported. In slurmctld's protocol (Handlers), each
+// connection has one request and one answer. In slurmdbd's protocol
+// (Persistent), connections are persistent. The context of a handler ends when
+// the connection ends. For long lists there is Request.Spool, which encodes a
+// list of any length in little memory.
 package server
 
 import (
@@ -30,24 +30,24 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Handler answers a request. Errors are converted to Slurm's error numbers
-// (package fault). ctx ends when the client closes the connection, or when a
-// shutdown exceeds its time limit.
+// Handler answers a request. An error is converted to one of Slurm's error
+// numbers (package fault). ctx ends when the client closes the connection, or
+// when a shutdown exceeds its time limit.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
-// Server serves the listeners that are passed to Serve. Its fields must not be
-// changed after the first call of Serve. Limits that are 0 have their defaults.
+// Server serves the listeners that are passed to Serve. Its fields must not
+// change after the first call of Serve. A limit of 0 means the default.
 type Server struct {
 	Handlers   map[message.Type]Handler // for connections with one request
 	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
 
-	// Verify verifies a token and the user to act as; "" stands for the token's
-	// own user. Both bundled daemons use Authority.Verify. If Verify is nil,
-	// tokens are refused.
+	// Verify verifies a token and the name of a user to act as. An empty name
+	// means the token's own user. Both bundled daemons use Authority.Verify. If
+	// Verify is nil, tokens are refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super reports whether a user is exempt from the limits below. Such a
-	// user is called a Super. If the function is nil, root and the user of
-	// this process are exempt, because they could stop the process anyway.
+	// Super reports whether a user is exempt from the limits below. Such a user
+	// is called a Super. If the function is nil, root and the user of this
+	// process are exempt, because they could stop the process anyway.
 	Super func(uid uint32) bool
 	// Limit returns the maximum length of a request of type t from id. If Limit
 	// is nil, the maximum is MaxSmall.
@@ -96,19 +96,19 @@ const (
 	defaultIdleTimeout  = 10 * time.Minute
 )
 
-// reservedConns is the number of connections to a UNIX socket that are reserved
-// for a Super.
+// reservedConns is how many connections to a UNIX socket are reserved for a
+// Super.
 const reservedConns = 32
 
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
 
-// maxFront limits the part of a message that is read before its credential is
-// verified, in bytes. A header and a token together are never longer.
+// maxFront limits, in bytes, the part of a message that is read before its
+// credential is verified. A header and a token together are never longer.
 const maxFront = 32 << 10
 
-// lingerTimeout limits how long a client whose request was refused may continue
-// to send that request.
+// lingerTimeout is how long a client may continue to send a request that was
+// refused.
 const lingerTimeout = 2 * time.Second
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -141,8 +141,9 @@ func (s *Server) start() {
 }
 
 // Shutdown stops accepting connections, answers the requests that have already
-// been read, and closes all connections. It returns when all are closed. If ctx
-// ends first, it closes the remaining connections and returns ctx's error.
+// been read, and closes all connections. It returns when all of them are
+// closed. If ctx ends before that, it closes the remaining connections and
+// returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.start()

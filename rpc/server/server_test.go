@@ -38,8 +38,8 @@ var (
 
 const secret = "ann's token"
 
-// verify accepts one token, that of ann, who has uid 0 here and may act for
-// bob.
+// verify accepts a single token. It is the token of ann, who has uid 0 here and
+// may act for bob.
 func verify(tok, actAs string) (Identity, error) {
 	a := Authority{
 		Token: func(t string) (string, time.Time, error) {
@@ -62,7 +62,7 @@ func verify(tok, actAs string) (Identity, error) {
 	return a.Verify(tok, actAs)
 }
 
-// fixture is a server with a TCP and a UNIX listener.
+// A fixture is a server that listens on TCP and on a UNIX socket.
 type fixture struct {
 	*Server
 	tcp, unix string
@@ -394,8 +394,8 @@ func TestPanicCostsOneConnection(t *testing.T) {
 }
 
 // TestSlotsAreOfAListener checks that the UNIX socket still answers when
-// unknown clients hold all slots of the TCP listener. When the connections of
-// these clients time out, TCP must answer again.
+// unknown clients have all slots of the TCP listener. When these clients have
+// timed out, TCP must answer again.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
@@ -408,8 +408,9 @@ func TestSlotsAreOfAListener(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors checks that a descriptor that is sent to a UNIX socket is
-// refused, or at least does not block a thread of the server.
+// TestNoDescriptors checks a client that sends a descriptor to a UNIX socket.
+// The descriptor must be refused, or must at least not block a thread of the
+// server.
 func TestNoDescriptors(t *testing.T) {
 	f := start(t, &Server{})
 	c := f.dial(t, "unix")
@@ -466,8 +467,8 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// TestLargeRequests checks that the type and the sender of a request determine
-// how much memory it gets, before its body is read.
+// TestLargeRequests checks how much memory a request may get before its body is
+// read. The type and the sender of the request must determine it.
 func TestLargeRequests(t *testing.T) {
 	f := start(t, &Server{
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},

@@ -8,8 +8,8 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// source is the user or the other machine that a connection is attributed to.
-// The zero source stands for all unknown clients.
+// A source is the user or the machine that a connection is attributed to. The
+// zero source represents all unknown clients.
 type source struct {
 	user bool
 	uid  uint32     // if user is set
@@ -29,8 +29,8 @@ func (s source) String() string {
 	return "others"
 }
 
-// addrSource returns the source of c that is known without asking the kernel:
-// the user on a UNIX socket, otherwise the address.
+// addrSource returns the source of c as far as it is known without asking the
+// kernel. On a UNIX socket this is the user, and otherwise the address.
 func (c *conn) addrSource() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}
@@ -45,9 +45,9 @@ func (c *conn) addrSource() source {
 // origin returns the source of the process that connected. For a client on this
 // machine the kernel reports the user, even over TCP. The address would not be
 // enough: one user can use millions of loopback addresses, and all users share
-// 127.0.0.1. Asking the kernel takes longer than answering a ping. So origin is
-// called only for connections that are logged, and in a crowded pool. It is not
-// safe for concurrent use.
+// 127.0.0.1. Asking the kernel takes longer than answering a ping, so origin is
+// called only for connections that are logged, and for connections in a crowded
+// pool. It is not safe for concurrent use.
 func (c *conn) origin() source {
 	if c.hasOrigin {
 		return c.cachedOrigin

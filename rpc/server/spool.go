@@ -14,17 +14,16 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// spoolMemory is the length in bytes up to which a spooled answer stays in
-// memory. A longer answer is stored in a file, so that a client that does not
-// read it uses no memory.
+// spoolMemory is the maximum length, in bytes, of a spooled answer that stays
+// in memory. A longer answer is stored in a file, so that it uses no memory
+// while its client does not read it.
 const spoolMemory = 64 << 10
 
-// socketBuffer limits the part of a long answer that is in the kernel's buffer,
-// because no budget counts that memory. By default the kernel stores megabytes
-// for each connection.
+// socketBuffer limits how many bytes of a long answer the kernel stores for a
+// connection. By default these are megabytes, and no budget counts them.
 const socketBuffer = 256 << 10
 
-// spool is an encoded answer that waits to be sent.
+// A spool is an encoded answer that waits to be sent.
 type spool struct {
 	server   *Server
 	uid      uint32
@@ -34,9 +33,9 @@ type spool struct {
 	reserved int // bytes of the budget
 }
 
-// Spool encodes body, the answer of type t to r, and returns a body for the
-// handler to return. It needs little memory, however long the answer is. It
-// reads all elements of body before it returns.
+// Spool encodes body, the answer of type t to r. It returns a body that the
+// handler must return instead. However long the answer is, Spool needs little
+// memory. It reads all elements of body before it returns.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
 	if err := s.encode(r, t, body); err != nil {
@@ -46,8 +45,8 @@ func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error)
 	return s, nil
 }
 
-// encode writes the whole answer. It writes the beginning last, because the
-// beginning contains the length.
+// encode writes the whole answer. Its beginning is written last, because it
+// contains the length.
 func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 	front, err := r.front(t, 0)
 	if err != nil {
@@ -94,8 +93,8 @@ func (s *spool) open() error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	// Reserve a quarter of the user's limit in advance, so that a user who does
-	// not read their answers is refused before another long answer is encoded.
+	// Reserve a quarter of the user's limit in advance. So a user who does not
+	// read their answers is refused before another long answer is encoded.
 	if err := s.grow(s.server.spoolBudget.maxPerUser / 4); err != nil {
 		return err
 	}
@@ -124,7 +123,8 @@ func (s *spool) grow(n int) error {
 	return err
 }
 
-// shrink returns all but n bytes to the budget.
+// shrink keeps n bytes reserved for the answer, and returns the rest to the
+// budget.
 func (s *spool) shrink(n int) {
 	if s.reserved > n {
 		s.server.spoolBudget.release(s.uid, s.reserved-n)

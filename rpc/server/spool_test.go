@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// jobLists answers with jobs of 1 MiB each. The request's field CPUsMin sets
-// their number.
+// jobLists answers with jobs of 1 MiB each. The field CPUsMin of the request is
+// the number of jobs.
 func jobLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -59,8 +59,8 @@ func requestJobs(t *testing.T, nc net.Conn, n uint32) {
 	}
 }
 
-// readJobs reads an answer in a session. It returns the number of jobs in the
-// answer, or the error number.
+// readJobs reads an answer in a session. It returns the number of jobs in it
+// or, for a refusal, the error number.
 func readJobs(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -81,8 +81,8 @@ func readJobs(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	return len(list.Records.List), 0
 }
 
-// TestSpooledAnswers checks that answers of any length arrive completely and
-// leave no file or memory behind.
+// TestSpooledAnswers checks that answers of any length arrive completely. No
+// file may remain, and no memory may stay in use.
 func TestSpooledAnswers(t *testing.T) {
 	dir := t.TempDir()
 	f := start(t, &Server{SpoolDir: dir, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
@@ -104,8 +104,8 @@ func TestSpooledAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersAreBounded checks that a user who does not read long answers
-// gets no more of them, and that other users get theirs.
+// TestUnreadAnswersAreBounded checks a user who does not read long answers.
+// That user must get no more of them, and other users must get theirs.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
@@ -135,8 +135,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// controllerLists answers a request for jobs in the controller's protocol. It
-// sends a job of 1 MiB for each id in the request.
+// controllerLists answers a request for jobs in the controller's protocol. For
+// each id in the request, it sends a job of 1 MiB.
 func controllerLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -161,7 +161,7 @@ func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential,
 }
 
 // readJobList reads the answer to the only request on nc. It returns the number
-// of jobs in the answer, or the error number.
+// of jobs in it or, for a refusal, the error number.
 func readJobList(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -183,7 +183,7 @@ func readJobList(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 }
 
 // TestSpooledAnswersOfTheController checks long answers in the controller's
-// protocol, in every version of the header.
+// protocol, with every version of the header.
 func TestSpooledAnswersOfTheController(t *testing.T) {
 	dir := t.TempDir()
 	f := start(t, &Server{SpoolDir: dir, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})

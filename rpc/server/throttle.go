@@ -8,16 +8,17 @@ import (
 )
 
 // Limits on the log lines about clients, which could otherwise fill the disk.
-// Each source has a limit of its own, so that many lines about one source do
-// not hide another. Sources beyond maxThrottled share one limit.
+// Each source has its own limit, so that many lines about one source do not
+// suppress lines about another. When there are more than maxThrottled sources,
+// all further ones share a limit.
 const (
 	throttleLines  = 20
 	throttlePeriod = time.Minute
 	maxThrottled   = 256
 )
 
-// throttle counts the log lines about each source, for throttlePeriod from the
-// first line on.
+// A throttle counts the log lines about each source, from the first line until
+// throttlePeriod has passed.
 type throttle struct {
 	mu      sync.Mutex
 	sources map[source]*lines
@@ -29,9 +30,9 @@ type lines struct {
 	report           func(omitted int)
 }
 
-// allow reports whether another line may be written about a source. If not, it
-// counts the line. At the end of the period, report is called with the source
-// and the number of lines that were not written.
+// allow reports whether another line about a source may be written. If not, it
+// counts the line as omitted. At the end of the period, the function report is
+// called with the source and the number of omitted lines.
 func (t *throttle) allow(src source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,8 +57,8 @@ func (t *throttle) allow(src source, report func(source, int)) bool {
 	return true
 }
 
-// expire removes a source. If lines about it were omitted, it reports their
-// number.
+// expire ends the period of a source. If lines about the source were omitted,
+// it reports their number.
 func (t *throttle) expire(src source, l *lines) {
 	t.mu.Lock()
 	if t.sources[src] == l {
@@ -83,7 +84,7 @@ func (t *throttle) flush() {
 	}
 }
 
-// logLimited logs an action of c's client, within the limits.
+// logLimited logs a message about c's client, unless the limits forbid it.
 func (c *conn) logLimited(level slog.Level, message string, args ...any) {
 	s := c.server
 	if !s.log().Enabled(context.Background(), level) || !s.logThrottle.allow(c.origin(), s.logOmitted) {

@@ -12,15 +12,15 @@ import (
 
 func user(uid uint32) source { return source{user: true, uid: uid} }
 
-// connFrom returns a connection from a source to a server that logs to the
-// buffer.
+// connFrom returns a connection from the given source, to a server that logs to
+// a buffer.
 func connFrom(s *Server, src source) *conn {
 	return &conn{server: s, local: true, hasOrigin: true, cachedOrigin: src}
 }
 
-// TestLogIsThrottledPerSource checks that log lines about one source are
-// limited and the omitted ones counted, and that all lines about another source
-// are written.
+// TestLogIsThrottledPerSource checks that lines about one source are limited,
+// and that the omitted lines are counted. All lines about another source must
+// be written.
 func TestLogIsThrottledPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
@@ -55,8 +55,8 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 	})
 }
 
-// TestLogOfManySources checks that memory and log stay limited for any number
-// of sources, and that all lines are counted.
+// TestLogOfManySources checks that memory and log stay limited, however many
+// sources there are, and that every line is counted.
 func TestLogOfManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer

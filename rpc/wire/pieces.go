@@ -10,21 +10,22 @@ import (
 // PieceSize is the length of the pieces of a long message.
 const PieceSize = 64 << 10
 
-// Pieces has the rest of a long message in pieces, and frees each piece after
-// its use. It is not safe for concurrent use.
+// Pieces has the rest of a long message in pieces. It frees each piece after
+// use. It is not safe for concurrent use.
 //
-// The memory does not come from Go's heap, where freed pieces would use memory
+// The pieces are not in Go's heap, where a freed piece would still use memory
 // until the garbage collector runs. So the caller must call Drop, or call Next
 // until it returns io.EOF.
 type Pieces struct {
-	// OnFree is called for each piece that is freed, with its length.
+	// OnFree is called when a piece is freed, with the length of the piece.
 	OnFree func(n int)
 
 	list    [][]byte
 	current []byte // the piece that Next returned last
 }
 
-// Collect reads n bytes from r. After an error it frees what it has read.
+// Collect reads n bytes from r. If it returns an error, it has freed what it
+// read.
 func Collect(r io.Reader, n int) (*Pieces, error) {
 	p := &Pieces{}
 	for n > 0 {
@@ -44,8 +45,8 @@ func Collect(r io.Reader, n int) (*Pieces, error) {
 	return p, nil
 }
 
-// Next returns the next piece, which is valid until Next or Drop is called, or
-// io.EOF after the last one.
+// Next returns the next piece, which is valid until Next or Drop is called.
+// After the last piece, it returns io.EOF.
 func (p *Pieces) Next() ([]byte, error) {
 	p.free()
 	if len(p.list) == 0 {

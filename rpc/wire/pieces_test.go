@@ -34,7 +34,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestDroppedPieces checks that dropped pieces are freed exactly once.
+// TestDroppedPieces checks that each dropped piece is freed exactly once.
 func TestDroppedPieces(t *testing.T) {
 	p, err := Collect(bytes.NewReader(make([]byte, 3*PieceSize)), 3*PieceSize)
 	if err != nil {
@@ -52,8 +52,8 @@ func TestDroppedPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesThatDoNotCome checks that a false length allocates only memory for
-// the bytes that arrive.
+// TestPiecesThatDoNotCome checks a length that is larger than the message.
+// Memory must be allocated only for the bytes that arrive.
 func TestPiecesThatDoNotCome(t *testing.T) {
 	r := bytes.NewReader(make([]byte, 3*PieceSize))
 	allocated := testing.Benchmark(func(b *testing.B) {

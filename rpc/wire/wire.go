@@ -1,8 +1,8 @@
 // Package wire reads messages from a connection: a length (32 bits, big
-// endian), followed by that many bytes. It checks the length before it
-// continues to read, and allocates memory only as bytes arrive. So a peer that
-// announces a gigabyte and sends ten bytes does not cause an allocation of a
-// gigabyte. Package rpc/message decodes the content of messages.
+// endian), followed by that many bytes. It checks the length before it reads
+// anything else. It allocates memory only as bytes arrive, so a peer that
+// announces a gigabyte and sends ten bytes does not use a gigabyte. Package
+// rpc/message decodes the content of messages.
 package wire
 
 import (
@@ -15,21 +15,21 @@ import (
 
 // Errors that are detected before the content of a message is decoded.
 var (
-	// ErrNoMessage is returned when the peer closed the connection without sending
+	// ErrNoMessage means that the peer closed the connection without sending
 	// anything. It wraps io.EOF.
 	ErrNoMessage = fmt.Errorf("connection closed without a message: %w", io.EOF)
-	// ErrHTTP is returned when the peer answers in HTTP, as Slurm from 25.11 on
-	// does to messages that it does not understand.
+	// ErrHTTP means that the peer answered in HTTP. Slurm does so from 25.11 on
+	// if it does not understand a message.
 	ErrHTTP = errors.New("answer is HTTP text, not a message")
-	// ErrLength is returned when the announced length exceeds the limit.
+	// ErrLength means that the announced length exceeds the limit.
 	ErrLength = errors.New("announced length is over the limit")
 )
 
-// firstChunk is the maximum number of bytes to allocate for an announced length
-// before bytes arrive.
+// firstChunk is how many bytes are allocated at most for an announced length
+// before any byte arrives.
 const firstChunk = 16 << 10
 
-// Length reads the length before a message, which must not exceed limit.
+// Length reads the length that precedes a message. It must not exceed limit.
 func Length(r io.Reader, limit int) (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -48,8 +48,8 @@ func Length(r io.Reader, limit int) (int, error) {
 	return int(n), nil
 }
 
-// Fill reads from r until buf is n bytes long, and returns buf, which may have
-// moved. On an error it returns the bytes read so far.
+// Fill reads from r until buf has n bytes. It returns buf, which may have
+// moved. On an error, it returns the bytes that it has read so far.
 func Fill(r io.Reader, buf []byte, n int) ([]byte, error) {
 	for len(buf) < n {
 		if len(buf) == cap(buf) {

@@ -48,8 +48,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestFillGrowsWithWhatArrives checks that a length of nearly a gigabyte
-// followed by ten bytes does not allocate a gigabyte.
+// TestFillGrowsWithWhatArrives checks a length of nearly a gigabyte, followed
+// by ten bytes. A gigabyte must not be allocated.
 func TestFillGrowsWithWhatArrives(t *testing.T) {
 	buf, err := Fill(bytes.NewReader(make([]byte, 10)), nil, 1<<30-1)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
