@@ -1,6 +1,6 @@
-// Package become determines the process at the other end of a UNIX socket, and
-// defines ids that belong to no account. Package nss looks up names. Package
-// stage starts programs under another identity.
+// Package become reads the credentials of the process at the other end of a
+// UNIX socket, and defines ids that belong to no user. Package nss looks up
+// names. Package stage starts programs under another identity.
 //
 // The privileged parent links this package, so the package reads nothing that
 // comes over the network.

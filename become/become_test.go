@@ -60,7 +60,8 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestExists checks that only ids in the map exist.
+// TestExists checks that mapContains finds only the ids of a user namespace's
+// uid_map, and that UnusedID returns an id outside the range of ordinary users.
 func TestExists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "uid_map")
 	if err := os.WriteFile(path, []byte("         0       1000          1\n         1     100000      65535\n"), 0o644); err != nil {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// PrivateGroup reports whether group has the same name as the user owner and no
-// other members, as on the many systems that give each user a group of their
-// own. Then only this user has the permissions of the group.
+// PrivateGroup reports whether group is the private group of the user owner: it
+// has the user's name, and no other members. Many systems give each user such a
+// group. Only this user has the group's permissions.
 //
-// It reads only /etc/passwd and /etc/group, and no groups of a directory
-// service: an answer from the network must not determine which files root
+// It reads only /etc/passwd and /etc/group. It asks no directory service,
+// because an answer from the network must not determine which files root
 // trusts. Package nss has the same function for processes that query such
 // services anyway.
 func PrivateGroup(owner, group uint32) bool { return privateGroup("/etc", owner, group) }
@@ -22,8 +22,9 @@ func privateGroup(etc string, owner, group uint32) bool {
 	return ok && ok2 && userEntry[3] == groupEntry[2] && userEntry[0] == groupEntry[0] && groupEntry[3] == ""
 }
 
-// entry returns the fields of the first line with the number id in a file of
-// /etc.
+// entry returns the fields of the first line with the given id in the file
+// path, which is /etc/passwd or /etc/group. Lines that don't have the given
+// number of fields are skipped.
 func entry(path string, fields int, id uint32) ([]string, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

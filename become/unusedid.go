@@ -13,8 +13,8 @@ import (
 
 // UnusedID returns an id that no user has. A process that runs under it can't
 // be signalled or traced by other users' processes. If the user namespace has
-// only 65536 ids, the id is from the range that systemd uses for temporary
-// users.
+// only 65536 ids, UnusedID returns one from the range that systemd uses for
+// temporary users.
 func UnusedID() (uint32, error) {
 	var b [4]byte
 	if _, err := unix.Getrandom(b[:], 0); err != nil {

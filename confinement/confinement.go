@@ -15,15 +15,16 @@ import (
 	"schedrestd/security"
 )
 
-// The names of the parts that a worker closes itself.
+// The names of the parts that a worker sets up itself. It inherits all other
+// parts.
 const (
 	CallFilter  = "system call filter"
 	Landlock    = "Landlock"
 	LandlockTCP = "Landlock for TCP"
 )
 
-// AllParts returns the inherited parts and the parts of a worker's own sandbox.
-// options are those for closing the sandbox, and s is the worker's report.
+// AllParts returns the inherited parts, and the parts that a worker sets up
+// itself. The worker closed its sandbox with options, and s is its report.
 func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandbox) []ipc.Part {
 	filter, denied := s.Layers()
 	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}
@@ -44,10 +45,10 @@ func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandb
 	return list
 }
 
-// Log logs which parts are on and which are missing. If a part is missing, the
-// record is a warning. inetd is set if the gateway was started for one client,
-// possibly by an ordinary user. In that case, parts that this user has no
-// permission for cause no warning.
+// Log logs which parts are on and which are missing. The level is Warn if a
+// part is missing. If inetd is true, the gateway was started for one client,
+// possibly by an ordinary user. Parts for which that user has no permission
+// then cause no warning.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, unavailable []string
 	level := slog.LevelInfo
@@ -82,7 +83,7 @@ func onText(p ipc.Part) string {
 }
 
 // absentText returns the name of a part with the reason for its absence. It
-// omits the reason if ordinary users simply may not have the part.
+// omits a reason that only says that this user has no permission.
 func absentText(p ipc.Part) string {
 	if p.Reason == "" || p.Reason == unix.EPERM.Error() || p.Reason == ipc.NoUserNamespace {
 		return p.Name

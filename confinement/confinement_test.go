@@ -11,8 +11,8 @@ import (
 
 var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
 
-// TestLog checks the log line for a confinement that is complete, that lacks a
-// part, or in which a part is switched off.
+// TestLog checks the log line in three cases: all parts are on, a part is
+// missing, or a part is switched off.
 func TestLog(t *testing.T) {
 	inherited := []ipc.Part{{Name: "IPC namespace", State: ipc.PartOn}, {Name: "no_new_privs"}}
 	for name, tt := range map[string]struct {

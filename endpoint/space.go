@@ -7,8 +7,8 @@ import (
 	"schedrestd/errs"
 )
 
-// CheckNamespace returns an error if text is neither a name nor an absolute
-// path of a network namespace. The error names subject.
+// CheckNamespace returns an error unless text is a possible name of a network
+// namespace, or an absolute path. The message of the error begins with subject.
 func CheckNamespace(subject, text string) error {
 	if strings.ContainsRune(text, 0) || text == "." || text == ".." || !filepath.IsAbs(text) && strings.Contains(text, "/") {
 		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", subject).

@@ -1,14 +1,14 @@
-// Package fdpass protects processes that accept connections on UNIX sockets
-// from descriptors that a peer sends over them (SCM_RIGHTS). If read(2) or
-// close(2) drops a message with descriptors, the call closes these descriptors.
-// If one of them is a lingering TCP socket, the call can sleep for as long as
-// the sender likes, past every deadline, and block the thread.
+// Package fdpass protects a server on a UNIX socket against file descriptors
+// that clients send to it (SCM_RIGHTS). If read(2) or close(2) drops a message
+// with descriptors, the call closes these descriptors. If one of them is a
+// lingering TCP socket, the call can block its thread for as long as the client
+// likes, past every deadline.
 //
 // Since Linux 6.16, Refuse makes the kernel reject messages with descriptors
 // when they are sent. On older kernels, and on connections that were made
 // before Refuse, calls of read(2) and close(2) must run in Do, which wakes a
-// sleeping thread. Package unixconn does this. So do Close, which closes a
-// descriptor, and Release, which closes a connection.
+// sleeping thread. Package unixconn uses Do for its calls. The function Close
+// does so for a descriptor, and Release for a connection.
 package fdpass
 
 import (
@@ -23,20 +23,20 @@ import (
 )
 
 // Refuse makes the kernel reject descriptors that are sent to fd. The sender
-// gets EPERM. fd must be a UNIX socket that listens or is not connected yet.
-// Connections that are accepted from it reject descriptors too. Refuse has no
-// effect before Linux 6.16.
+// gets EPERM. The descriptor fd must be a UNIX socket that listens or is not
+// connected yet. Connections that are accepted from it reject descriptors too.
+// Refuse has no effect before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// wakeDelay is how long a call in Do may take before its thread is woken.
-	// If a call takes longer for another reason than a lingering socket, the
-	// needless signal does no harm.
+	// wakeDelay is the time after which Do interrupts a call. The signal does
+	// no harm to a call that takes longer for another reason than a lingering
+	// socket.
 	wakeDelay = 5 * time.Millisecond
 
-	// maxCalls limits the number of threads in Do. All these threads can
-	// sleep at the same time, and the runtime starts another thread for each of
-	// them. Further calls of Do wait.
+	// maxCalls limits the concurrent calls of Do, because each of them can
+	// block a thread, and the runtime then starts another thread. Further calls
+	// wait.
 	maxCalls = 16
 )
 
@@ -57,9 +57,10 @@ var callSlots = sync.OnceValue(func() chan *callSlot {
 	return slots
 })
 
-// wake interrupts the thread in the call, and schedules itself again, because
-// the signal may have come just before the thread slept. The runtime itself
-// interrupts threads with SIGURG, so additional signals do no harm.
+// wake interrupts the thread of the call. It then schedules itself again,
+// because the signal is lost if it comes just before the thread sleeps. The
+// runtime itself interrupts threads with SIGURG, so additional signals do no
+// harm.
 func (c *callSlot) wake() {
 	if thread := c.thread.Load(); thread != 0 {
 		_ = unix.Tgkill(unix.Getpid(), int(thread), syscall.SIGURG)
@@ -67,8 +68,8 @@ func (c *callSlot) wake() {
 	}
 }
 
-// Do calls f, and wakes the thread that runs f if that thread sleeps. f makes
-// one system call. The call may close descriptors that a peer sent, and must
+// Do calls f, which makes one system call, and interrupts that system call if
+// it sleeps. The system call may close descriptors that a peer sent, and must
 // have no other reason to wait.
 func Do(f func()) {
 	slots := callSlots()
@@ -109,10 +110,10 @@ func Close(fd int) {
 }
 
 // Release closes c. The kernel drops unread messages when the last descriptor
-// of the connection is closed, so this must happen in Do. Therefore Release
-// closes a copy of the descriptor last. Without the copy, package net would
-// close the last descriptor outside Do, at the end of a Read or Write that is
-// in progress.
+// of the connection is closed. That close must run in Do, so Release makes a
+// copy of the descriptor and closes the copy last. Without the copy, package
+// net would close the last descriptor outside Do, at the end of a Read or Write
+// that is in progress.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

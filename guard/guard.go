@@ -68,9 +68,10 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 
 // Parent opens the directory of path with O_PATH, if rule allows that directory
 // and all directories above it. It does not look at the file at path, which
-// need not exist. The caller must not use path again. To access the file, it
-// uses the name relative to dir. In calls that take no descriptor it uses the
-// path in real, whose directory has no links. Errors are the same as for Open.
+// need not exist. Afterwards the caller must not use path, but must access the
+// file relative to dir, by its name in that directory. System calls that take
+// no descriptor can use the path in real, which goes through no symbolic link.
+// Errors are the same as for Open.
 func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
 	w := newWalk(path, rule)
 	defer w.close()
@@ -109,9 +110,9 @@ func CheckFiles(files []string, rule Rule, trust Trust) error {
 	return nil
 }
 
-// checkFile checks the opened file itself. O_NONBLOCK at open keeps a named
-// pipe or a device from blocking the process. The check of the type keeps the
-// process from reading such a file.
+// checkFile checks the opened file itself. A named pipe or a device can't block
+// the process: the file was opened with O_NONBLOCK, and checkFile refuses it
+// before it is read.
 func (w *walk) checkFile(fd int, path string) (Facts, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -151,7 +152,7 @@ func (w *walk) irregular(path string) error {
 	return w.refuse(errs.Invalid, "not a regular file").WithHint("ls -ld %s  # use the path of a file", Quote(path))
 }
 
-// joinUIDs joins uids with "or". Each uid appears once.
+// joinUIDs joins uids with "or", and drops duplicates.
 func joinUIDs(uids []uint32) string {
 	var words []string
 	for _, u := range uids {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestOpen creates the file of each case below a directory of mode 0700 and
-// opens it. It checks the result, and the reason in a refusal.
+// opens it. It checks the result, or the reason if the file is refused.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
 	key := Rule{Label: "key file", Owners: []uint32{self}, Secret: true}
@@ -204,8 +204,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRests checks times in the future: a time far in the future was set on
-// purpose, but a time in the near future comes from a fast clock.
+// TestRests checks IsSettled for times in the future. A file with a time far in
+// the future is settled, because that time was set on purpose. A file with a
+// time in the near future is not, because that time comes from a fast clock.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !IsSettled(path, time.Hour) {

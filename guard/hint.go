@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hints are commands. A hint can be pasted as a whole, and fixes the error that
-// it comes with. Explanations follow a "#".
+// Hints are commands. A user can paste a whole hint, which fixes the error that
+// it belongs to. Explanations follow a "#".
 
-// EnterCommand returns the start of a command that lets all users enter the
-// directories on the absolute path; "" when this process can enter all of them.
-// The command names the first directory that this process can't enter and,
-// since EnterCommand can't check what is below it, all further directories on
-// the path.
+// EnterCommand returns the beginning of a shell command that lets all users
+// enter the directories above the file at the absolute path. If this process
+// can already enter all of them, it returns "". The command changes the first
+// directory that this process can't enter, and all directories below that one,
+// because EnterCommand can't check them.
 func EnterCommand(path string) string {
 	var closed string
 	dir := "/"
@@ -32,11 +32,12 @@ func EnterCommand(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecretCommand returns the start of a command like EnterCommand, for the
-// path of a secret. The command gives the secret's directory to owner, and lets
-// only that user and group enter it. It lets all users enter the directories
-// above. owner has the form "user:group" as for chown; an empty user leaves the
-// owner unchanged.
+// EnterSecretCommand returns the beginning of a shell command like that of
+// EnterCommand, if path names a secret. The command gives the secret's
+// directory to owner, and lets only that user and group enter it. It lets all
+// users enter the directories above it. The argument owner has the form
+// "user:group", as for chown. An empty user leaves the directory's user
+// unchanged.
 func EnterSecretCommand(path, owner string) string {
 	if EnterCommand(path) == "" {
 		return ""
@@ -46,16 +47,16 @@ func EnterSecretCommand(path, owner string) string {
 }
 
 // ReplaceCommand returns a command that replaces the file at path in one step,
-// so that programs that watch the file never see half of it. The file keeps its
-// owner, group and mode. Its new content is written by command, in which %s
-// stands for the file to write.
+// so that programs that watch the file never read half of it. The file keeps
+// its owner, group and mode. The argument command is a shell command that
+// writes the new content, with %s in place of the name of the file to write.
 func ReplaceCommand(path, command string) string {
 	return BesideCommand(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 
-// BesideCommand returns a command that creates a file beside path, with the
-// owner, group and mode of path. The content is written by command, in which %s
-// stands for the file to write.
+// BesideCommand returns a command that creates a file beside the file at path,
+// with the same name plus ".new", and with the same owner, group and mode. The
+// argument command is as for ReplaceCommand.
 func BesideCommand(path, command string) string {
 	next := Quote(path + ".new")
 	return "cp -p " + Quote(path) + " " + next + " && " + fmt.Sprintf(command, next)

@@ -120,8 +120,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestEnter checks that the command opens the directory that this process can't
-// enter and the directories below it, and no other.
+// TestEnter checks which directories the command opens: the one that this
+// process can't enter, and the directories below it.
 func TestEnter(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root enters everything")

@@ -23,11 +23,12 @@ type Trust struct {
 }
 
 // checkTrust refuses a file or directory that an untrusted user owns or may
-// change. label names it in the message, and path names it in the command that
-// fixes the problem. sticky permits a sticky directory, such as /tmp, where
-// other users can add entries but can't touch ours.
+// change. The error's message contains label, and the command that fixes the
+// problem contains path. If sticky is true, a sticky directory such as /tmp is
+// allowed, because other users can add entries there, but can't change ours.
 //
-// The users in dirOwners may also own the file or directory.
+// In addition to the rule's owners, the users in dirOwners may own the file or
+// directory.
 func (w *walk) checkTrust(st *unix.Stat_t, label, path string, sticky bool, dirOwners ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.ForbiddenOwners, st.Uid) {
@@ -68,8 +69,7 @@ func (w *walk) withOwnerHint(err *errs.Error, st *unix.Stat_t, path, suffix stri
 	return err.WithHint("chown %s %s%s", w.intendedOwner(st), Quote(path), suffix)
 }
 
-// groupCanWrite reports whether the group of the file may write and is not
-// trusted.
+// groupCanWrite reports whether an untrusted group may write to the file.
 func (w *walk) groupCanWrite(st *unix.Stat_t) bool {
 	t := w.rule.Trust
 	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.PrivateGroup == nil || !t.PrivateGroup(st.Uid, st.Gid))
@@ -84,9 +84,9 @@ func (w *walk) chmodMode(st *unix.Stat_t) string {
 	return "o-w"
 }
 
-// intendedOwner returns the owner to set. That is normally the intended owner
-// of the file. For a directory that all users can enter it is root, because
-// that directory may be far above the file.
+// intendedOwner returns the owner for a hint. Normally that is the owner that
+// the rule demands for the file. For a directory that all users can enter it is
+// root, because that directory may be far above the file.
 func (w *walk) intendedOwner(st *unix.Stat_t) string {
 	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
 	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {

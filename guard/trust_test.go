@@ -12,8 +12,7 @@ import (
 	"schedrestd/errs"
 )
 
-// TestTrust creates a directory for each case, and checks whether that
-// directory, or a program in it, is trusted.
+// TestTrust checks whether directories, and programs in them, are trusted.
 func TestTrust(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -111,8 +110,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestTrustedFile checks that a program is judged by the same rules as its
-// directory, and need not be readable.
+// TestTrustedFile checks that the rules for a directory also apply to a program
+// in it, and that the program need not be readable.
 func TestTrustedFile(t *testing.T) {
 	self := uint32(os.Geteuid())
 	tests := []struct {

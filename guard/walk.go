@@ -16,8 +16,8 @@ import (
 // maxLinks limits the symbolic links in one path, as Linux does.
 const maxLinks = 40
 
-// walk opens a path from the root down. dir is the current directory of the
-// walk, not that of the process.
+// walk opens a path from the root down. The field dir is the current directory
+// of the walk, which is not that of the process.
 type walk struct {
 	rule      Rule
 	refuse    func(errs.Kind, string, ...any) *errs.Error
@@ -136,9 +136,9 @@ func (w *walk) create(name string) (fd int, err error) {
 	return fd, w.explain(err)
 }
 
-// readLink reads the opened link if its creator is trusted. The owner of the
-// directory could put any file there, so a link of that owner adds no risk. A
-// link of another user, in a sticky directory such as /tmp, would let that user
+// readLink reads a symbolic link, if its creator is trusted. The owner of the
+// directory could put any file there, so a link of that owner adds no risk. In
+// a sticky directory such as /tmp, a link of another user would let that user
 // choose the file that is read.
 func (w *walk) readLink(link int, name string) (string, error) {
 	var st unix.Stat_t
@@ -216,8 +216,8 @@ func (w *walk) explain(err error) error {
 	return w.refuse(kind, "%v", err)
 }
 
-// split splits a path into components. ".." stays a component: like the kernel,
-// the walk opens it after the links before it were followed.
+// split splits a path into components. It keeps "..", because the walk, like
+// the kernel, must first follow the links before it.
 func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }

@@ -33,10 +33,10 @@ func (k *keeper) admit(fd int, number uint32) error {
 	return nil
 }
 
-// serve answers one question after the other. The kernel limits the number of
-// questions that wait in the channel. So a worker that asks too many questions
-// fills only its own channel. A worker that violates the protocol is reported
-// to the parent and gets no further answer.
+// serve answers the worker's questions one by one. The kernel limits the number
+// of questions that wait in the channel, so a worker that asks too many
+// questions fills only its own channel. A worker that violates the protocol is
+// reported to the parent and gets no further answer.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts
@@ -90,8 +90,8 @@ func (c *client) report(reason string) {
 	}
 }
 
-// sign signs a message with p, if the message may be signed. p is nil if
-// there is no key.
+// sign signs a message with p, if checkMessage permits the message. If there is
+// no key, p is nil.
 func (c *client) sign(req *query.Sign, p *pair) *query.Signed {
 	a := &query.Signed{ID: req.ID}
 	if p == nil {
@@ -112,8 +112,8 @@ func (c *client) sign(req *query.Sign, p *pair) *query.Signed {
 	return a
 }
 
-// logRefusal logs the first, the second, the fourth refusal and so on, because
-// a compromised worker may never stop asking.
+// logRefusal logs the 1st, 2nd, 4th, 8th refusal and so on, because a
+// compromised worker may never stop asking.
 func (c *client) logRefusal(reason string, req *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)

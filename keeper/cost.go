@@ -2,12 +2,12 @@ package keeper
 
 import "crypto/rsa"
 
-// budgetPerSecond is a worker's budget per second, and also the largest burst.
-// The other constants are the costs of questions. The unit is the CPU time of
-// one verification, so the whole budget is half a second of one CPU. An honest
-// worker stays far below it, because its own part of a handshake, or of a
-// request with a token, takes longer than the keeper's part. A compromised
-// worker can't use up the CPU: its further questions wait in its own channel.
+// The costs of questions, in units of 20 µs, the CPU time of one verification.
+// A worker may use budgetPerSecond units each second, which is half of one CPU.
+// It can use a second's budget in one burst. An honest worker stays far below
+// this budget, because its own work on a handshake or a token takes longer than
+// the keeper's. A compromised worker can't use up the CPU: its further
+// questions wait in its own channel.
 const (
 	budgetPerSecond = 25_000
 	signCost        = budgetPerSecond / 5000 // with an elliptic curve
@@ -15,7 +15,7 @@ const (
 	verifyCost      = 1
 )
 
-// cost returns the cost of a signature by p. p is nil if there is no key.
+// cost returns the cost of a signature by p. If there is no key, p is nil.
 func (p *pair) cost() float64 {
 	if p == nil {
 		return verifyCost

@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestCost checks that the questions of one second are answered immediately,
-// and further questions at the permitted rate.
+// TestCost checks that the questions of one second's budget are answered
+// immediately, and further questions at the permitted rate.
 func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {

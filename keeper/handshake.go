@@ -18,8 +18,8 @@ import (
 // message is signed only if TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
-// transcriptSizes lists the lengths of a transcript's hash, in bytes: SHA-256
-// and SHA-384, depending on the cipher suite.
+// transcriptSizes lists the possible lengths of a transcript's hash, in bytes.
+// The cipher suite uses either SHA-256 or SHA-384.
 var transcriptSizes = []int{32, 48}
 
 var (
@@ -27,9 +27,9 @@ var (
 	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
-// checkMessage returns an error unless message is the message of a handshake,
-// and the scheme is one that this key uses for such messages. A signature of
-// anything else could be misused as a signature of the gateway.
+// checkMessage returns an error unless a server signs messages of this form in
+// a handshake, with this key and scheme. Any other signature could be misused
+// as a signature of the gateway.
 func (p *pair) checkMessage(message []byte, s scheme) error {
 	var allowed []scheme
 	switch {
@@ -51,8 +51,8 @@ func isTLS13(m []byte) bool {
 	return ok && slices.Contains(transcriptSizes, len(hash))
 }
 
-// pointSizes has the length of a public value, in bytes, for each named group
-// that crypto/tls uses in TLS 1.2.
+// pointSizes maps each named group that crypto/tls uses in TLS 1.2 to the
+// length of a public value, in bytes.
 var pointSizes = map[uint16]int{
 	23: 65,  // secp256r1, uncompressed
 	24: 97,  // secp384r1

@@ -52,8 +52,8 @@ func (k *keeper) run() int {
 	}
 }
 
-// loadKeys loads the keys. Its answer reports that the keeper uses them from
-// now on, or which key can't be used, and why.
+// loadKeys loads new keys. If it can't use one of them, it keeps all old keys,
+// and its answer names the key and the reason.
 func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {

@@ -178,7 +178,8 @@ func keeperWithKey(t *testing.T) *keeper {
 	return k
 }
 
-// sendKeys sends keys to k. texts are the contents of the four files.
+// sendKeys sends keys to k. The parameter texts has the contents of the four
+// files.
 func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()
 	var fds []int
@@ -234,8 +235,8 @@ func askSignature(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	return a.Signature
 }
 
-// TestKeys checks that the keeper uses the keys whose flags are set. If it
-// can't use one of them, it must send the reason and change no key.
+// TestKeys checks that the keeper uses the keys that the message names. If the
+// keeper can't use one of them, it must send the reason and change no key.
 func TestKeys(t *testing.T) {
 	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
 	allKeys := ipc.SecretKeys{TLS: true, Token: true, Current: true}
@@ -305,9 +306,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHostile checks that a worker that violates the protocol loses its
-// channel, that other workers keep their channels, and that the parent gets a
-// report.
+// TestHostile checks that a worker that violates the protocol loses its channel
+// and is reported to the parent, and that other workers keep their channels.
 func TestHostile(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -367,9 +367,9 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestUnhandled checks that the report about a message that the keeper does not
-// handle names the kind of the message. The protocol permits no such message to
-// the keeper, so the channel in this test is one to the resolver.
+// TestUnhandled sends the keeper a message that it does not handle, and checks
+// that the keeper's report names the kind of the message. The protocol permits
+// no such message to the keeper, so this test uses a channel to the resolver.
 func TestUnhandled(t *testing.T) {
 	k, parent := newTestKeeper(t)
 	worker, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)

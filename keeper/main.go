@@ -1,15 +1,15 @@
 // Package keeper is the process that holds the gateway's secrets: the private
 // key of its https:// listeners, and the key of HS256 tokens. Workers, which
 // read input from the network, ask it to sign their handshakes and to verify
-// tokens. An attacker who compromises a worker can get handshakes signed as
-// long as the worker runs, but gets no key.
+// tokens. An attacker who compromises a worker can make the keeper sign
+// handshakes as long as that worker runs, but never gets a key.
 //
 // It starts like a worker, with an identity of its own. The parent gives it the
 // key and the certificates as open files. After the start, the dispatcher has
-// the parent's end of the channel and acts as the parent. It gives the keeper a
-// channel to each worker. The keeper signs only messages that a TLS server
-// signs in a handshake. It gets the whole message, because it could not check a
-// digest.
+// the parent's end of the channel, and gives the keeper a channel to each
+// worker. The keeper signs only messages that a TLS server signs in a
+// handshake. A worker must send the whole message, because the keeper could not
+// check a digest.
 //
 // It opens no file by name, uses no network, and parses only PEM, the
 // protocol's messages and the handshake's message. The process exits when its
@@ -83,8 +83,9 @@ func begin(channel *ipc.Channel) error {
 	return channel.Send((*ipc.Ready)(&enforced))
 }
 
-// newLog returns a logger whose lines have the form that the dispatcher expects
-// (dispatcher/relay): level first, without the time, which the dispatcher adds.
+// newLog returns a logger for lines that the dispatcher reads
+// (dispatcher/relay). They begin with the level and have no time, because the
+// dispatcher adds it.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

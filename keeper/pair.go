@@ -117,7 +117,7 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 	return checkKey(key)
 }
 
-// checkKey refuses a kind of key, or a size, that the keeper does not support.
+// checkKey refuses a key whose type or size the keeper does not support.
 func checkKey(key any) (crypto.Signer, error) {
 	switch key := key.(type) {
 	case *rsa.PrivateKey:
@@ -146,8 +146,8 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	return leafOf(text)
 }
 
-// checkAuthorities refuses a file of client CAs that workers could not use.
-// With such a file, workers would admit no client. An empty file means that
+// checkAuthorities refuses a file of client CAs that workers could not use,
+// because workers would then reject every client. An empty file means that
 // there are no client CAs.
 func checkAuthorities(f *os.File) error {
 	text, err := content(f)
@@ -161,8 +161,8 @@ func checkAuthorities(f *os.File) error {
 }
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
-	// A file with a private key is refused even if the rest can be used,
-	// because workers would have the key in their memory.
+	// A file that contains a private key is refused, because workers would get
+	// the key.
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		return nil, errors.New("contains a private key, but workers receive the whole file; keep the key in its own file")
 	}
@@ -185,8 +185,8 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 }
 
 // warnValidity logs a warning if the certificate has expired or is not valid
-// yet. Most clients will reject it, but some may ignore the problem. So the
-// keeper uses the certificate nevertheless.
+// yet. The keeper still uses such a certificate: most clients will reject it,
+// but some may ignore the problem.
 func (p *pair) warnValidity() {
 	now := time.Now()
 	switch {

@@ -37,7 +37,7 @@ var options = map[scheme]crypto.SignerOpts{
 	pureEd25519: crypto.Hash(0), // Ed25519 hashes the message itself
 }
 
-// String returns the number in the format of the registry.
+// String returns the number as the IANA registry shows it.
 func (s scheme) String() string { return fmt.Sprintf("0x%04x", uint16(s)) }
 
 // sign signs a message that checkMessage has accepted.

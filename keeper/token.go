@@ -18,7 +18,7 @@ type tokenKey struct {
 }
 
 // readTokenKey reads the key of HS256 tokens, which is the whole content of f.
-// It refuses a key that the bundled daemons also refuse.
+// It refuses the same keys as the bundled daemons.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.MaxSize+1))
 	if err != nil {
@@ -30,10 +30,10 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	return &tokenKey{secret, followed}, nil
 }
 
-// verify verifies a signature with this key. It parses nothing, because only
-// processes without the key parse tokens. So HS256 is implemented twice: here,
-// and in package auth for the bundled daemons. Both implementations are tested
-// with the same vectors.
+// verify verifies a signature with this key. It gets the parts of a token,
+// because a process that has the key must not parse tokens. For this reason
+// HS256 is implemented twice: here, and in package auth for the bundled
+// daemons. Both implementations are tested with the same vectors.
 func (k *tokenKey) verify(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict

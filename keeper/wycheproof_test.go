@@ -12,10 +12,10 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestWycheproof tests the keeper with the public vectors for HS256, like
-// auth.TestWycheproof for the daemons, because the two implementations of HS256
-// must not differ. The keeper gets the parts of a token. Normally a worker
-// splits the token and checks its form. In this test, cut replaces the worker.
+// TestWycheproof tests the keeper with the public vectors for HS256, as
+// auth.TestWycheproof tests the daemons, because the two implementations must
+// not differ. Normally a worker splits a token, checks its form and sends its
+// parts to the keeper. In this test, splitToken replaces the worker.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -71,8 +71,8 @@ func TestWycheproof(t *testing.T) {
 // expected one. auth/wycheproof_test.go gives the reasons.
 var stricter = []int{367, 370, 372, 373}
 
-// splitToken sets q to the question that a worker asks about a token. It
-// returns false if a worker would ask no question.
+// splitToken sets q to the question that a worker asks about a token. If a
+// worker would ask none, splitToken returns false.
 func splitToken(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {

@@ -2,9 +2,9 @@ package penalty
 
 import "net/netip"
 
-// ClientAddr returns one address for all addresses that the client with the
-// address addr can use: the first address of its IPv6 /64, 127.0.0.1 for
-// loopback, or the IPv4 address itself.
+// ClientAddr maps all addresses that one client can choose from to the same
+// address. An IPv6 address becomes the first address of its /64. A loopback
+// address becomes 127.0.0.1. Any other IPv4 address stays as it is.
 func ClientAddr(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	switch {

@@ -2,14 +2,15 @@ package penalty
 
 import "hash/maphash"
 
-// Memory stores which credentials were rejected, so that a client that repeats
-// a credential is not punished like a client that guesses. An attacker gains
+// Memory remembers rejected credentials, so that a client that repeats one
+// credential is not punished like a client that guesses many. An attacker gains
 // nothing by alternating between credentials, because each new credential
 // counts once.
 //
 // It stores a limited number of hashes, which only the same Memory can compute.
-// If it is full, a new credential displaces an arbitrary other one, which
-// counts as new if a client repeats it. A Memory has no lock.
+// If it is full, each new hash displaces an arbitrary one. If a client repeats
+// the credential of a displaced hash, the credential counts as new. A Memory
+// has no lock.
 type Memory struct {
 	seed   maphash.Seed
 	size   int

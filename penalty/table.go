@@ -41,7 +41,8 @@ type Rules struct {
 	Threshold time.Duration        // a larger debt of any kind blocks the source; 0 disables penalties
 }
 
-// MaxMultiple times the cost of an offence is the longest block of a source.
+// MaxMultiple limits the length of a block, as a multiple of the offence's
+// cost.
 const MaxMultiple = 10
 
 // Table has the debts of each source. A nil Table never blocks a source.
@@ -75,8 +76,8 @@ func New[S comparable](rules Rules, size int) *Table[S] {
 	return &Table[S]{rules: rules, size: size, debts: map[account[S]]*debt{}}
 }
 
-// Offend records an offence, and returns how long the source is blocked for
-// offences of this kind. newBlock reports whether this offence began the block.
+// Offend records an offence. It returns how long the source will be blocked for
+// offences of this kind, and whether this offence began the block.
 func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, newBlock bool) {
 	if t == nil || t.rules.Cost[kind] <= 0 {
 		return 0, false
@@ -124,8 +125,8 @@ func (t *Table[S]) BlockedFor(now time.Time, s S) (longest time.Duration) {
 	return longest
 }
 
-// Len returns the number of debts, and the number of debts that were dropped
-// because the table was full. An expired debt counts until it is next accessed.
+// Len returns the number of debts, and how many debts were dropped because the
+// table was full. An expired debt counts until the table next looks it up.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
@@ -133,14 +134,14 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	return len(t.debts), t.evicted
 }
 
-// sample is the number of debts that are compared to find a small one. If all
-// debts were compared for each new source, an attacker with many addresses
-// could cause a lot of work.
+// sample is the number of debts that evict compares to find a small one. If it
+// compared all debts for each new source, an attacker with many addresses could
+// cause a lot of work.
 const sample = 64
 
-// evict drops one of the smallest debts if the table is full. So an attacker
-// who keeps using new addresses displaces mostly their own debts, not the debts
-// of blocked sources.
+// evict drops a small debt if the table is full. So an attacker who keeps using
+// new addresses mostly displaces the debts of these addresses, and not the
+// large debts of blocked sources.
 func (t *Table[S]) evict(now time.Time) {
 	if len(t.debts) < t.size {
 		return

@@ -33,7 +33,8 @@ func TestMistakesCostNothing(t *testing.T) {
 
 // TestPausesGrowAndEnd checks the blocks of a source, such as a web portal,
 // that sends 50 requests per second with an expired token for a minute. The
-// blocks must grow up to ten seconds. Afterwards the debt must end.
+// blocks must grow to ten seconds. When the requests stop, the debt must
+// expire.
 func TestPausesGrowAndEnd(t *testing.T) {
 	table := New[string](rules, 100)
 	var pauses []time.Duration

@@ -15,8 +15,8 @@ import (
 	"schedrestd/security"
 )
 
-// startAccepting gives the dispatcher a channel for connections, and starts the
-// acceptors if none run.
+// startAccepting gives the dispatcher a channel for connections. If no
+// acceptors are running, it also starts them.
 func (m *monitor) startAccepting() {
 	arrivals, fd, err := ipc.Pair(ipc.Acceptor, ipc.Dispatcher)
 	if err != nil {
@@ -41,7 +41,7 @@ func (m *monitor) startAccepting() {
 }
 
 // drain closes the listeners. When every accepted connection has been sent to
-// the dispatcher, it asks the dispatcher to finish all requests and exit.
+// the dispatcher, drain asks the dispatcher to finish all requests and exit.
 func (m *monitor) drain() {
 	m.closeListeners()
 	go func() { // acceptors may wait for the loop, or for the dispatcher
@@ -55,10 +55,10 @@ func (m *monitor) drain() {
 	}()
 }
 
-// acceptFrom accepts connections until the listener is closed. It accepts them
-// even while the dispatcher has no free slot. If connections waited in the
-// kernel's queue instead, one client could fill the queue, and the kernel does
-// not report whose connections are in it.
+// acceptFrom accepts connections until the listener is closed, even while the
+// dispatcher has no free slot. If connections waited in the kernel's queue
+// instead, one client could fill the queue, and the kernel does not report
+// whose connections are in it.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var backoff time.Duration
 	for {
@@ -87,10 +87,10 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	}
 }
 
-// maxPeersInTransit is how many peers the parent may remember in excess of the
-// dispatcher's limit of connections. They belong to connections on their way to
-// the dispatcher, and to connections whose end the dispatcher has not reported
-// yet.
+// maxPeersInTransit is the number of peers that the parent may remember beyond
+// the dispatcher's limit of connections. These peers have connections that are
+// on their way to the dispatcher, or that have ended without a report from the
+// dispatcher yet.
 const maxPeersInTransit = 10_000
 
 // passConn asks the kernel about the peer of a connection and sends the

@@ -21,8 +21,8 @@ import (
 // TestNamespacesAlone checks that the namespaces alone isolate a worker. It
 // starts an intruder in the worker's namespaces, as the worker's user, but
 // without Landlock and the system call filter, which would hide a fault of the
-// namespaces. The intruder sees no process from outside and reaches no UNIX
-// socket outside.
+// namespaces. The intruder must see no process and reach no UNIX socket outside
+// the namespaces.
 func TestNamespacesAlone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -56,8 +56,8 @@ func TestNamespacesAlone(t *testing.T) {
 				alone := place == "beside it"
 				// The kernel lets the user who created a user namespace trace
 				// the processes inside it. If the gateway was started without
-				// root, the intruder runs as that user. Then it sees the
-				// worker, which is process 1 of the PID namespace.
+				// root, the intruder runs as that user and sees the worker,
+				// which is process 1 of the PID namespace.
 				if got := strings.Contains(output, "sees []\n") || as != nil && strings.Contains(output, "sees [1]\n"); got != alone {
 					t.Errorf("%s: %s", place, output)
 				}

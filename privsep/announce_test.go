@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestRulesInForce checks that the log shows the rules that can't be seen from
-// outside, including those at their defaults.
+// TestRulesInForce checks that the log shows those rules of the gateway that
+// can't be seen from outside, including the rules that have their default.
 func TestRulesInForce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(socketDir(t, t.TempDir(), plainUser(t)), "audit.log")
@@ -43,8 +43,8 @@ func TestRulesInForce(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPBeyondLoopback checks that the log names each listener on which
-// tokens travel unencrypted, once.
+// TestPlainHTTPBeyondLoopback checks that the log names, once, each listener on
+// which tokens travel unencrypted.
 func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
@@ -54,8 +54,8 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	}
 }
 
-// TestRulesThatRuleNothing checks that the gateway logs at its start each
-// setting that switches off more than the name of the setting suggests.
+// TestRulesThatRuleNothing checks that the gateway logs, at its start, each
+// setting that switches off more than its name suggests.
 func TestRulesThatRuleNothing(t *testing.T) {
 	t.Parallel()
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}

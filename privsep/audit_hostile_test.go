@@ -18,8 +18,8 @@ import (
 // auditor is the channel from a captured worker to the auditor.
 var auditor *ipc.Channel
 
-// playUnasked plays a compromised worker that has no connection, and writes to
-// the auditor at fd.
+// playUnasked acts as a compromised worker that has no connection, and sends
+// messages to the auditor on descriptor fd.
 func playUnasked(part string, fd int) {
 	switch part {
 	case "intent of nothing":
@@ -48,7 +48,7 @@ func playUnasked(part string, fd int) {
 	}
 }
 
-// playAudit plays a compromised worker that was given a connection, and reports
+// playAudit acts as a compromised worker that has a connection and reports
 // false changes.
 func playAudit(part string, c *ipc.Channel, id uint64) {
 	c.Send(&work.Taken{ID: id})
@@ -106,8 +106,8 @@ func auditDir(t *testing.T, as user) string {
 }
 
 // TestAuditLiars checks that a worker is killed if it sends a forbidden message
-// to the auditor, or if it sends the parent a message about a change. A message
-// about a connection that the worker does not have leaves no line in the log.
+// to the auditor, or if it sends the parent a message about a change. If the
+// message is about another worker's connection, the log gets no line.
 func TestAuditLiars(t *testing.T) {
 	t.Parallel()
 	const connections = 4
@@ -192,9 +192,10 @@ func awaitAuditRecords(t *testing.T, path string, n int) []map[string]any {
 	return auditRecords(t, path)
 }
 
-// TestAuditOrphan checks the record of a change whose worker crashes or sends a
-// false outcome. The object "gateway" of the record must say how the change
-// ended. Values that the worker sent must be in the separate object "worker".
+// TestAuditOrphan checks the log record of a change when the worker crashes or
+// sends a false outcome. The record's object "gateway" must say how the change
+// really ended. Values that the worker sent must be in the separate object
+// "worker".
 func TestAuditOrphan(t *testing.T) {
 	t.Parallel()
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {

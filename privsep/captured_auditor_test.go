@@ -17,7 +17,7 @@ import (
 // The following functions make messages that a captured worker sends to the
 // auditor.
 
-// intentFrame returns a function that returns an Intent, the message that
+// intentFrame returns a function that encodes an Intent, the message that
 // announces a change on a connection.
 func intentFrame(connection uint64) func() []byte {
 	return func() []byte {
@@ -28,8 +28,8 @@ func intentFrame(connection uint64) func() []byte {
 	}
 }
 
-// claimFrame returns a function that returns a Claim, the message that reserves
-// an Idempotency-Key. Each call of the function uses a new key.
+// claimFrame returns a function that encodes a Claim, the message that reserves
+// an Idempotency-Key. Each call of this function uses a new key.
 func claimFrame() func() []byte {
 	id := uint64(0)
 	return func() []byte {
@@ -41,8 +41,8 @@ func claimFrame() func() []byte {
 	}
 }
 
-// settleFrame returns a function that returns a Settle, the message that ends a
-// claim.
+// settleFrame returns a function that encodes a Settle, the message with the
+// result of a change whose Idempotency-Key was reserved.
 func settleFrame(claim uint64, state query.ClaimState) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)

@@ -26,8 +26,8 @@ import (
 	own "schedrestd/service"
 )
 
-// counts returns a Counts message: a number of requests in progress, and n for
-// each of the given cells of the metrics.
+// counts encodes a Counts message with the given number of requests in
+// progress. It sets each of the given cells of the metrics to n.
 func counts(requests uint32, n uint32, cells ...int) []byte {
 	raw := little.LittleEndian.AppendUint32([]byte{byte(ipc.KindOf(new(query.Counts)))}, requests)
 	raw = little.LittleEndian.AppendUint32(raw, 0)
@@ -43,8 +43,8 @@ func sends(name string, raw func() []byte, fds int) attack {
 	return attack{name, func() string { sendFrame(raw(), fds); return wait() }}
 }
 
-// countAttacks are the attacks of a worker on the counters. The first one shows
-// how far a worker can change them.
+// countAttacks lists messages with which a worker falsifies counters. The first
+// one shows how far a worker can change a counter.
 var countAttacks = []attack{
 	{"the largest number for a counter of requests", func() string {
 		sendFrame(counts(0, 1<<32-1, metric.FromWorkers), 0)
@@ -70,8 +70,8 @@ var countAttacks = []attack{
 	frame("a socket for scrapes (MetricsFD)", ipc.KindOf(new(ipc.MetricsFD)), 0, 0),
 }
 
-// exporterAttacks are the attacks of a compromised exporter. The first one
-// shows which text it can send to servers that scrape.
+// exporterAttacks lists the attacks of a compromised exporter. The first one
+// shows which text an exporter can send to the servers that scrape it.
 var exporterAttacks = slices.Concat([]attack{
 	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},
 	{"numbers, as an intact exporter asks for them", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "are sent to it" }},
@@ -140,9 +140,9 @@ func onListener(number uintptr, args ...uintptr) string {
 	return "NO SOCKET FOUND"
 }
 
-// playExporter runs the usual exporter, or a compromised one. The compromised
-// exporter runs in the complete sandbox. An HTTP request names an attack, and
-// the exporter carries it out.
+// playExporter runs the real exporter, or a compromised one in the complete
+// sandbox. An HTTP request names an attack, and the compromised exporter
+// carries it out.
 func playExporter(args []string) int {
 	if len(args) == 0 {
 		return exporter.Main()
@@ -193,8 +193,8 @@ func serveMetrics(t *testing.T, as user, c testConfig) (*gateway, *http.Client) 
 	return g, client("unix", path, false)
 }
 
-// asRootAndAsUser runs a test with a gateway that an ordinary user started, and
-// with one that root started.
+// asRootAndAsUser runs a test with two gateways: one that an ordinary user
+// started, and one that root started.
 func asRootAndAsUser(t *testing.T, test func(*testing.T, user, testConfig)) {
 	needSandbox(t)
 	t.Run("without root", func(t *testing.T) {
@@ -210,7 +210,7 @@ func asRootAndAsUser(t *testing.T, test func(*testing.T, user, testConfig)) {
 
 // TestCapturedCounts checks that each message with which a captured worker
 // falsifies metrics has the effect that docs/ATTACKS*.md states. The exporter
-// answers after each message, and at the end the same exporter still runs.
+// must answer after each message, and must not have been replaced at the end.
 func TestCapturedCounts(t *testing.T) {
 	t.Parallel()
 	asRootAndAsUser(t, func(t *testing.T, as user, c testConfig) {
@@ -261,8 +261,8 @@ func TestCapturedExporter(t *testing.T) {
 	})
 }
 
-// attackExporter makes a compromised exporter carry out an attack, and returns
-// the outcome. The request for the attack is sent with the HTTP client scraper.
+// attackExporter sends a compromised exporter a request for an attack, and
+// returns the outcome. The HTTP client for this request is scraper.
 func (g *gateway) attackExporter(scraper *http.Client, name string) string {
 	g.t.Helper()
 	exits := g.count("exporter exited")

@@ -35,15 +35,15 @@ type serviceAttack struct {
 	close          bool // the attacker closes its half of the channel
 }
 
-// handshake returns a text that a TLS 1.3 server signs. The text contains a
-// handshake hash of the given number of bytes.
+// handshake returns a text that a TLS 1.3 server signs. The text ends with a
+// hash of the given number of bytes.
 func handshake(hash int) []byte {
 	return append([]byte(strings.Repeat(" ", 64)+"TLS 1.3, server CertificateVerify\x00"), bytes.Repeat([]byte{7}, hash)...)
 }
 
 const ecdsaSHA256 = 0x0403
 
-// signFrame returns a function that returns a request for a signature.
+// signFrame returns a function that encodes a request for a signature.
 func signFrame(scheme uint16, message []byte) func() []byte {
 	return func() []byte { return encodeSign(scheme, message) }
 }
@@ -55,7 +55,7 @@ func encodeSign(scheme uint16, message []byte) []byte {
 	return append(raw, message...)
 }
 
-// verifyFrame returns a function that returns a question about a token's
+// verifyFrame returns a function that encodes a question about a token's
 // signature.
 func verifyFrame(signed string, mac []byte) func() []byte {
 	return func() []byte {
@@ -70,8 +70,8 @@ func zeroFrame(kind ipc.Kind, size int) func() []byte {
 	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
 
-// Headers and payloads of two tokens, without signatures. The header of
-// header13 names the algorithm HS256, and that of headerNone names none.
+// Headers and payloads of two tokens, without signatures. In header13 the
+// algorithm is HS256. In headerNone it is "none".
 const (
 	header13   = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0"
 	headerNone = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0"
@@ -91,8 +91,8 @@ func params12() []byte {
 }
 
 var keeperAttacks = []serviceAttack{
-	// Honest requests. Without them the failures of the other requests would
-	// prove nothing.
+	// Honest requests must succeed. Otherwise the failures of the other
+	// requests would prove nothing.
 	{name: "sign a TLS 1.3 handshake", frame: signFrame(ecdsaSHA256, transcript)},
 	{name: "verify a forged token", frame: verifyFrame(header13, noMAC)},
 
@@ -148,10 +148,10 @@ var keeperAttacks = []serviceAttack{
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
-// services lists the services and the messages that a captured worker sends to
-// each. nth counts the worker's channels to services and starts at 0. The
-// keeper and the auditor have the same nth, so the list is right only for a
-// gateway that does not run both.
+// services lists each service with the messages that a captured worker sends to
+// it. The field nth is the index of the service among the worker's channels to
+// services, starting at 0. The keeper and the auditor have the same index, so
+// the list is right only for a gateway that does not run both.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -163,9 +163,9 @@ var services = []struct {
 	{ipc.Auditor, 1, auditorAttacks, "auditor: worker violated the protocol"},
 }
 
-// steal returns the worker's nth channel to a service. It takes the channel out
-// of the runtime's poller, so that the worker's own code no longer receives
-// from it.
+// steal returns the descriptor of the worker's nth channel to a service. It
+// removes the descriptor from the runtime's poller, so that the worker's own
+// code no longer receives from the channel.
 func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
@@ -183,8 +183,8 @@ func steal(nth int) int {
 	return -1
 }
 
-// handleServiceAttack handles the test's requests to a captured worker. For
-// each request the worker sends one message to a service.
+// handleServiceAttack serves the test's requests to a captured worker. For each
+// request, the worker sends one message to a service.
 func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -274,8 +274,8 @@ const (
 
 // TestCapturedAsksTheKeeper checks that each message of a captured worker to
 // the keeper has the effect that docs/ATTACKS*.md states. After each message
-// the keeper still signs and verifies for other workers, and at the end the
-// same keeper still runs.
+// the keeper must still sign and verify for other workers, and at the end the
+// same keeper must still run.
 func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Parallel()
 	t.Run("without root", func(t *testing.T) { testKeeperAttacks(t, plainUser(t), testConfig{}) })
@@ -310,10 +310,9 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	checkTable(t, beginKeeperAttacks, endKeeperAttacks, table.String())
 }
 
-// runServiceAttack makes a worker send a message to a service. It chooses a
-// worker that has served before. It kills that worker afterwards, because the
-// worker has lost its channel to the service. runServiceAttack returns the
-// outcome and the reason that the log gives.
+// runServiceAttack makes a worker that has served before send a message to a
+// service. It returns the outcome, and the reason in the log. Afterwards it
+// kills the worker, because the worker has lost its channel to the service.
 func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()

@@ -18,9 +18,9 @@ import (
 // The following functions make messages that a captured worker sends to the
 // resolver.
 
-// lookupFrame returns a function that makes a Lookup. With a name, the Lookup
-// asks for that user's uid. Without one, it asks which user has the uid in
-// number.
+// lookupFrame returns a function that encodes a Lookup. If name is not empty,
+// the Lookup asks for the uid of that user. Otherwise it asks for the name of
+// the user with the uid in number.
 func lookupFrame(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)
@@ -30,8 +30,8 @@ func lookupFrame(number uint32, name string) func() []byte {
 	}
 }
 
-// nextUser returns a function that returns a Lookup about a different user at
-// each call.
+// nextUser returns a function that encodes a Lookup. Each call asks about a
+// different user.
 func nextUser() func() []byte {
 	number := uint32(3_000_000)
 	return func() []byte {
@@ -41,7 +41,7 @@ func nextUser() func() []byte {
 }
 
 var resolverAttacks = []serviceAttack{
-	// An honest question, for comparison with the others.
+	// An honest question, for comparison with the other messages.
 	{name: "the name of root", frame: lookupFrame(0, "")},
 
 	// Names that no user can have.
@@ -79,8 +79,8 @@ const (
 
 // TestCapturedAsksTheResolver checks that each message of a captured worker to
 // the resolver has the effect that docs/ATTACKS*.md states. After each message
-// the resolver still answers other workers, and at the end the same resolver
-// still runs.
+// the resolver must still answer other workers, and at the end the same
+// resolver must still run.
 func TestCapturedAsksTheResolver(t *testing.T) {
 	t.Parallel()
 	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plainUser(t), testConfig{}) })

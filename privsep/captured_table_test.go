@@ -29,11 +29,11 @@ const (
 	end   = "<!-- end of attacks -->\n"
 )
 
-// TestCaptured checks that each attack of a captured worker in its sandbox has
-// the effect that docs/ATTACKS*.md states. It tests the workers of a gateway
-// that root started and of a gateway that an ordinary user started. After each
-// attack the gateway serves other clients. At the end the parent uses no more
-// memory or descriptors than before.
+// TestCaptured checks that each attack of a captured worker has the effect that
+// docs/ATTACKS*.md states. It tests a gateway that root started, and a gateway
+// that an ordinary user started. After each attack the gateway must serve other
+// clients. At the end the parent must not use more memory or descriptors than
+// before.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -76,7 +76,7 @@ func testCapturedWorker(t *testing.T, as user, c testConfig) {
 // pages lists the pages with tables of attacks.
 var pages = []string{"../docs/ATTACKS.md", "../docs/ATTACKS-SERVICES.md"}
 
-// pageMu is held while the test reads and writes a page.
+// pageMu is locked while a test reads or writes a page.
 var pageMu sync.Mutex
 
 // checkTable compares a table with the table between two marks in one of the
@@ -95,9 +95,9 @@ func checkTable(t *testing.T, begin, end, table string) {
 	section.Check(t, page, begin, end, table, *update)
 }
 
-// size returns the number of the parent's descriptors, and the parent's memory
-// in KiB. In a test without root, fds is 0, because only root can count the
-// descriptors.
+// size returns the number of the parent's open descriptors, and the parent's
+// memory in KiB. Only root can count the descriptors. In a test without root,
+// fds is 0.
 func (g *gateway) size() (fds, memory int) {
 	pid := g.cmd.Process.Pid
 	if os.Geteuid() == 0 {
@@ -107,9 +107,9 @@ func (g *gateway) size() (fds, memory int) {
 	return fds, memory
 }
 
-// attack makes a worker carry out the attack with this name, and returns the
-// outcome. It uses a worker that has served before: if such a worker dies, the
-// gateway starts the next one without a pause.
+// attack makes a worker carry out the named attack, and returns the outcome. It
+// uses a worker that has served before, because the gateway replaces such a
+// worker without a pause.
 func (g *gateway) attack(name string) string {
 	g.t.Helper()
 	pid, c := g.worker()
@@ -154,8 +154,9 @@ func (g *gateway) worker() (int, *http.Client) {
 				for _, one := range clients {
 					one.CloseIdleConnections()
 				}
-				// In 2 of 100 runs on a busy machine, the second request on a connection
-				// to a new worker was not read until the connection was idle for a minute.
+				// In 2 of 100 runs on a busy machine, a new worker did not read
+				// the second request on a connection until the connection had
+				// been idle for a minute.
 				second := &http.Client{Transport: c.Transport, Timeout: 5 * time.Second}
 				if _, err := get(second, "/pid"); err != nil {
 					g.t.Logf("the second request to worker %d was not answered: %v", pid, err)
@@ -175,7 +176,7 @@ func (g *gateway) worker() (int, *http.Client) {
 	return 0, nil
 }
 
-// awaitAny waits for a record that satisfies match.
+// awaitAny waits for a log record that satisfies match.
 func (g *gateway) awaitAny(match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
 	var found map[string]any

@@ -15,9 +15,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A captured worker is a real worker in the complete sandbox. Its handler does
-// what an attacker would do: each request names one attack, and the worker
-// carries it out. A worker that is killed for its attack does not answer.
+// A captured worker is a real worker in the complete sandbox, whose handler
+// belongs to an attacker. Each request names one attack, and the worker carries
+// it out. A worker that is killed for its attack does not answer.
 
 // attack is one attack of a captured worker.
 type attack struct {
@@ -25,9 +25,9 @@ type attack struct {
 	do   func() string
 }
 
-// attacks lists the attacks, grouped by their aim. Those of the last group are
-// messages, which the dispatcher checks against the protocol table. The system
-// call filter stops the other attacks.
+// attacks lists the attacks, grouped by their aim. The attacks of the last
+// group are messages. The dispatcher stops them, because it checks each message
+// against the protocol table. The system call filter stops the other attacks.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, atCWD, text("/etc/shadow"), unix.O_RDONLY),
@@ -176,8 +176,8 @@ const invalid = ^uintptr(0)
 
 var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// pinned holds the texts that system calls point to, so that the garbage
-// collector keeps them.
+// pinned has the texts whose addresses are passed to system calls. It keeps the
+// garbage collector from freeing them.
 var pinned [][]byte
 
 func text(s string) uintptr {
@@ -225,8 +225,8 @@ func onClient(number uintptr, args ...uintptr) string {
 }
 
 // frame returns an attack that sends one message of the given kind, with size
-// bytes of zeros. values has pairs: a place in the message, and the byte to put
-// there.
+// bytes of zeros. The list values has pairs of an offset and the byte to put at
+// that offset.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {
 		raw := append([]byte{byte(kind)}, make([]byte, size)...)
@@ -240,8 +240,8 @@ func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 
 func sendAndWait(m ipc.Message) string { send(m); return wait() }
 
-// send sends a message without package ipc, which would make the worker follow
-// the protocol table.
+// send sends a message. It does not use package ipc, because that package would
+// enforce the protocol table.
 func send(m ipc.Message) {
 	raw := []byte{byte(ipc.KindOf(m))}
 	put := func(n uint64, bytes int) {
@@ -275,8 +275,8 @@ func sendFrame(raw []byte, fds int) {
 	}
 }
 
-// sendRights sends raw. Without descriptors it uses a system call that the
-// sandbox permits; with descriptors it needs a call that the sandbox forbids.
+// sendRights sends raw and the descriptors in oob. If there are descriptors, it
+// needs a system call that the sandbox forbids.
 func sendRights(fd int, raw, oob []byte) error {
 	if len(oob) == 0 {
 		_, err := unix.Write(fd, raw)

@@ -14,13 +14,13 @@ import (
 
 // Check starts one worker as Run would, and a keeper if Run would start one.
 // Then it starts a process that tries everything that the workers' sandbox
-// forbids, and that writes a page with the results to out. Check opens no
+// forbids. This process writes a page with the results to out. Check opens no
 // listener and serves no client.
 //
-// A start without root can't have every protection. Check returns an error that
-// names each protection that this start could have, but that is missing or
-// ineffective. If a part of the confinement is missing and require_confinement
-// is set, Check returns the error that Run would return.
+// Without root, some protections are impossible. Check returns an error that
+// names the protections that are missing or ineffective although they are
+// possible. If a part of the confinement is missing and require_confinement is
+// set, Check returns the error that Run would return.
 func Check(c Config, out *os.File) error {
 	runtime.GOMAXPROCS(1)
 	required := c.Switches.RequireConfinement
@@ -63,8 +63,8 @@ func Check(c Config, out *os.File) error {
 	return cmp.Or(proofErr, runErr, requireErr)
 }
 
-// facts returns the facts that the process that writes the page can't find out
-// itself.
+// facts returns what the process that writes the page needs to know but can't
+// find out itself.
 func (m *monitor) facts() []string {
 	uid := fmt.Sprint(int32(m.service.UID))
 	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.service.Name, uid, int32(m.service.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MaxUserTasks))

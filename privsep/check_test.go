@@ -51,9 +51,9 @@ func uid(as user) int {
 	return int(as.Uid)
 }
 
-// TestCheck checks the page that Check prints: it names each part of the
-// confinement, reports that the process of each death test was killed, and
-// lists the rights that a worker still has.
+// TestCheck checks the page that Check prints. The page must name each part of
+// the confinement, report that the process of each death test was killed, and
+// list what a captured worker can still do.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -69,9 +69,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckAsRoot checks that a start as root has protections that a start
-// without root lacks. If a protection is switched off, the exit status is 1 and
-// the page names the setting.
+// TestCheckAsRoot checks that a gateway started as root has protections that
+// one started without root lacks. If a protection is switched off, the exit
+// status must be 1, and the page must name the setting.
 func TestCheckAsRoot(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -96,10 +96,9 @@ func TestCheckAsRoot(t *testing.T) {
 	}
 }
 
-// TestCheckUnfit checks the page with disable_user_check. If the worker has a
-// uid and gid of its own, the setting does not count as a missing protection.
-// If the worker runs as root, the page reports that it has no uid and gid of
-// its own.
+// TestCheckUnfit checks the page with disable_user_check. If the worker has its
+// own uid and gid, the setting is no missing protection. If the worker runs as
+// root, the page must report that the worker does not have its own uid and gid.
 func TestCheckUnfit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -116,7 +115,7 @@ func TestCheckUnfit(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhy checks that the page has the kernel's error when the user
+// TestCheckSaysWhy checks that the page shows the kernel's error if the user
 // may not create a user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	t.Parallel()
@@ -154,7 +153,7 @@ func TestCheckSaysWhy(t *testing.T) {
 	}
 }
 
-// TestCheckFinds checks that the page names the death tests whose process was
+// TestCheckFinds checks that the page names each death test whose process was
 // not killed.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
@@ -164,9 +163,9 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// TestCheckRequires checks that Check returns the error with which the gateway
-// would refuse to start, if require_confinement is set and a part of the
-// confinement is off.
+// TestCheckRequires checks a gateway with require_confinement if a part of the
+// confinement is off. Check must return the error with which this gateway would
+// refuse to start.
 func TestCheckRequires(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -230,7 +229,7 @@ func TestCheckKeeper(t *testing.T) {
 }
 
 // TestConnectsWhereNeeded checks that a worker may connect to UNIX sockets only
-// if it needs to: if the kernel identifies the gateway's clients, and the
+// if two conditions hold: the kernel identifies the gateway's clients, and the
 // configuration names the UNIX socket of a daemon or of munged.
 func TestConnectsWhereNeeded(t *testing.T) {
 	t.Parallel()

@@ -41,8 +41,8 @@ var (
 // programArgs has additional arguments for processes. Only tests set it.
 var programArgs map[ipc.Role][]string
 
-// checkNumbers rejects limits that can't work. An intact schedrestd-config
-// sends no such limits.
+// checkNumbers rejects limits with which no gateway can run. Only a compromised
+// schedrestd-config sends such limits.
 func (c Config) checkNumbers() error {
 	n := c.Numbers
 	if max(n.Connections, n.PerSource, n.Identities, n.Workers, n.Threads, n.Waiting) > ipc.MaxConnections || min(n.Connections, n.Identities, n.Workers, n.Threads) == 0 {
@@ -54,8 +54,8 @@ func (c Config) checkNumbers() error {
 // workerSetup returns the setup of the workers, completed with the settings
 // that only the parent knows. If the kernel identifies the gateway's clients,
 // each worker itself connects to the UNIX sockets of munged and of daemons, so
-// that munged and the daemons see the worker's user. Only if there are such
-// sockets does the sandbox permit workers to create UNIX sockets.
+// that these see the worker's user. The sandbox permits workers to create UNIX
+// sockets only if the configuration has such sockets.
 func (c Config) workerSetup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
@@ -66,8 +66,8 @@ func (c Config) workerSetup() ipc.Setup {
 	return s
 }
 
-// listenOptions returns the options for the listeners. The UNIX sockets belong
-// to the service identity, or to root with become_user.
+// listenOptions returns the options for the listeners. UNIX sockets belong to
+// the service identity. With become_user they belong to root.
 func (c Config) listenOptions(service identity.Service) listen.Options {
 	owner := &socket.Owner{UID: service.UID, GID: service.GID}
 	if c.Switches.BecomeUser { // any local user may connect, and root listens
@@ -83,19 +83,18 @@ func (c Config) listenOptions(service identity.Service) listen.Options {
 // maxFiles returns the limit of open descriptors of a process.
 func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 
-// maxProcesses returns how many processes the dispatcher may have at a time:
-// the processes of a gateway at its limits, and those of earlier generations
-// that still finish requests.
+// maxProcesses returns the maximum number of the dispatcher's processes: those
+// of a gateway at its limits, and those of earlier generations that still
+// finish requests.
 func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
-// defaultIdentity returns the identity of workers that are not started for one
-// particular user, and of the processes that make a forbidden call to prove
-// that the sandbox kills them (death tests).
+// defaultIdentity returns the identity of processes that are not started for
+// one particular user: some workers, and the processes of the death tests.
 func (c Config) defaultIdentity(service identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
 		// No user has connected yet. If these processes ran as one of the
-		// users, that user could stop them, and so decide whether others are
-		// served.
+		// users, that user could stop them, and so keep the gateway from
+		// serving other users.
 		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
 	}
 	return service.Identity
@@ -120,7 +119,7 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 }
 
 // reread replaces the configuration with the result of Reread. The files and
-// listeners that were opened at the start stay open, and the dropped
+// listeners that the parent opened at its start stay open, and dropped
 // capabilities stay dropped.
 func (c *Config) reread(service identity.Service) error {
 	next, err := c.Reread()

@@ -10,8 +10,8 @@ import (
 	"schedrestd/plan"
 )
 
-// testConfig has the parent's settings that tests change. A test sends it to
-// the parent as JSON.
+// testConfig has those settings of the parent that tests change. A test sends
+// it to the parent as JSON.
 type testConfig struct {
 	Listen, Metrics                                      []ipc.Listen
 	Netns, ControllerNetns                               string

@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// connectingAttacks are the attacks of a captured worker that may connect to
-// UNIX sockets itself, so that daemons see its uid. In every other worker the
-// system call filter denies the calls that these attacks make.
+// connectingAttacks lists the attacks of a captured worker that may connect to
+// UNIX sockets itself, so that daemons see its uid. In other workers the system
+// call filter denies the calls that these attacks need.
 var connectingAttacks = []struct {
 	name string
 	do   func(path string) string
@@ -69,9 +69,9 @@ func onAny(number uintptr, args ...uintptr) string {
 	return "NO SOCKET FOUND"
 }
 
-// connects handles the test's requests to a captured worker. It writes the
-// outcome to the log, because the attack may have broken the client's
-// connection.
+// connects serves the test's requests to a captured worker. It writes the
+// outcome of the attack to the log, because the attack may have broken the
+// client's connection.
 func connects(_ http.ResponseWriter, r *http.Request) {
 	for _, a := range connectingAttacks {
 		if a.name == r.FormValue("name") {
@@ -86,10 +86,10 @@ const (
 )
 
 // TestCapturedConnects checks that a worker that may connect to UNIX sockets
-// reaches only the sockets that it is handed. It also checks that such a worker
-// can't disconnect a TCP socket and connect it to another address. The test
-// needs root: without root there is no mount namespace, and the worker would
-// escape.
+// reaches only the UNIX sockets of its daemons. It also checks that such a
+// worker can't disconnect a TCP socket and connect it to another address. The
+// test needs root, because only a mount namespace hides other sockets from the
+// worker.
 func TestCapturedConnects(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

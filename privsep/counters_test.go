@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestSandboxViolationIsCounted checks that the dispatcher distinguishes a
-// worker that SIGSYS killed from a worker that crashed, and counts it
-// separately.
+// TestSandboxViolationIsCounted checks that the dispatcher counts workers that
+// SIGSYS killed separately from workers that crashed.
 func TestSandboxViolationIsCounted(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

@@ -13,12 +13,13 @@ import (
 	program "schedrestd/worker"
 )
 
-// noDeathTests is the last argument of a worker's program that skips the death
-// tests at a start, and only checks that the sandbox can be closed.
+// noDeathTests is the last argument of a worker's program in tests without
+// death tests. The parent then starts after a check that the sandbox can be
+// closed.
 const noDeathTests = "no death tests"
 
-// playProof plays the program that runs the death tests: the real one, or one
-// that reports false results. The parent must not trust false results.
+// playProof runs the program with the death tests: either the real one, or one
+// that reports false results, which the parent must not trust.
 func playProof() int {
 	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
 	switch part := os.Args[1]; {
@@ -72,8 +73,9 @@ func TestNoProgramOfOurs(t *testing.T) {
 	}
 }
 
-// TestDeathTestsInAudit checks a filter that only logs. The start succeeds
-// although no process dies, and the log says that the sandbox was not verified.
+// TestDeathTestsInAudit checks a start with a filter that only logs. The start
+// must succeed although no process is killed, and the log must say that the
+// sandbox was not verified.
 func TestDeathTestsInAudit(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -82,8 +84,8 @@ func TestDeathTestsInAudit(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestConfinementLine checks that one line of the log lists the protections
-// that are on and those that are off.
+// TestConfinementLine checks that one line of the log lists which protections
+// are on and which are off.
 func TestConfinementLine(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

@@ -26,8 +26,8 @@ type generation struct {
 	spawner         *spawn.Spawner // started the confined processes when this generation was announced
 }
 
-// generationCause is the reason for building a generation. A greater cause
-// includes the smaller ones.
+// generationCause is the reason for building a generation. A generation with a
+// greater cause also does everything that a smaller cause requires.
 type generationCause int
 
 const (
@@ -47,15 +47,16 @@ func (m *monitor) reload() {
 
 // checkKeyFiles requests a generation if a key file has changed since the
 // parent last tried to use the keys. It does nothing while a program may still
-// be writing a changed file with token keys.
+// be writing to a file with token keys.
 func (m *monitor) checkKeyFiles() {
 	if m.currentGeneration != nil && keys.Stamp(m.config.Secrets) != m.lastKeyStamp && m.keys.IsSettled(settleTime) {
 		m.requestGeneration(causeKeys)
 	}
 }
 
-// requestGeneration starts to build a generation. If another one is being
-// built, or no dispatcher can build one now, it only records the cause.
+// requestGeneration starts to build a generation. If another generation is
+// being built, or if no dispatcher is ready, it only records the cause, and the
+// generation is built later.
 func (m *monitor) requestGeneration(cause generationCause) {
 	m.pendingCause = max(m.pendingCause, cause)
 	if m.pendingCause == causeNone || m.openingGeneration || m.nextGeneration != nil || m.stopSignal != nil || m.dispatcher == nil || !m.dispatcher.isConfigured {
@@ -71,8 +72,8 @@ func (m *monitor) requestGeneration(cause generationCause) {
 	}()
 }
 
-// openGeneration opens the keys of g. For a reload it reads the configuration
-// again first.
+// openGeneration opens the keys of g. For a reload it first reads the
+// configuration again.
 func (m *monitor) openGeneration(g *generation, previous *keys.Keys, hasCurrent bool) (err error) {
 	if g.cause == causeReload && hasCurrent {
 		notify.Reloading()
@@ -84,8 +85,8 @@ func (m *monitor) openGeneration(g *generation, previous *keys.Keys, hasCurrent 
 	return err
 }
 
-// announceGeneration sends g to the dispatcher, which builds it. err is the
-// error of openGeneration.
+// announceGeneration sends g to the dispatcher, which builds it. If
+// openGeneration returned the error err, announceGeneration rejects g instead.
 func (m *monitor) announceGeneration(g *generation, err error) {
 	m.openingGeneration = false
 	m.lastKeyStamp = keys.Stamp(g.config.Secrets)
@@ -111,10 +112,10 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 }
 
 // handleVerdict handles the keeper's verdict on the keys of the generation that
-// is being built. The verdict comes from the dispatcher, and handleVerdict
-// answers the dispatcher. If the keeper has accepted the keys, the answer
-// contains the public keys for workers. Otherwise it reports whether the
-// generation continues with the previous keys.
+// is being built. The dispatcher passes on the verdict and gets an answer. If
+// the keeper has accepted the keys, the answer has the public keys for workers.
+// Otherwise the answer reports whether the generation continues with the
+// previous keys.
 func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	g := m.nextGeneration
 	if g == nil {
@@ -132,8 +133,8 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	return nil
 }
 
-// handleOutcome handles the dispatcher's report about the new generation. It
-// puts that generation in force, or keeps the previous one.
+// handleOutcome handles the dispatcher's report about a new generation. It puts
+// the new generation in force, or keeps the current one.
 func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	g := m.nextGeneration
 	if g == nil || g.id != o.ID {

@@ -25,8 +25,9 @@ type compromised struct {
 	build  uint32
 }
 
-// violations are messages of a compromised dispatcher. want is the reason that
-// the parent logs when it kills the dispatcher for them.
+// violations lists messages of a compromised dispatcher. The field want is the
+// reason that the parent logs when it kills the dispatcher because of the
+// message.
 var violations = map[string]struct {
 	send func(generation uint32) []ipc.Message
 	want string
@@ -74,7 +75,7 @@ var violations = map[string]struct {
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
 }
 
-// playCompromised plays a dispatcher that commits a violation.
+// playCompromised acts as a dispatcher that sends one of the violations.
 func playCompromised(part string) int {
 	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (security.Sandbox, error) { return security.Sandbox{}, nil },
 		func(parent *ipc.Channel) own.Service { return &compromised{parent: parent, part: part} })
@@ -117,8 +118,8 @@ func TestCompromisedDispatcher(t *testing.T) {
 	}
 }
 
-// TestDispatcherDies checks that after the death of the dispatcher the same
-// parent serves again within ten seconds, on the same listeners.
+// TestDispatcherDies checks that the parent survives the death of the
+// dispatcher, and serves again on the same listeners within ten seconds.
 func TestDispatcherDies(t *testing.T) {
 	t.Parallel()
 	for name, as := range map[string]user{"without root": plainUser(t), "as root": nil} {
@@ -161,9 +162,9 @@ func TestStoppedDispatcher(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestAcceptedBeforeTheEnd checks that the gateway, when it gets a signal to
-// stop, still answers every connection that it had accepted before. This
-// includes connections that the dispatcher had not received by then.
+// TestAcceptedBeforeTheEnd checks that a gateway that gets a signal to stop
+// still answers every accepted connection, even if the dispatcher had not
+// received the connection yet.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -187,7 +188,7 @@ func TestAcceptedBeforeTheEnd(t *testing.T) {
 }
 
 // hasBacklog reports whether connections wait to be accepted on an IPv4
-// address. The kernel gives their number as the receive queue of the listener
+// address. The kernel shows their number as the listener's receive queue
 // (proc_net_tcp).
 func hasBacklog(t *testing.T, addr string) bool {
 	t.Helper()

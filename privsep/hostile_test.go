@@ -85,9 +85,9 @@ func TestStoppedWorker(t *testing.T) {
 	g.awaitReason("worker terminated", "has not read its channel")
 }
 
-// TestQueuedConnections checks a worker that never reads its channel while
-// connections wait there. The dispatcher ends the worker, and another worker
-// answers the connections.
+// TestQueuedConnections checks a worker that never reads its channel, in which
+// connections wait. The dispatcher must end the worker, and another worker must
+// answer the connections.
 func TestQueuedConnections(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "stopped")
@@ -112,8 +112,8 @@ func TestQueuedConnections(t *testing.T) {
 	g.await("worker terminated", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["connections_retried"] != 0.0 })
 }
 
-// TestTwiceIsEnough checks that the dispatcher gives a connection to a second
-// worker if the first one has died, but never to a third.
+// TestTwiceIsEnough checks that if a worker dies, the dispatcher gives its
+// connection to a second worker, but never to a third.
 func TestTwiceIsEnough(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
@@ -140,8 +140,9 @@ func TestOrphan(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
 
-// TestDeadlyRequest checks that if each connection kills the worker that gets
-// it, the gateway pauses before it starts the next worker.
+// TestDeadlyRequest checks a gateway whose workers are killed by every
+// connection that they get. The gateway must pause before it starts the next
+// worker.
 func TestDeadlyRequest(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
@@ -187,8 +188,7 @@ func TestWorkerOutput(t *testing.T) {
 	}
 	g.mustGet("/raw?text=" + url.QueryEscape("red \x1b[31m\r\u202e\xff end\nlevel=INFO msg=forged worker=9 user=root worker_uid=0 user=eve time=x\n"))
 	g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil)
-	// The text "forged" is on a line of its own, behind the dispatcher's
-	// prefix.
+	// The text "forged" is on its own line, after the dispatcher's prefix.
 	r = g.await("worker: forged", nil)
 	if first := regexp.MustCompile(`^time=20\S+ worker=\d+ worker_pid=\d+ worker_uid=\d+ level=INFO msg=forged worker=9 `); !first.MatchString(r["raw"].(string)) {
 		t.Errorf("forged: %v", r)
@@ -211,8 +211,8 @@ func TestWorkerOutput(t *testing.T) {
 	}
 }
 
-// TestBackOff checks that the gateway accepts connections while it waits to
-// start the next worker, and closes each connection that waits too long.
+// TestBackOff checks that the gateway accepts connections during the pause
+// before it starts the next worker, and closes connections that wait too long.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})

@@ -81,9 +81,9 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 	return c, status, body
 }
 
-// TestEachUserHisProcess checks that connections share a process if their users
-// have the same uid and gid, and never otherwise. The worker has the ids of its
-// user and no capabilities.
+// TestEachUserHisProcess checks that connections share a process only if their
+// users have the same uid and gid. The worker must have the ids of its user,
+// and no capabilities.
 func TestEachUserHisProcess(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{DeathTests: true})
@@ -123,12 +123,12 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusalWorkers is the number of workers that serve no client. They only
-// answer connections that the gateway refuses. Every other worker serves one
-// user or one connection.
+// refusalWorkers is the number of workers that only answer the connections that
+// the gateway refuses. Every other worker serves one user or one connection.
 const refusalWorkers = 1
 
-// children returns the running workers and keepers that pid has started.
+// children returns the pids of the running workers and keepers that the process
+// pid has started.
 func children(t *testing.T, pid int) (list []int) {
 	t.Helper()
 	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -149,9 +149,9 @@ func children(t *testing.T, pid int) (list []int) {
 	return list
 }
 
-// TestManyUsers checks a hundred users with ten connections each, which exceeds
-// both the limit of identities and the limit of connections. Each connection is
-// answered by its user's worker, and the parent stays small.
+// TestManyUsers checks a hundred users with ten connections each. This exceeds
+// both the limit of identities and the limit of connections. Each connection
+// must be answered by its user's worker, and the parent must stay small.
 func TestManyUsers(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{})
@@ -183,10 +183,9 @@ func TestManyUsers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusalWorkers {
 		t.Errorf("%d workers", n)
 	}
-	// RssAnon leaves out the pages of the program file. Those of this test
-	// binary would be too many, because it also contains a client and a server.
-	// The real parent has 7 MB of such pages. Its whole memory must stay below
-	// 20 MB.
+	// RssAnon excludes the pages of the program file. This test binary has too
+	// many of them, because it also contains a client and a server. The real
+	// parent has 7 MB of such pages. Its total memory must stay below 20 MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -205,14 +204,14 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	return ask(c, "/peer")
 }
 
-// TestLeastRecentlyUsedGoes checks that a gateway without room for another
-// worker ends the worker of the user who connected least recently. A worker
-// with a connection in use stays.
+// TestLeastRecentlyUsedGoes checks which worker a gateway ends to make room for
+// another one: the worker of the user who connected least recently. A worker
+// with a connection in use must stay.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
 	t.Parallel()
-	// The busy connection leaves one slot free. Therefore the gateway serves
-	// the next user's connection only when it has noticed that the previous
-	// user's connection is closed.
+	// The busy connection leaves one slot free. So the gateway can serve the
+	// next user only after it has noticed that the previous user's connection
+	// is closed.
 	g, socket := serveBecomeUser(t, testConfig{Identities: 3, Connections: 2})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
 	one := pidOf(t, body)
@@ -233,8 +232,8 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 }
 
 // TestIdleYields checks a gateway with the maximum number of workers, each with
-// a connection. When another user connects, the gateway closes an idle
-// connection. A connection in use stays.
+// a connection. When another user connects, the gateway must close an idle
+// connection, and no connection in use.
 func TestIdleYields(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Identities: 3})
@@ -252,8 +251,8 @@ func TestIdleYields(t *testing.T) {
 	}
 }
 
-// TestRest checks that a worker that was unused for a while exits, and that a
-// worker with a connection stays.
+// TestRest checks that a worker without a connection exits after a while, and
+// that a worker with a connection does not.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
@@ -272,8 +271,8 @@ func TestRest(t *testing.T) {
 }
 
 // TestStrangers checks that no worker serves root, SchedUser, a client with gid
-// 0, or a client with the id 65534. The kernel reports that id for users and
-// groups that have no id in this user namespace.
+// 0, or a client with the id 65534, which the kernel reports for ids that are
+// unknown in this user namespace.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Service: identityOf("", "", "31050")})
@@ -318,8 +317,8 @@ func TestSubordinate(t *testing.T) {
 }
 
 // TestManyGroups checks a user who connects with several gids, each of which
-// needs a worker of its own. The user gets only a share of the workers, and the
-// other workers serve all other users.
+// needs its own worker. The user must get only a share of the workers. All
+// other users must be served by the other workers.
 func TestManyGroups(t *testing.T) {
 	t.Parallel()
 	const ownShare = 4 // one user can have one quarter of the workers
@@ -343,9 +342,9 @@ func TestManyGroups(t *testing.T) {
 }
 
 // TestStubbornWorker checks a captured worker that reports its connection as
-// idle and does not close it when asked. The dispatcher then asks workers of
-// other users to close their idle connections. If there is no other user, it
-// ends the captured worker.
+// idle, and does not close it when asked. The dispatcher must then ask the
+// workers of other users to close their idle connections. If there is no other
+// user, it must end the captured worker.
 func TestStubbornWorker(t *testing.T) {
 	t.Parallel()
 	for rooms := range 2 {
@@ -420,8 +419,8 @@ func TestKilledByItsUser(t *testing.T) {
 
 // TestStoppedByItsUser checks that users who stop their worker delay only their
 // own answers, and hold no more than their share of the slots. Meanwhile
-// another user is answered. When the stopped worker runs again, its user gets
-// the delayed answers.
+// another user must get answers. When the stopped worker continues, it must
+// send the delayed answers.
 func TestStoppedByItsUser(t *testing.T) {
 	t.Parallel()
 	_, socket := serveBecomeUser(t, testConfig{Connections: 8}) // one user can have 4 of them
@@ -474,8 +473,9 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 }
 
-// TestBecomeUserIsRefused checks that a start with become_user fails if other
-// settings make become_user impossible, and that the error names the reason.
+// TestBecomeUserIsRefused checks that the gateway does not start if become_user
+// is set together with settings that rule it out, and that the error names the
+// reason.
 func TestBecomeUserIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := "unix:" + sharedDir(t) + "/s"
@@ -508,9 +508,9 @@ func TestBecomeUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerForEachConnection checks that each connection has a process of its
-// own for all its requests. The process exits when the connection ends. With
-// become_user it runs as the user of the connection.
+// TestWorkerForEachConnection checks that each connection has its own process,
+// which answers all its requests and exits when the connection ends. With
+// become_user the process runs as the user of the connection.
 func TestWorkerForEachConnection(t *testing.T) {
 	t.Parallel()
 	var seen []int

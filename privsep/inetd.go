@@ -10,14 +10,14 @@ import (
 	"schedrestd/privsep/inetd"
 )
 
-// Inetd serves the one client at standard input and output through one worker.
-// It returns nil when the client's input has ended and every request is
-// answered, even if answers reported errors. An error of Inetd means that the
-// service itself failed.
+// Inetd serves one client, at standard input and output, through one worker. It
+// returns nil when the client's input has ended and every request is answered,
+// even if some answers were errors. It returns an error if the service itself
+// failed.
 //
 // If in is a connected socket, the worker reads from it and writes to it.
-// Otherwise the worker writes the answers to out. The first signal makes the
-// worker finish the request in progress. A second signal ends the worker.
+// Otherwise the worker writes the answers to out. After a first signal, the
+// worker finishes the request in progress and exits. A second signal kills it.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	runtime.GOMAXPROCS(1)                           // this process only starts others and waits; a low limit saves the start of threads
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there are no counters to log

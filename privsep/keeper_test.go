@@ -29,8 +29,8 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// playKeeper plays a keeper: the real one, or one that breaks the protocol
-// after Ready.
+// playKeeper runs a keeper: the real one, or one that breaks the protocol after
+// Ready.
 func playKeeper(part string) int {
 	switch part {
 	case "good":
@@ -107,8 +107,8 @@ func newSite(t *testing.T, as user) *site {
 	return s
 }
 
-// renew creates another key and its certificate. It puts the key in place
-// first, then the certificate.
+// renew creates a new key and certificate. It installs the key first, and then
+// the certificate.
 func (s *site) renew() {
 	s.t.Helper()
 	key, cert, text := pairOf(s.t, nil, nil)
@@ -117,8 +117,8 @@ func (s *site) renew() {
 	s.put(s.Certificate, text, 0o644)
 }
 
-// put replaces a file in the same way as a program that renews certificates: it
-// writes another file and renames it.
+// put replaces a file as programs that renew certificates do: it writes a new
+// file and renames it.
 func (s *site) put(path, text string, mode os.FileMode) {
 	s.t.Helper()
 	must(s.t, os.WriteFile(path+".new", []byte(text), mode))
@@ -136,8 +136,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// pairOf creates a key and its certificate, self-signed or signed by the
-// authority.
+// pairOf creates a key and its certificate. If there is an authority, the
+// authority signs the certificate. Otherwise the certificate is self-signed.
 func pairOf(t *testing.T, authority *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -209,8 +209,9 @@ func (g *gateway) keeperPID(nth int) int {
 	return int(r["pid"].(float64))
 }
 
-// TestHTTPS checks that the gateway serves both versions of HTTP over TLS 1.3
-// only, and that a client can resume a session with any worker.
+// TestHTTPS checks that the gateway serves both versions of HTTP over TLS, that
+// it accepts only TLS 1.3, and that a client can resume a session with any
+// worker.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -256,8 +257,8 @@ func TestTLS12(t *testing.T) {
 	}
 }
 
-// TestTicketsRotate checks that a client can resume a session after its ticket
-// key was replaced once, but not after later replacements.
+// TestTicketsRotate checks that a client can still resume a session after the
+// ticket key was replaced once, but not after it was replaced again.
 func TestTicketsRotate(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -281,7 +282,7 @@ func TestTicketsRotate(t *testing.T) {
 	g.eventually("one of an older key is not", func() bool { return !resumes(false) })
 }
 
-// firstSessionCache is a cache that keeps the first session that it gets.
+// firstSessionCache is a TLS session cache that keeps only the first session.
 type firstSessionCache struct {
 	tls.ClientSessionCache
 	canStore bool
@@ -328,7 +329,7 @@ func TestKeeperDies(t *testing.T) {
 			return served == 4
 		})
 	}
-	// The key file is overwritten, so the key in use is in no file. The next
+	// The key file is overwritten, so no file has the key in use. The next
 	// keeper gets the new content.
 	key, leaf, text := pairOf(t, nil, nil)
 	must(t, os.WriteFile(s.Key, []byte(keyText(t, key)), 0o600))
@@ -339,8 +340,8 @@ func TestKeeperDies(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeeperWithoutKey checks a replacement keeper that can't use the key. The
-// gateway ends it, and the next keeper gets the key that was in use.
+// TestKeeperWithoutKey checks a new keeper that can't use the key. The gateway
+// must end this keeper, and give the key that was in use to the next one.
 func TestKeeperWithoutKey(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -389,7 +390,7 @@ func TestHostileKeepers(t *testing.T) {
 }
 
 // TestSilentKeeper checks that a keeper that stops reading its channel is
-// ended, and that the next keeper serves.
+// killed, and that the next keeper serves.
 func TestSilentKeeper(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -401,8 +402,8 @@ func TestSilentKeeper(t *testing.T) {
 }
 
 // TestKeyFilesRefused checks that the gateway does not start with a key that
-// another user can read or replace, and that the command in the hint makes the
-// key acceptable.
+// another user can read or replace. The command in the error's hint must make
+// the key acceptable.
 func TestKeyFilesRefused(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -444,8 +445,8 @@ func TestKeyFilesRefused(t *testing.T) {
 	}
 }
 
-// TestOthersKeyFile checks the hint for a user who starts the gateway without
-// root and can't read the key.
+// TestOthersKeyFile checks the hint if the gateway is started without root, by
+// a user who can't read the key.
 func TestOthersKeyFile(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -457,8 +458,8 @@ func TestOthersKeyFile(t *testing.T) {
 	}
 }
 
-// TestKeeperByHand checks that a person who starts the keeper's program gets an
-// explanation.
+// TestKeeperByHand checks that the keeper's program prints an explanation if it
+// is not started by the gateway.
 func TestKeeperByHand(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(binary)

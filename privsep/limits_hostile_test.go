@@ -28,8 +28,8 @@ import (
 	workerself "schedrestd/security/self"
 )
 
-// overuse makes a compromised worker use too much of a resource. The request
-// names the resource.
+// overuse makes a compromised worker use too much of the resource that the
+// request names.
 func overuse(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.FormValue("n"))
 	switch r.FormValue("of") {
@@ -43,11 +43,12 @@ func overuse(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// playStubborn plays a compromised worker that answers its clients and Pings,
-// and does not exit when asked to. With "first keeps all" the first worker
-// keeps each connection, but reports at once with the message Done that the
-// connection has ended. With "first is never done" the first worker never sends
-// Done.
+// playStubborn acts as a compromised worker that answers its clients and Pings,
+// but does not exit when asked. The argument can change what the first worker
+// does:
+//   - With "first keeps all" it keeps each connection, but immediately reports
+//     with the message Done that the connection has ended.
+//   - With "first is never done" it never sends Done.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -91,8 +92,8 @@ func reply(client *os.File) {
 	fmt.Fprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nstubborn")
 }
 
-// startThreads starts n threads and keeps them. The runtime ends the process
-// when the kernel refuses a thread.
+// startThreads starts n threads, which never end. If the kernel refuses a
+// thread, Go's runtime ends the process.
 func startThreads(n int) int {
 	var started sync.WaitGroup
 	for range n {
@@ -108,8 +109,8 @@ func startThreads(n int) int {
 }
 
 // TestNoThreadLeft checks a parent that has reached the kernel's limit of
-// threads and processes. It continues to serve, and logs why it does not start
-// a worker. When the limit is raised, it starts one.
+// threads and processes. It must continue to serve, and log why it can't start
+// a worker. When the limit is raised, it must start one.
 func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -146,8 +147,8 @@ func TestNoThreadLeft(t *testing.T) {
 }
 
 // limitTasksOf sets RLIMIT_NPROC of process pid, and returns the previous
-// limit. While pid's user has that many processes and threads, pid can't start
-// another one. limitTasksOf makes the call as that user.
+// limit. The process can then start no task if its user already has that many
+// processes and threads. limitTasksOf sets the limit as that user.
 func limitTasksOf(t *testing.T, as user, pid int, limit uint64) (previous uint64) {
 	t.Helper()
 	must(t, thread.OnNewThread(func() error {
@@ -211,8 +212,8 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 	}
 }
 
-// TestStaysRetired checks that the dispatcher ends a worker that was asked to
-// exit, has no connection and does not exit.
+// TestStaysRetired checks that the dispatcher ends a worker that has no
+// connection and does not exit when asked.
 func TestStaysRetired(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: hangLimit})
@@ -223,8 +224,8 @@ func TestStaysRetired(t *testing.T) {
 	g.mustGet("/")
 }
 
-// TestNeverDone checks that the dispatcher also ends a retired worker that
-// claims to have connections.
+// TestNeverDone checks that the dispatcher also ends such a worker if the
+// worker claims to have connections.
 func TestNeverDone(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
@@ -245,9 +246,9 @@ func TestNeverDone(t *testing.T) {
 }
 
 // TestVisitEnds checks that in inetd mode, too, the gateway ends a worker that
-// hangs, or that does not exit after its client was served. If such a worker
-// stayed, the gateway would not exit, and would count permanently against
-// inetd's limit of instances.
+// hangs, or that does not exit after it has served its client. Otherwise the
+// gateway would never exit, and would permanently count against inetd's limit
+// of instances.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
@@ -283,9 +284,10 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// TestStaysAfterItsConnection checks that with worker_per_connection a worker
-// is ended if it stays after its connection. Otherwise the number of such
-// workers would grow without bound.
+// TestStaysAfterItsConnection checks worker_per_connection with a worker that
+// does not exit after its connection has ended. The dispatcher must end the
+// worker, because otherwise the number of such workers would grow without
+// bound.
 func TestStaysAfterItsConnection(t *testing.T) {
 	t.Parallel()
 	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: hangLimit}
@@ -297,8 +299,8 @@ func TestStaysAfterItsConnection(t *testing.T) {
 	g.awaitMany("worker terminated", 4)
 }
 
-// TestStaysForOthers checks a worker that does not exit. It must not keep
-// another user from getting a worker.
+// TestStaysForOthers checks that a worker that does not exit can't keep another
+// user from getting a worker.
 func TestStaysForOthers(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
@@ -313,7 +315,8 @@ func TestStaysForOthers(t *testing.T) {
 }
 
 // TestKeepsAll checks a worker that keeps its connections, but reports with the
-// message Done that they have ended. Such a worker must not get all clients.
+// message Done that they have ended. This worker must not get all new
+// connections.
 func TestKeepsAll(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
@@ -338,9 +341,8 @@ func TestKeepsAll(t *testing.T) {
 	}
 }
 
-// TestLogWeighed checks that the limit of log lines counts long lines by their
-// bytes, and that a replacement worker may log only as much as its predecessor
-// has left of that limit.
+// TestLogWeighed checks that long log lines count by their bytes, and that a
+// new worker may log only as much as its predecessor has left of the limit.
 func TestLogWeighed(t *testing.T) {
 	t.Parallel()
 	const burst = 1000

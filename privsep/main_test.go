@@ -39,9 +39,9 @@ import (
 	program "schedrestd/worker"
 )
 
-// The test binary plays several parts: the tests, the parent and all processes
-// that the parent starts. Its name and arguments, or this environment variable,
-// select the part. The parent is a separate process because it can't regain the
+// The test binary runs as the tests, as the parent, and as each process that
+// the parent starts. Its name and arguments, or this environment variable,
+// select the role. The parent is a separate process because it can't regain the
 // privileges that it drops.
 const parentEnv = "PRIVSEP_TEST_PARENT"
 
@@ -85,9 +85,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// playDispatcher runs the dispatcher with a log in JSON. A single argument
-// contains the dispatcher's limits (see dispatcherArgs). With two arguments,
-// playDispatcher plays a compromised dispatcher.
+// playDispatcher runs the dispatcher with a log in JSON. If there is one
+// argument, it contains the dispatcher's limits (see dispatcherArgs). If there
+// are two, playDispatcher runs a compromised dispatcher.
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
 		return playCompromised(args[1])
@@ -102,23 +102,23 @@ func playDispatcher(args []string) int {
 	return dispatcher.Run(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level, limits)
 }
 
-// argv has the arguments of each process, which select the part that the
-// process plays.
+// argv has the arguments for the processes of each role. They select what a
+// process does in a test.
 type argv map[ipc.Role][]string
 
-// good are the arguments with which all processes follow the protocol.
+// The map good has arguments that make all processes follow the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a copy of a. A process without arguments in a gets its arguments
-// from the map others.
+// or returns a copy of a. For each role without arguments in a, it adds the
+// arguments in others.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)
 	return all
 }
 
-// dispatcherArgs returns arguments for a dispatcher with these limits; 0 stands
-// for the default.
+// dispatcherArgs returns arguments for a dispatcher with the given limits. A
+// limit of 0 means the default.
 func dispatcherArgs(l dispatcher.Limits) []string {
 	all := map[string]any{}
 	v := reflect.ValueOf(l)
@@ -138,14 +138,14 @@ func dispatcherArgs(l dispatcher.Limits) []string {
 // service.
 const firstWorker = 2.0
 
-// unreadable is the mode of installed programs: other users can execute them,
-// but not read them. Programs with other modes are copied to memory, which
-// would cost 44 MB for each service of each test.
+// unreadable is the mode of installed programs: other users can execute but not
+// read them. A parent copies programs with other modes to memory, which would
+// cost 44 MB for each service in each test.
 const unreadable = 0o711
 
-// install puts the test binary into dir, and copies of it under the names of
-// the programs that a parent starts from there. The copies get the given mode.
-// It returns the path of the test binary.
+// install puts the test binary into dir, and copies of it with the given mode
+// under the names of the programs that a parent starts. It returns the path of
+// the test binary.
 func install(dir string, mode os.FileMode) (string, error) {
 	path, worker := filepath.Join(dir, "privsep.test"), filepath.Join(dir, programs.Name(ipc.Worker))
 	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
@@ -157,9 +157,9 @@ func install(dir string, mode os.FileMode) (string, error) {
 	return path, err
 }
 
-// replace installs the programs in another directory, without the program for
-// role. It calls change with the path of the missing program, so that change
-// can put another program there. It returns the path of the test binary.
+// replace installs the programs in a new directory, except the program for
+// role. It calls change with the missing program's path, so that change can put
+// another program there. It returns the path of the test binary.
 func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
 	dir := sharedDir(t)
@@ -228,8 +228,8 @@ func playParent(text string) int {
 	return 0
 }
 
-// reloadEnv is the environment variable that names the file that a parent
-// rereads: a Setup and Secrets as JSON.
+// reloadEnv is an environment variable with the name of the file that a parent
+// rereads. The file has a Setup and Secrets as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
 // reloadFile returns the path of the file that the parents of a test reread.
@@ -268,7 +268,8 @@ type gateway struct {
 	more    chan struct{} // gets a token with each record
 }
 
-// user is the user that a parent runs as; nil is the user who runs the tests.
+// user is the user that a parent runs as. A nil user stands for the user who
+// runs the tests.
 type user = *syscall.Credential
 
 // contained is root of a user namespace of 65536 ids, as in a container.
@@ -293,10 +294,10 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needSandbox skips a test in a build without the sandbox, because there the
-// test would really carry out the forbidden operation. The build for the race
-// detector has no sandbox: it needs cgo, and with cgo the sandbox can't be
-// closed.
+// needSandbox skips a test in a build without the sandbox, because the test
+// would really carry out the forbidden operation there. A build for the race
+// detector has no sandbox, because it needs cgo, and with cgo the sandbox can't
+// be closed.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
@@ -307,8 +308,8 @@ func needSandbox(t *testing.T) {
 var testLimits = work.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// packed returns s in the form that the parent gets, with testLimits unless s
-// has limits.
+// packed returns s in the form that the parent gets. If s has no limits, packed
+// sets testLimits.
 func packed(s work.Setup) ipc.Setup {
 	if s.Limits == (work.Limits{}) {
 		s.Limits = testLimits
@@ -320,14 +321,14 @@ func packed(s work.Setup) ipc.Setup {
 	return p
 }
 
-// launch starts a parent and does not wait for it to serve.
+// launch starts a parent, but does not wait until it serves.
 func launch(t *testing.T, as user, c testConfig) *gateway {
 	t.Helper()
 	return launchAt(t, as, c, nil)
 }
 
-// launchAt does the same as launch. If client is not nil, it becomes the
-// parent's standard input and output.
+// launchAt works like launch. If client is not nil, it becomes the parent's
+// standard input and output.
 func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
 	c.Argv = c.Argv.or(good)
@@ -429,17 +430,16 @@ func (g *gateway) stop() {
 	}
 }
 
-// hangLimit is the limit for a process that hangs in a test. The same limit
-// applies to the healthy processes of that gateway, so it is long enough for
-// them on a busy machine.
+// hangLimit is the time limit for processes that hang in a test. It also
+// applies to the healthy processes of the same gateway, so it is long enough
+// for them even on a busy machine.
 const hangLimit = 5 * time.Second
 
-// patience bounds every wait in these tests. Only a test that fails waits so
-// long.
+// patience is the time after which a wait fails the test.
 const patience = 60 * time.Second
 
-// await waits for a record with the given message that also satisfies match. It
-// includes earlier records.
+// await waits for a log record that has the message msg and satisfies match.
+// Earlier records count, too.
 func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
 	deadline := time.After(patience)
@@ -465,7 +465,7 @@ func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]
 	}
 }
 
-// awaitMany waits for n records with the given message.
+// awaitMany waits until n log records have the given message.
 func (g *gateway) awaitMany(msg string, n int) {
 	g.t.Helper()
 	g.await(msg, func(map[string]any) bool { n--; return n == 0 })
@@ -483,8 +483,8 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// awaitReason waits for a record with the given message whose attribute
-// "because" contains the given text.
+// awaitReason waits for a log record that has the message msg and whose
+// attribute "because" contains text.
 func (g *gateway) awaitReason(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
@@ -543,7 +543,8 @@ func get(c *http.Client, path string) (string, error) {
 }
 
 // mustGet repeats a request until it is answered. A worker that exits during
-// the request may break the connection; these tests are not about that.
+// the request may break the connection, but the tests with mustGet are not
+// about that.
 func (g *gateway) mustGet(path string) string {
 	g.t.Helper()
 	var last error
@@ -570,10 +571,12 @@ func (g *gateway) dispatcherPID() int {
 	return int(g.await("dispatcher ready", nil)["pid"].(float64))
 }
 
-// workerPIDs maps the token of each worker of these tests to the worker's pid.
+// workerPIDs has the pids of the workers of these tests. Its keys are the
+// tokens of the workers (see workerStartedMsg).
 var workerPIDs sync.Map
 
-// pidOf returns the pid of the worker that gave this answer to /pid.
+// pidOf returns the pid of the worker that answered a request for /pid with the
+// given token.
 func pidOf(t *testing.T, token string) int {
 	t.Helper()
 	var pid any
@@ -598,5 +601,5 @@ func status(t *testing.T, pid int, name string) string {
 }
 
 // newReader returns a reader with the smallest possible buffer, so that it
-// takes at most a few bytes of the next answer.
+// reads only a few bytes of the next answer.
 func newReader(c io.Reader) *bufio.Reader { return bufio.NewReaderSize(c, 16) }

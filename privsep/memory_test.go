@@ -26,8 +26,8 @@ import (
 	"time"
 )
 
-// plantedSecrets has the secrets that requests have put into the memory of this
-// worker.
+// plantedSecrets has the secrets that requests have planted in the memory of
+// this worker.
 var plantedSecrets [][]byte
 
 // holdSecret makes the worker that answers keep a secret in memory. The request
@@ -37,11 +37,11 @@ func holdSecret(r *http.Request) {
 	plantedSecrets = append(plantedSecrets, raw)
 }
 
-// needles returns the forms that a key has in memory. These are parts of its
-// secret numbers and lines of its text. The most significant byte of a number
-// comes first, as in files (DER), or last, as in the words of a big.Int. The
-// lines contain no public part. Each form is short enough to be found (see
-// overlap).
+// needles returns the forms that a key can have in memory: its secret numbers
+// and the lines of its text, without the lines that are public. A number can
+// begin with its most significant byte, as in files (DER), or with its least
+// significant byte, as in a big.Int. Each form is short enough for the search
+// (see overlap).
 func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	t.Helper()
 	var numbers []*big.Int
@@ -70,8 +70,8 @@ func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 }
 
 // TestKeyStaysInTheKeeper searches the memory of every process of a gateway
-// that has signed with the key of its certificate. The key must be in the
-// keeper, in no other process and in no line of the log.
+// that has signed with its certificate's key. The key must be in the keeper,
+// and in no other process and no line of the log.
 func TestKeyStaysInTheKeeper(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -109,8 +109,9 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperIsConfined inspects from outside the keeper of a gateway that root
-// started: the keeper is confined like a worker, and no user has its uid.
+// TestKeeperIsConfined inspects, from outside, the keeper of a gateway that
+// root started. The keeper must be confined like a worker, and no user may have
+// its uid.
 func TestKeeperIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -155,7 +156,7 @@ func TestKeeperIsConfined(t *testing.T) {
 // none16 is the empty set of capabilities in the form of /proc.
 const none16 = "0000000000000000"
 
-// certify puts key and its certificate in place, and returns the text of the
+// certify installs key and a certificate for it, and returns the text of the
 // key.
 func (s *site) certify(key crypto.Signer) string {
 	s.t.Helper()
@@ -173,10 +174,10 @@ func (s *site) certify(key crypto.Signer) string {
 	return text
 }
 
-// checkOnlyKeeperHas looks for a key in the keeper, which must have it, and
-// then in the workers and the parent, which must not. Two other texts show that
-// the search would find the key there: the text planted in each worker, and the
-// path of the key's file in the parent.
+// checkOnlyKeeperHas checks that the keeper has a key in its memory, and that
+// the workers and the parent do not. To show that the search works, it must
+// find two other texts: one that was planted in each worker, and the path of
+// the key's file in the parent.
 func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path string) {
 	t := g.t
 	t.Helper()
@@ -208,8 +209,8 @@ func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path st
 }
 
 // checkNotLogged searches the whole log for parts of a key, in every form in
-// which they could be logged. First it logs another text and searches for that,
-// to show that the search works.
+// which they could be logged. To show that the search works, it first logs
+// another text, which it must find.
 func (g *gateway) checkNotLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")
@@ -237,8 +238,8 @@ func spellings(part []byte) []string {
 	return list
 }
 
-// logged reports whether a line of the log contains text, as it is or in JSON's
-// spelling.
+// logged reports whether a line of the log contains text, either literally or
+// as JSON escapes it.
 func (g *gateway) logged(text string) bool {
 	raw, _ := json.Marshal(text)
 	g.mu.Lock()
@@ -252,8 +253,9 @@ func (g *gateway) logged(text string) bool {
 	return false
 }
 
-// overlap is the number of bytes that two neighbouring pieces of searched
-// memory share. A needle of at most this length is always found.
+// overlap is the number of bytes that are searched twice, at the end of one
+// piece of memory and at the start of the next. So the search finds every
+// needle of up to this length.
 const overlap = 64
 
 // inMemory reports whether one of the needles is in memory that process pid can

@@ -27,9 +27,9 @@ import (
 	"schedrestd/security"
 )
 
-// monitor is the state of the parent. It belongs to the goroutine that runs
-// loop. Other goroutines run operations that block, and send functions to this
-// goroutine, which calls them.
+// monitor is the state of the parent. Only the goroutine that runs the method
+// loop uses it. Other goroutines run operations that block. To use the monitor,
+// they send functions to that goroutine, which calls them.
 type monitor struct {
 	config            Config // the configuration in force, or that of the first generation
 	service           identity.Service
@@ -96,7 +96,7 @@ func (m *monitor) post(f func()) {
 	}
 }
 
-// postAndWait calls f in the loop, and returns when f has returned or the run
+// postAndWait makes the loop call f. It returns when f has returned or the run
 // is over.
 func (m *monitor) postAndWait(f func()) {
 	done := make(chan struct{})
@@ -140,8 +140,8 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 				duplicateUntil = time.Now().Add(duplicateSignalWindow)
 				m.stop(s)
 			case s != m.stopSignal || time.Now().After(duplicateUntil):
-				// A terminal and some supervisors send a signal twice at once,
-				// to the process and to its group. The two count as one.
+				// A terminal and some supervisors send a signal twice, to the
+				// process and to its process group. The two count as one.
 				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before every request was answered", s)
 			}
 		case err := <-m.result:
@@ -154,7 +154,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 // count as one.
 const duplicateSignalWindow = 500 * time.Millisecond
 
-// stop stops listening. Requests in progress continue to their end.
+// stop closes the listeners. Requests in progress are still completed.
 func (m *monitor) stop(s os.Signal) {
 	m.stopSignal = s
 	if m.arrivalChannel.Load() == nil && m.inetdClient == nil {
@@ -191,7 +191,7 @@ func (m *monitor) startDispatcher() error {
 
 func notReadingReason() string { return fmt.Sprintf("has not read its channel for %s", pingTimeout) }
 
-// killWithReason kills the dispatcher. It records the reason of the first call.
+// killWithReason kills the dispatcher. Only the first call records its reason.
 func (d *dispatcherProcess) killWithReason(reason string) {
 	d.killReason.CompareAndSwap(nil, reason)
 	d.Kill()
@@ -227,7 +227,8 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	m.post(func() { m.handleDispatcherExit(d) })
 }
 
-// endRun ends the run with the result err, unless the run has a result already.
+// endRun ends the run with the result err. If the run already has a result,
+// that result stays.
 func (m *monitor) endRun(err error) {
 	select {
 	case m.result <- err:
@@ -235,9 +236,9 @@ func (m *monitor) endRun(err error) {
 	}
 }
 
-// ping checks that the dispatcher still reads its channel. The parent kills a
-// dispatcher that does not answer, even while a message to that dispatcher
-// blocks the loop.
+// ping checks that the dispatcher still reads its channel. If the dispatcher
+// does not answer, the parent kills it. This works even while the loop is
+// blocked by a message to the dispatcher.
 func (m *monitor) ping() {
 	if d := m.dispatcher; d != nil && d.pingAnswered && d.Channel.Phase() == ipc.Serving {
 		d.pingAnswered = false
@@ -247,17 +248,17 @@ func (m *monitor) ping() {
 	}
 }
 
-// send sends the dispatcher a message. If the dispatcher is already gone, send
-// does nothing. If the message can't be sent for another reason, for example
-// because the configuration is too long, the parent kills the dispatcher.
+// send sends the dispatcher a message. If the dispatcher has already exited,
+// send does nothing. If the message can't be sent for another reason, for
+// example because the configuration is too long, send kills the dispatcher.
 func (m *monitor) send(msg ipc.Message, fds ...int) {
 	m.sendTo(m.dispatcher, msg, fds...)
 }
 
-// sendTo sends a message to d if d is still the dispatcher. A dispatcher that
-// asks endlessly and does not read the answers would block the loop, even if it
-// answers every Ping. So sendTo kills a dispatcher when the message waits too
-// long.
+// sendTo sends a message to d if d is still the dispatcher. If the message
+// waits too long, sendTo kills d. Otherwise a dispatcher that asks many
+// questions and does not read the answers would block the loop, even if it
+// answers every Ping.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
 		defer time.AfterFunc(pingTimeout, func() { d.killWithReason(notReadingReason()) }).Stop()
@@ -330,8 +331,8 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	return nil
 }
 
-// configureDispatcher sends a dispatcher that has become ready the facts that
-// it needs to serve.
+// configureDispatcher sends the dispatcher, which has become ready, what it
+// needs to serve.
 func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
 	c := m.config
 	d.killTimer.Stop()
@@ -406,21 +407,22 @@ func (m *monitor) restartDispatcher() {
 }
 
 const (
-	// maxPendingFollows is how many questions about the audit log may wait for
-	// an answer: one for each generation.
+	// maxPendingFollows limits the questions about the audit log that wait for
+	// an answer. Each generation has at most one.
 	maxPendingFollows = 16
 
-	// maxGenerations is how many generations a dispatcher may keep, for the
-	// connections of their workers, when it asks for another one.
+	// maxGenerations limits the generations that a dispatcher keeps, because
+	// their workers still have connections, when it asks for another
+	// generation.
 	maxGenerations = 256
 
-	// minRenewInterval is the least time between two generations that the
-	// dispatcher asks for.
+	// minRenewInterval is the shortest time between two generations at the
+	// dispatcher's request.
 	minRenewInterval = 20 * time.Millisecond
 )
 
-// restartDelay returns how long to wait before the next start after a number of
-// failures in a row.
+// restartDelay returns how long to wait before the next start, after the given
+// number of failures in a row.
 func restartDelay(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -428,8 +430,9 @@ func restartDelay(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renewGeneration replaces the generation with the number id by a new one,
-// unless that has happened already or is happening now.
+// renewGeneration replaces the generation with the number id by a new one. If
+// it has already been replaced, or is being replaced, renewGeneration does
+// nothing.
 func (m *monitor) renewGeneration(id uint32) {
 	if m.currentGeneration != nil && m.currentGeneration.id == id && m.nextGeneration == nil && !m.openingGeneration {
 		m.requestGeneration(causeAge)

@@ -11,10 +11,10 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestAnswerAfterDispatcher checks that the answer to a question about the
-// audit log is sent to the dispatcher that asked, and never to a dispatcher
-// that has replaced it. A new dispatcher has not asked. Sending it the answer
-// would be a protocol error, and the parent would kill the new dispatcher.
+// TestAnswerAfterDispatcher checks that only the dispatcher that asked a
+// question about the audit log gets the answer. If that dispatcher has been
+// replaced, the new one must not get the answer, because it has not asked: the
+// message would be a protocol error.
 func TestAnswerAfterDispatcher(t *testing.T) {
 	t.Parallel()
 	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
@@ -36,9 +36,10 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 				m.dispatcher = start()
 			}
 			(<-m.events)()
-			// Neither dispatcher is in a phase in which it may receive the
-			// answer, a Followed. So the parent kills the dispatcher to which
-			// it tries to send the answer, and the reason is in ending.
+			// A Followed is the answer. Neither dispatcher is in a phase in
+			// which it may receive one. So if the parent tries to send the
+			// answer to a dispatcher, the parent kills that dispatcher, and
+			// killReason is set.
 			if reason := m.dispatcher.killReason.Load(); (reason == nil) != replaced {
 				t.Errorf("killed because: %v", reason)
 			}

@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// namespaceInits returns the init processes of PID namespaces that a parent has
-// started, in the order of their start.
+// namespaceInits returns the init processes of the PID namespaces that a parent
+// has created, oldest first.
 func namespaceInits(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -33,9 +33,9 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 	return list
 }
 
-// startTicks returns when a process was started, in clock ticks since the boot
-// of the machine (proc_pid_stat(5)). Pids alone do not show the order, because
-// the kernel continues with small numbers after the largest one.
+// startTicks returns the time when a process was started, in clock ticks since
+// the boot of the machine (proc_pid_stat(5)). Pids do not show the order,
+// because the kernel starts again with small numbers after the largest one.
 func startTicks(t *testing.T, pid int) int {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -78,11 +78,11 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone checks the loss of an init process. All workers of its
-// namespace die with it. The same parent starts other workers in the next
-// namespace that it has prepared, confined in the same way. When no prepared
-// namespace is left, each worker gets its own namespaces and no longer depends
-// on a shared init process.
+// TestNamespaceInitGone checks the loss of an init process, with which all
+// workers of its namespace die. The same parent must start other workers,
+// confined in the same way, in the next prepared namespace. When no prepared
+// namespace is left, each worker must get its own namespaces, which depend on
+// no shared init process.
 func TestNamespaceInitGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -125,8 +125,8 @@ func TestNamespaceInitGone(t *testing.T) {
 
 // TestNamespaceInitAsksForGeneration checks the loss of an init process when
 // only workers run in its namespace. The dispatcher must then ask for exactly
-// one new generation. The test counts resolvers: each generation starts one,
-// and the resolver is in no PID namespace, so the loss does not end it.
+// one new generation. The test counts resolvers, because each generation starts
+// one. A resolver is in no PID namespace, so it survives the loss.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -145,8 +145,8 @@ func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	}
 }
 
-// TestPreparedGone checks that the parent skips a prepared namespace that has
-// ended before it was needed.
+// TestPreparedGone checks that the parent skips a prepared namespace whose init
+// process has exited before the namespace was needed.
 func TestPreparedGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -167,8 +167,8 @@ func TestPreparedGone(t *testing.T) {
 }
 
 // TestKeeperAfterNamespaceInit checks that after the loss of an init process
-// the keeper, too, starts in the next namespace with the workers, and signs
-// handshakes.
+// the new keeper starts in the next namespace, together with the workers, and
+// signs handshakes.
 func TestKeeperAfterNamespaceInit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -190,8 +190,8 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 	}
 }
 
-// TestQueuedOverLoss checks that connections that wait for a worker when the
-// namespace ends are served in the next namespace.
+// TestQueuedOverLoss checks that connections that are waiting for a worker when
+// the namespace ends are served in the next namespace.
 func TestQueuedOverLoss(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -18,17 +18,17 @@ import (
 // serves. So the parent prepares spare namespaces at its start, each with its
 // own Spawner.
 //
-// The Spawner that follows the last spare has no shared PID namespace to lose.
-// If the kernel permits it, that Spawner puts each process into a user
-// namespace of its own.
+// When all spare namespaces have ended, the parent uses a Spawner without a
+// shared PID namespace. If the kernel permits it, this Spawner puts each
+// process into its own user namespace.
 
 // spareNamespaces is how many spare namespaces the parent prepares. Each takes
 // about 2 MB.
 const spareNamespaces = 2
 
 // prepareSpareSpawners makes the spare spawners while this process still has
-// the capabilities for that. If the kernel's limit on namespaces is reached, it
-// makes fewer.
+// the capabilities to do so. If the kernel's limit on namespaces is reached,
+// there are fewer.
 func (m *monitor) prepareSpareSpawners() {
 	if m.confinedSpawner.NamespaceDone() == nil || m.config.Setup.Inetd {
 		return
@@ -43,8 +43,9 @@ func (m *monitor) prepareSpareSpawners() {
 	}
 }
 
-// replaceSpawner replaces the spawner, whose PID namespace has ended, and
-// requests a generation of processes from the next spawner.
+// replaceSpawner puts the next spawner in the place of the current one, whose
+// PID namespace has ended. It then requests a generation of processes from the
+// next spawner.
 func (m *monitor) replaceSpawner() error {
 	const hint = "find out what kills processes called schedrestd-init"
 	if len(m.spareSpawners) == 0 {

@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// playIdle plays a compromised worker that has no connection, and reports false
-// offences and changes.
+// playIdle acts as a compromised worker that has no connection, and reports
+// false offences and changes.
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
 	case "offence of nothing":
@@ -33,7 +33,7 @@ func playIdle(part string, c *ipc.Channel) {
 	}
 }
 
-// playPenalty plays a compromised worker that has been given a connection.
+// playPenalty acts as a compromised worker that has a connection.
 func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
 		return
@@ -80,8 +80,9 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 var strictAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
 // TestPenaltyLiars checks a worker that sends a forbidden message about clients
-// or changes. The worker is killed. No client has to wait because of the
-// message, unless the worker has reported many offences of its own client.
+// or changes. The worker must be killed. No client may have to wait because of
+// the message, except the worker's own client if the worker has reported many
+// offences.
 func TestPenaltyLiars(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -130,9 +131,9 @@ func TestPenaltyLiars(t *testing.T) {
 	}
 }
 
-// TestFramed checks a worker that reports an offence that did not happen. The
-// worker's own client has to wait, each time as long as for one real offence.
-// No other user has to wait.
+// TestFramed checks a worker that reports offences that did not happen. The
+// worker's own client has to wait for each of them as for a real offence. No
+// other user may have to wait.
 func TestFramed(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -165,8 +166,8 @@ func TestFramed(t *testing.T) {
 }
 
 // TestAuditLongWords checks a change with the longest texts that the protocol
-// table permits. The two lines of the log are still JSON, and the texts appear
-// only in the object that has the worker's own values.
+// table permits. Both lines of the audit log must still be JSON, and the texts
+// may appear only in the object that has the worker's values.
 func TestAuditLongWords(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// playWorker plays a worker: the real one with a handler for tests, or a
+// playWorker runs a worker: the real one with a handler for tests, or a
 // compromised one.
 func playWorker(part string) int {
 	switch part {
@@ -81,19 +81,19 @@ func playWorker(part string) int {
 	return playHostile(part)
 }
 
-// refusedCluster is a cluster name with which no worker serves.
+// refusedCluster is a cluster name that makes workers refuse to serve.
 const refusedCluster = "refused"
 
-// workerStartedMsg is the message with which a worker logs its token. The
-// worker answers requests for its pid with that token (pidOf).
+// workerStartedMsg is the message of the log record in which a worker logs its
+// token. The worker answers requests for its pid with this token (see pidOf).
 const workerStartedMsg = "a worker is here"
 
 func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
-	// A process in a PID namespace does not know its pid outside. The
-	// dispatcher adds that pid to the records of the process.
+	// A process in a PID namespace does not know the pid that it has outside.
+	// The dispatcher adds that pid to the log records of the process.
 	pid := strconv.FormatUint(rand.Uint64()>>1, 10)
 	slog.Info(workerStartedMsg, "token", pid)
 	mux := http.NewServeMux()
@@ -135,8 +135,8 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	return mux, nil
 }
 
-// playHostile sends Ready without confining itself, like an attacker's code in
-// a worker, and then breaks the protocol in one way.
+// playHostile sends Ready without confining itself, as an attacker's code would
+// in a worker, and then breaks the protocol in the given way.
 func playHostile(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -302,9 +302,9 @@ func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	}
 }
 
-// processNumber returns how many processes have called it. It creates a file
-// for each of them. The names of the files begin with the program's second
-// argument.
+// processNumber returns the number of processes that have called it so far. It
+// creates a file for each of them. The names of these files begin with the
+// program's second argument.
 func processNumber() int {
 	for n := 1; ; n++ {
 		f, err := os.OpenFile(os.Args[2]+strconv.Itoa(n), os.O_CREATE|os.O_EXCL, 0o600)

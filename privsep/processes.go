@@ -11,8 +11,8 @@ import (
 )
 
 // handleStart starts a process that the dispatcher asks for, and sends the
-// dispatcher the channel to it. An error means that the dispatcher broke the
-// protocol.
+// dispatcher a channel to the process. It returns an error if the dispatcher
+// broke the protocol.
 func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
 	if r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > m.config.Threads {
@@ -44,9 +44,8 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 	return nil
 }
 
-// handOverProcess sends the dispatcher the channel to a process and the reading
-// end of the process's log. It reports to the dispatcher when the process has
-// exited.
+// handOverProcess sends the dispatcher a channel to a process, and the reading
+// end of the process's log. When the process exits, it tells the dispatcher.
 func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
 	_ = child.Channel.WithFD(func(channel int) error {
 		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
@@ -66,8 +65,8 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 	}()
 }
 
-// startProcess starts a process of g. A service also gets the files that only
-// it may have.
+// startProcess starts a process of g. If the process is a service, startProcess
+// also sends it the files that only this service may have.
 func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child, err error) {
 	c := g.config
 	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
@@ -100,8 +99,9 @@ func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child,
 	return child, err
 }
 
-// identityFor returns the identity of a worker for the connection with that
-// number. The number 0 stands for no connection.
+// identityFor returns the identity of a worker for the connection with the
+// given number. If the number is 0, the worker is not for one particular
+// connection.
 func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	if !m.config.Switches.BecomeUser || connection == 0 {
 		return m.config.defaultIdentity(m.service), nil

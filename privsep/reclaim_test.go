@@ -45,8 +45,8 @@ func readAll(t *testing.T, c net.Conn) string {
 	return string(b)
 }
 
-// stillOpen fails the test if bytes or the end of the stream have arrived on c.
-// It sets a new deadline, because an expired one would hide them.
+// stillOpen fails the test if c has received bytes or the end of the stream. It
+// sets a new deadline, because an expired deadline would hide both.
 func stillOpen(t *testing.T, c net.Conn, name string) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -57,10 +57,13 @@ func stillOpen(t *testing.T, c net.Conn, name string) {
 
 const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestYields checks which connections end when a client waits for a slot. A
-// connection that is idle or has sent nothing is closed without an answer. A
-// connection that has sent part of a header gets an answer before it is closed.
-// A connection whose request is being answered stays and gets its answer.
+// TestYields checks which connections are closed while a client waits for a
+// slot:
+//   - A connection that is idle or has sent nothing is closed without an
+//     answer.
+//   - A connection that has sent a part of a header is closed after an answer.
+//   - A connection whose request is being answered stays open and gets its
+//     answer.
 func TestYields(t *testing.T) {
 	t.Parallel()
 	t.Run("resting", func(t *testing.T) {
@@ -114,9 +117,9 @@ func TestYields(t *testing.T) {
 	})
 }
 
-// TestNoneYieldsNeedlessly checks that no connection has to yield while a slot
-// is free. The limit is well above the number of connections, because on a busy
-// machine the dispatcher learns late that a slot is free.
+// TestNoneYieldsNeedlessly checks that no connection is closed for others while
+// a slot is free. The limit is well above the number of connections, because a
+// dispatcher on a busy machine learns late that a slot is free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10})
@@ -136,9 +139,9 @@ func TestNoneYieldsNeedlessly(t *testing.T) {
 	}
 }
 
-// TestThousandsOverALimit checks that 2000 concurrent connections over a limit
-// of 8 are all answered, whether the clients close them after the answer or
-// keep them as long as the gateway does.
+// TestThousandsOverALimit checks that 2000 concurrent connections with a limit
+// of 8 are all answered. Some clients close their connections after the answer,
+// and others keep them as long as the gateway does.
 func TestThousandsOverALimit(t *testing.T) {
 	t.Parallel()
 	const clients = 2000
@@ -223,9 +226,9 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("20 requests of a healthy client took %s", time.Since(start))
 }
 
-// TestCapturedWorkerGivesNoWay checks two workers that each have one idle
-// connection when another client needs a slot. The captured worker does not
-// close its connection, so the other worker has to close its own.
+// TestCapturedWorkerGivesNoWay checks two workers with one idle connection
+// each, while another client needs a slot. One of the workers is captured and
+// does not close its connection. The other worker must then close its own.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

@@ -5,15 +5,17 @@ import (
 	"strconv"
 )
 
-// relayedLine matches a line of a process in the parent's log.
+// relayedLine matches a line in the parent's log that comes from another
+// process.
 var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)=(\d+) \w+_pid=(\d+) \w+_uid=(\d+) (.*)$`)
 
-// field matches one field of a line as package slog writes it.
+// The pattern field matches one field of a line, as package slog writes it.
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)
 
-// relayed returns the fields of a line that the parent relayed, or nil. The
-// message begins with the role, as in "worker: serving". If the rest of the
-// line is not in package slog's form, all of it becomes the message.
+// relayed returns the fields of a line that the parent relayed, or nil for
+// other lines. The message begins with the role, as in "worker: serving". If
+// the rest of the line does not have the form of package slog, relayed makes
+// all of it the message.
 func relayed(line string) map[string]any {
 	m := relayedLine.FindStringSubmatch(line)
 	if m == nil {

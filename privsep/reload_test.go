@@ -22,15 +22,15 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// reloadWriter returns a function that writes the file that the parents of this
-// test reread.
+// reloadWriter returns a function that writes the file that the test's parents
+// reread.
 func reloadWriter(t *testing.T) func(ipc.Setup) {
 	t.Helper()
 	write := reloadSecretsWriter(t)
 	return func(s ipc.Setup) { t.Helper(); write(s, ipc.Secrets{}) }
 }
 
-// reloadSecretsWriter does the same as rereading for tests in which keys
+// reloadSecretsWriter works like reloadWriter, for tests in which the keys
 // change, too.
 func reloadSecretsWriter(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
@@ -65,9 +65,9 @@ func cluster(t *testing.T, c net.Conn) string {
 }
 
 // TestReload checks that after a SIGHUP new connections are served with the new
-// configuration and existing connections are kept. A request in progress gets
-// its answer. An idle connection gets one more answer, which announces that the
-// connection closes.
+// configuration, and that existing connections are kept. A request in progress
+// must get its answer. An idle connection must get one more answer, which says
+// that the connection will be closed.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -175,9 +175,9 @@ func TestBadReload(t *testing.T) {
 	}
 }
 
-// TestReloadWithoutDispatcher checks that a configuration that was read while
-// one dispatcher replaced another is in force afterwards, and that the log says
-// so.
+// TestReloadWithoutDispatcher checks a configuration that is read while no
+// dispatcher is ready, because a new one is still starting. The configuration
+// must be in force afterwards, and the log must have a record about it.
 func TestReloadWithoutDispatcher(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -254,9 +254,8 @@ func childrenNamed(parent int, name string) (list []int) {
 	return list
 }
 
-// TestReloadOfUsersWorkers checks the same as TestReload with become_user:
-// existing connections are kept, and new ones are served with the new
-// configuration.
+// TestReloadOfUsersWorkers is like TestReload, but with become_user: existing
+// connections are kept, and new ones are served with the new configuration.
 func TestReloadOfUsersWorkers(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -295,8 +294,8 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 
 // TestReloadMakesNoCrowd checks a gateway with a limit of one worker. Each
 // SIGHUP replaces a worker that is still answering. One replaced worker does
-// not count against the limit, so another user is served. When there are two
-// replaced workers, the next user has to wait until one of them exits.
+// not count against the limit, so another user must be served. With two
+// replaced workers, the next user must wait until one of them exits.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -360,9 +359,8 @@ func TestHangUpWhileDraining(t *testing.T) {
 	}
 }
 
-// TestAgedAfterReload checks that the replacements of old workers get the
-// configuration in force. That is the last usable configuration, not a later
-// one that was refused.
+// TestAgedAfterReload checks the configuration of workers that replace old
+// ones. It must be the configuration in force, even if a newer one was refused.
 func TestAgedAfterReload(t *testing.T) {
 	t.Parallel()
 	const wear = 5
@@ -405,8 +403,7 @@ func TestAgedAfterReload(t *testing.T) {
 	wearOut("two")
 }
 
-// TestAgedWorkers checks that old workers are replaced and that no client
-// notices.
+// TestAgedWorkers checks that old workers are replaced without failed requests.
 func TestAgedWorkers(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 10})}})

@@ -13,7 +13,8 @@ import (
 )
 
 // TestRenewal checks that clients see renewed certificates without a restart.
-// Files that can't be used change nothing and are logged once.
+// If the new files can't be used, the old ones must stay in use, and the log
+// must say so once.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

@@ -18,7 +18,7 @@ import (
 	serving "schedrestd/service"
 )
 
-// playResolver plays a resolver: the real one, or one that breaks the protocol
+// playResolver runs a resolver: the real one, or one that breaks the protocol
 // after Ready.
 func playResolver(part string) int {
 	switch part {
@@ -65,9 +65,9 @@ func playResolver(part string) int {
 	return 0
 }
 
-// TestHostileResolvers checks that a start fails if the resolver can't serve. A
-// resolver that breaks the protocol after the start is killed, the log has the
-// reason, and the gateway continues to serve.
+// TestHostileResolvers checks that the gateway does not start if the resolver
+// can't serve. If the resolver breaks the protocol later, it must be killed,
+// the log must have the reason, and the gateway must continue to serve.
 func TestHostileResolvers(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// fillBuffer writes to fd until its buffer is full.
+// fillBuffer writes to fd until the socket's buffer is full.
 func fillBuffer(fd int) error {
 	err := unix.SetNonblock(fd, true)
 	for err == nil {
@@ -24,14 +24,14 @@ func fillBuffer(fd int) error {
 }
 
 // setLinger makes the last close of fd wait for an hour, unless the peer reads
-// the written bytes earlier.
+// all written bytes earlier.
 func setLinger(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker checks a worker without a sandbox that dies and so leaves
-// it to another process to close its client's socket. That close would wait for
-// an hour. No other client has to wait.
+// TestLingeringWorker checks a worker without a sandbox that dies, so that
+// another process has to close its client's socket. This close would wait for
+// an hour. No other client may have to wait.
 func TestLingeringWorker(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")

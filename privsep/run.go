@@ -15,7 +15,7 @@
 // parent itself accepted and checked. The parent kills a dispatcher that sends
 // a message against the protocol table of package ipc.
 //
-// Its packages import only downwards, and none of them imports this one:
+// The parent consists of these packages, none of which imports package privsep:
 //
 //   - planner runs schedrestd-config and returns its Plan;
 //   - identity determines who the workers run as;
@@ -55,12 +55,12 @@ import (
 )
 
 // Run serves until a signal arrives. Then it finishes the requests in progress
-// and returns nil. A second signal ends it at once. SIGHUP makes Run read the
-// configuration again through Config.Reread, and SIGUSR1 makes all processes
-// log their counters.
+// and returns nil. A second signal makes it return immediately. SIGHUP makes
+// Run read the configuration again with Config.Reread, and SIGUSR1 makes all
+// processes log their counters.
 func Run(signals <-chan os.Signal, c Config) error {
-	// Each connection costs a few system calls. On several threads each call
-	// would first wake another thread, which costs more than the calls.
+	// Each connection costs a few system calls. With several threads each call
+	// would first wake another thread, which costs more than the call itself.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
 	service, err := c.service()
@@ -90,12 +90,13 @@ func Run(signals <-chan os.Signal, c Config) error {
 
 // CheckStart returns an error if this program was started through a setuid or
 // setgid bit, or as root without the capabilities that the parent needs. It
-// also closes inherited files, so that no child gets them. Call it first.
+// also closes inherited files, so that no child inherits them. Call CheckStart
+// before anything else.
 func CheckStart() error {
 	return cmp.Or(security.RefuseSetuid(), security.CloseInherited(), spawn.CheckCapabilities())
 }
 
-// service checks the configuration and determines the identity that serves.
+// service checks the configuration and returns the identity that serves.
 func (c Config) service() (identity.Service, error) {
 	if err := c.checkNumbers(); err != nil {
 		return identity.Service{}, err
@@ -109,9 +110,10 @@ func newMonitor(c Config, service identity.Service) *monitor {
 		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, result: make(chan error, 1)}
 }
 
-// adoptListeners takes over the listeners, completes the settings of the
-// workers, which depend on the kinds of listeners, and checks the key files.
-// The process must still have all capabilities of its start.
+// adoptListeners takes over the listeners and checks the key files. It also
+// completes the settings of the workers, because some depend on the kinds of
+// listeners. The process must still have the capabilities with which it
+// started.
 func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 	m.listeners = listeners
 	m.servesHTTPS = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
@@ -121,12 +123,12 @@ func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 	return keys.CheckFiles(c.keyOptions(m.service, m.servesHTTPS))
 }
 
-// prepare prepares everything that needs privileges, and then drops the
+// prepare does everything that needs privileges, and then drops the
 // capabilities that are no longer needed. It takes over the listeners, opens
-// the programs of all processes and the auditor's files, and starts the threads
-// for operations that this process may not perform later. Every kind of start
-// calls prepare before its first worker, and fails if the sandbox has less than
-// the configuration requires.
+// the programs of all processes and the auditor's files, and starts threads for
+// operations that this process may not perform later. Every kind of start calls
+// prepare before it starts a worker. If the sandbox has less than the
+// configuration requires, prepare returns an error.
 func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 	if err := m.adoptListeners(listeners); err != nil {
 		return err
@@ -186,14 +188,16 @@ func (m *monitor) close() {
 	}
 }
 
-// dropCapabilities drops the capabilities that the parent no longer needs. As
-// root it keeps SETUID and SETGID, to start further workers of one or many
-// identities, and KILL, to end them. SYS_ADMIN and SETPCAP can be dropped: the
-// spawning thread has already entered the namespaces and set the bounding set.
-// Without root it keeps none: CAP_NET_BIND_SERVICE, if a unit granted it, has
-// been used by now. To start a process as another user, the parent executes its
-// own program again, as a stage that changes the ids (become/stage). SETUID and
-// SETGID are passed to the stage.
+// dropCapabilities drops the capabilities that the parent no longer needs.
+//
+// As root the parent keeps SETUID and SETGID, to start further workers, and
+// KILL, to end them. It can drop SYS_ADMIN and SETPCAP, because the spawning
+// thread has already entered the namespaces and set the bounding set. To start
+// a process as another user, the parent executes its own program again, as a
+// stage that changes the ids (become/stage). The stage gets SETUID and SETGID.
+//
+// Without root the parent keeps no capability. If a unit granted it
+// CAP_NET_BIND_SERVICE, the parent has already used it.
 func dropCapabilities(service identity.Service) error {
 	var keep security.Capabilities
 	if service.Root {

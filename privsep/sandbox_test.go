@@ -17,8 +17,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsConfined inspects a worker of a gateway that root started, from
-// outside, in /proc.
+// TestWorkerIsConfined inspects, from outside and in /proc, a worker of a
+// gateway that root started.
 func TestWorkerIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -56,7 +56,7 @@ func TestWorkerIsConfined(t *testing.T) {
 			t.Errorf("%s is not 0", name)
 		}
 	}
-	// The files in /proc of a process that is not dumpable belong to root.
+	// If a process is not dumpable, its files in /proc belong to root.
 	for process, pid := range map[string]int{"worker": pid, "parent": parent} {
 		var st syscall.Stat_t
 		if err := syscall.Stat(fmt.Sprintf("/proc/%d/environ", pid), &st); err != nil || st.Uid != 0 {
@@ -122,7 +122,7 @@ func TestUnshareSysVSwitch(t *testing.T) {
 }
 
 // TestUnprivilegedStart checks that a gateway started without root serves, and
-// logs once which parts of the confinement it lacks.
+// that it logs once which parts of the confinement are missing.
 func TestUnprivilegedStart(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{DeathTests: true})
@@ -150,8 +150,8 @@ func TestUnprivilegedStart(t *testing.T) {
 	}
 }
 
-// TestRootWorkerByWish checks that workers may run as root when the check of
-// the identity is switched off, and that even then a worker has no capability.
+// TestRootWorkerByWish checks that workers may run as root if the check of the
+// identity is switched off. Even then a worker must have no capability.
 func TestRootWorkerByWish(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -164,8 +164,8 @@ func TestRootWorkerByWish(t *testing.T) {
 }
 
 // TestStartsFrom0700 checks that the parent can start a program from a
-// directory that the user of the new process can't enter, whichever mode the
-// umask of the build has given the program.
+// directory that the new process's user can't enter. The program's mode, which
+// depends on the umask of the build, must make no difference.
 func TestStartsFrom0700(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -182,8 +182,8 @@ func TestStartsFrom0700(t *testing.T) {
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
-			// The parent executes the file that it has opened. Another file in
-			// its place changes nothing.
+			// The parent executes the file that it has opened, even if another
+			// file has been put in its place.
 			if err := os.Rename(program, program+".old"); err != nil {
 				t.Fatal(err)
 			}
@@ -198,8 +198,8 @@ func TestStartsFrom0700(t *testing.T) {
 	}
 }
 
-// TestStartIsRefused checks that identities that must not serve and files that
-// must not be executed keep the gateway from starting.
+// TestStartIsRefused checks that the gateway does not start with an identity
+// that must not serve, or with a program file that must not be executed.
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -247,8 +247,8 @@ func TestStartIsRefused(t *testing.T) {
 }
 
 // TestWorkerRefuses checks a worker that finds unexpected process attributes,
-// has no handler, hangs or crashes. It does not serve, and the start fails with
-// the reason.
+// has no handler, hangs or crashes. The worker must not serve, and the gateway
+// must report the reason and not start.
 func TestWorkerRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -75,8 +75,8 @@ func socketDir(t *testing.T, dir string, as user) string {
 }
 
 // TestKilledWorkers kills a worker 200 times while 50 clients hold connections.
-// It checks that the next request is answered each time. At the end no slot and
-// no descriptor may be lost.
+// The next request must be answered each time. At the end no slot and no
+// descriptor may be missing.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
 	as := user(nil)
@@ -111,8 +111,8 @@ func TestKilledWorkers(t *testing.T) {
 		}
 	}
 	g.awaitSettled(t, 60)
-	// A connection on its way to a worker occupies a descriptor for a moment.
-	// Only a lost descriptor stays open.
+	// A connection on its way to a worker has a descriptor in the parent for a
+	// moment. Only a lost descriptor stays open.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
 		return len(descriptors(t, g.dispatcherPID())) <= before
 	})
@@ -184,8 +184,8 @@ func (g *gateway) awaitSettled(t *testing.T, n int) {
 }
 
 // TestMaxConnections checks that the gateway serves at most the configured
-// number of connections concurrently. Connections that wait in the kernel's
-// queue are served when a slot becomes free, and none is lost.
+// number of connections concurrently. Further connections must be served when a
+// slot becomes free, and none may be lost.
 func TestMaxConnections(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
@@ -261,8 +261,9 @@ func TestDrain(t *testing.T) {
 }
 
 // TestSecondSignal checks that a second signal ends a shutdown that still waits
-// for requests. The same signal twice at once counts as one, because timeout(1)
-// sends a signal twice. Therefore this test also sends a different signal.
+// for requests. If the same signal comes twice at once, it counts as one
+// signal, because timeout(1) sends signals twice. Therefore this test uses two
+// different signals.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -290,8 +291,8 @@ func TestParentDies(t *testing.T) {
 	})
 }
 
-// TestDrainHasAnEnd checks that a worker that does not exit by itself during a
-// shutdown is ended.
+// TestDrainHasAnEnd checks that a shutdown kills a worker that does not exit by
+// itself.
 func TestDrainHasAnEnd(t *testing.T) {
 	t.Parallel()
 	limits := testLimits
@@ -302,7 +303,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 	g.wait()
 }
 
-// TestLimitsAreComplete checks that every limit is set. A limit that is not set
+// TestLimitsAreComplete checks that every limit is set, because a limit of 0
 // would limit nothing.
 func TestLimitsAreComplete(t *testing.T) {
 	t.Parallel()

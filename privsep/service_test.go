@@ -43,7 +43,7 @@ func identityOf(user, group, sched string) (s ipc.Service) {
 	return s
 }
 
-// listens returns the resolved addresses of LISTEN arguments.
+// listens returns the addresses of LISTEN arguments, with resolved host names.
 func listens(texts ...string) (list []ipc.Listen) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

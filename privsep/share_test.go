@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestThreadsAreShared checks that all shared workers together have as many
-// threads as the configuration asks for, and that each worker has at least one
-// thread and one slot for a connection.
+// TestThreadsAreShared checks that all shared workers together have the
+// configured number of threads. Each worker must have at least one thread, and
+// one slot for a connection.
 func TestThreadsAreShared(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can read the environment of a worker, which is not dumpable

@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestProxyIsNoSource checks that the limit of one source does not apply to
-// connections through a trusted proxy. It still applies to an address that is
-// only exempt from penalties.
+// TestProxyIsNoSource checks that the limit for one source does not apply to
+// connections through a trusted proxy. It must still apply to an address that
+// is only exempt from penalties.
 func TestProxyIsNoSource(t *testing.T) {
 	t.Parallel()
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -48,8 +48,9 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 }
 
 // TestOneSourceLeavesSlots checks a user who holds every slot over loopback,
-// from several addresses, and waits for more. Another user who comes later is
-// served first, and the first user's requests in progress are kept.
+// from several addresses, and waits for more. Another user who comes later must
+// be served first. The first user's requests in progress must not be
+// interrupted.
 func TestOneSourceLeavesSlots(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -80,9 +81,10 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 	}
 }
 
-// TestParking checks a source that has its maximum of connections and opens
-// another one. The new connection waits until one of the others ends. While it
-// waits, it holds no slot, and other sources are served.
+// TestParking checks a source that has the maximum number of connections and
+// opens another one. The new connection must wait until another connection of
+// the source ends. While it waits, it must hold no slot, and other sources must
+// be served.
 func TestParking(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -120,9 +122,9 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks a source at its limit that opens another
-// connection. The gateway closes an idle connection of the same source,
-// although slots are free for other sources.
+// TestOwnSourceYields checks a source that has the maximum number of
+// connections and opens another one. The gateway must close an idle connection
+// of the same source, although there are free slots for other sources.
 func TestOwnSourceYields(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10, PerSource: 1})
@@ -134,9 +136,9 @@ func TestOwnSourceYields(t *testing.T) {
 	}
 }
 
-// TestParkingHasAnEnd checks that a connection gets an answer if it has waited
-// too long, or if too many connections of its source wait already. The counts
-// must be unchanged afterwards.
+// TestParkingHasAnEnd checks that a waiting connection gets an answer if it has
+// waited too long, or if too many connections of its source already wait.
+// Afterwards the counts must be the same as before.
 func TestParkingHasAnEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: hangLimit})}, Connections: 4, PerSource: 1})
@@ -158,8 +160,8 @@ func TestParkingHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestUserWhoStopsTheirWorker checks that other users are served, whatever some
-// users do to their own workers and however many connections they open.
+// TestUserWhoStopsTheirWorker checks that other users are served even if some
+// users stop or kill their own workers, and open many connections.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
 	t.Parallel()
 	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
@@ -182,8 +184,8 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 }
 
 // TestStoppedWorkersKeepNoSlots checks two users who hold all slots and stop
-// their own workers. The gateway ends these workers and serves a third user.
-// The connections still count against the two users.
+// their own workers. The gateway must end these workers and serve a third user.
+// The connections must still count against the first two users.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 	t.Parallel()
 	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})

@@ -13,9 +13,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// execBlocker makes the kernel delay executions of one file. So a test can hold
-// a new process at the point where a user could stop it: just before it
-// executes its program.
+// execBlocker makes the kernel delay the execution of one file. So a test can
+// hold a new process just before it executes its program, where a user could
+// stop it.
 type execBlocker struct {
 	t  *testing.T
 	fd int
@@ -34,8 +34,8 @@ func newExecBlocker(t *testing.T, path string) *execBlocker {
 	return &execBlocker{t, fd}
 }
 
-// awaitExec waits for an execution and returns a function that lets it
-// continue.
+// awaitExec waits until the kernel delays an execution. It returns a function
+// that lets this execution continue.
 func (g *execBlocker) awaitExec() (release func()) {
 	g.t.Helper()
 	poll := []unix.PollFd{{Fd: int32(g.fd), Events: unix.POLLIN}}
@@ -56,9 +56,9 @@ func (g *execBlocker) awaitExec() (release func()) {
 	}
 }
 
-// TestStuckStartHoldsUpNobodyElse checks a user who stops a new worker when it
-// already has the user's identity, but has not yet executed its program. No
-// other user has to wait.
+// TestStuckStartHoldsUpNobodyElse checks a user who stops a new worker that
+// already has the user's identity, but has not executed its program yet. No
+// other user may have to wait.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -97,10 +97,10 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// TestParentStaysUndumpable checks that the parent is not dumpable after the
-// start of a worker. With fs.suid_dumpable set, the kernel makes a process
-// dumpable when it changes its ids. This also affects every process that shares
-// its memory.
+// TestParentStaysUndumpable checks that the parent is not dumpable after it has
+// started a worker. With fs.suid_dumpable set, the kernel makes a process
+// dumpable when it changes its ids, together with every process that shares its
+// memory.
 func TestParentStaysUndumpable(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -117,8 +117,8 @@ func TestParentStaysUndumpable(t *testing.T) {
 	}
 }
 
-// TestRootOfContainer checks that root of a user namespace of 65536 ids starts
-// all services under ids that exist in that namespace.
+// TestRootOfContainer checks a gateway that the root of a user namespace with
+// 65536 ids starts. All services must have ids that exist in that namespace.
 func TestRootOfContainer(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

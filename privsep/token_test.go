@@ -30,8 +30,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// verdict returns the worker's verdict about the token in r. The worker decides
-// with its keys or its cache. If it would have to ask a daemon, the verdict is
+// verdict returns the worker's verdict about the token in r, from the worker's
+// keys or its cache. If the worker would have to ask a daemon, the verdict is
 // "unknown".
 func verdict(r *http.Request, a *auth.Authenticator) string {
 	c := auth.Credential{Token: r.FormValue("token")}
@@ -46,7 +46,7 @@ func verdict(r *http.Request, a *auth.Authenticator) string {
 	return "bad"
 }
 
-// vault has the files with the keys of tokens, and the owners of the files.
+// vault has the files with the token keys, and the owners of these files.
 type vault struct {
 	ipc.Tokens
 	t   *testing.T
@@ -81,7 +81,7 @@ func newRSA() *rsa.PrivateKey {
 	return key
 }
 
-// renew creates another key and puts it in place.
+// renew replaces the key with a new one.
 func (v *vault) renew() {
 	v.t.Helper()
 	v.key = make([]byte, 64)
@@ -148,14 +148,15 @@ func (g *gateway) checkVerdict(name, token, verdict string) {
 	}
 }
 
-// awaitVerdict waits until the gateway gives this verdict about the token.
+// awaitVerdict waits until the gateway returns the given verdict about the
+// token.
 func (g *gateway) awaitVerdict(token, verdict string) {
 	g.t.Helper()
 	g.eventually("a token is "+verdict, func() bool { return g.verdict(token) == verdict })
 }
 
-// checkAllWorkers checks the verdict about a token often enough to reach every
-// worker.
+// checkAllWorkers asks about a token often enough to reach every worker, and
+// checks that each verdict is the given one.
 func (g *gateway) checkAllWorkers(name, token, verdict string) {
 	g.t.Helper()
 	for range 6 {
@@ -176,7 +177,7 @@ var strangersRSA = sync.OnceValue(newRSA)
 
 // TestTokenKeys checks that workers of every kind of pool can verify both kinds
 // of tokens from their first connection on, with and without https://
-// listeners. The same holds for workers that are started after a SIGHUP.
+// listeners. Workers that start after a SIGHUP must be able to do so, too.
 func TestTokenKeys(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
@@ -207,8 +208,8 @@ func TestTokenKeys(t *testing.T) {
 
 // TestTokenKeysRefused checks that the gateway does not start with a key file
 // that contains no key, or that another user can read or replace. The command
-// in the hint fixes the file. A gateway that serves no tokens refuses the same
-// files, except those whose fault only a keeper finds.
+// in the hint must fix the file. A gateway that accepts no tokens must refuse
+// the same files, except those with a fault that only a keeper detects.
 func TestTokenKeysRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -280,8 +281,8 @@ func TestTokenKeysRefused(t *testing.T) {
 }
 
 // TestNoTokenKeys checks a gateway whose key file is unreadable and whose key
-// set is missing. Both must be logged, and no keeper may be started. As soon as
-// the files can be read, they must be used.
+// set is missing. The gateway must log both and start no keeper. As soon as it
+// can read the files, it must use them.
 func TestNoTokenKeys(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -311,7 +312,7 @@ func TestNoTokenKeys(t *testing.T) {
 	})
 }
 
-// TestTokensNotServed checks that no process gets a key when the gateway serves
+// TestTokensNotServed checks that no process gets a key if the gateway accepts
 // no tokens.
 func TestTokensNotServed(t *testing.T) {
 	t.Parallel()
@@ -339,10 +340,10 @@ func (g *gateway) countRejections(name, text string) (n int) {
 	return n
 }
 
-// TestTokenKeyChanges checks that a new key is used, and that workers forget
-// their verdicts about tokens of the old key. If the new key can't be used,
-// this is logged once and the old key stays in use. Workers then ask the
-// daemons about tokens that the old key does not verify.
+// TestTokenKeyChanges checks that a new key is used, and that workers then
+// forget their verdicts about tokens of the old key. If the new key can't be
+// used, the gateway must log this once and keep the old key. Workers must then
+// ask the daemons about tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -384,9 +385,9 @@ func TestTokenKeyChanges(t *testing.T) {
 	g.awaitVerdict(hs256(v.key), "good")
 }
 
-// TestTokenKeyInPieces checks that a key file is not used while it may be
-// incomplete, even if its first half could be a key. After a SIGHUP the gateway
-// uses a new file at once.
+// TestTokenKeyInPieces checks that the gateway does not use a key file that may
+// be incomplete, even if its first half could be a key. After a SIGHUP the
+// gateway must use a new file immediately.
 func TestTokenKeyInPieces(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -436,9 +437,9 @@ func TestBrokenKeySet(t *testing.T) {
 	}
 }
 
-// TestBrokenKeySetLater checks that a generation does not serve if its workers
-// can't use the key set. The previous generation stays in force. Later
-// generations use the previous key set until the file changes.
+// TestBrokenKeySetLater checks a new generation whose workers can't use the key
+// set. It must not serve, and the previous generation must stay in force. Later
+// generations must use the previous key set until the file changes.
 func TestBrokenKeySetLater(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -469,9 +470,9 @@ func TestBrokenKeySetLater(t *testing.T) {
 	}
 }
 
-// stillServes sends a few requests for /pid and reports whether one of the
-// answers is pid. If so, the worker that gave this answer earlier is still in
-// use.
+// stillServes reports whether the worker that earlier answered /pid with the
+// text pid is still in use. It sends a few requests for /pid and compares the
+// answers.
 func (g *gateway) stillServes(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {
@@ -481,7 +482,7 @@ func (g *gateway) stillServes(pid string) bool {
 	return false
 }
 
-// TestKeySetChanges checks the same as TestTokenKeyChanges for the key set.
+// TestKeySetChanges checks the key set as TestTokenKeyChanges checks the key.
 func TestKeySetChanges(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

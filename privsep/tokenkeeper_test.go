@@ -16,8 +16,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestKeeperOfTokensDies checks that the death of a keeper affects no verdict
-// for long: the next keeper gets the key again, even if the file is gone.
+// TestKeeperOfTokensDies checks that the loss of a keeper affects verdicts only
+// for a short time. The next keeper must get the same key, even if the file is
+// gone.
 func TestKeeperOfTokensDies(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -39,8 +40,8 @@ func TestKeeperOfTokensDies(t *testing.T) {
 }
 
 // TestTokenKeyWrittenOver checks a keeper that starts after the key file was
-// overwritten with a key that is too short. That keeper has no token key, and
-// still signs handshakes.
+// overwritten with a key that is too short. This keeper must have no token key,
+// but must still sign handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -59,8 +60,8 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 }
 
 // TestTokenKeyByReload checks that a SIGHUP can add a key and remove it again.
-// Adding the key starts a keeper, and removing it ends the keeper that knew the
-// key.
+// Adding the key must start a keeper, and removing the key must end this
+// keeper.
 func TestTokenKeyByReload(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -101,9 +102,9 @@ func TestTokenKeyByReload(t *testing.T) {
 	g.checkVerdicts(v)
 }
 
-// TestTokenKeyOpenToWorkers checks that a gateway that was started without root
-// warns that its workers can open the key file. After a start as root they
-// can't, and there is no warning.
+// TestTokenKeyOpenToWorkers checks that a gateway started without root warns
+// that its workers can open the key file. A gateway started as root must not
+// warn, because its workers can't.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
 	t.Parallel()
 	says := "a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway"
@@ -127,8 +128,9 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 	}
 }
 
-// TestSecretsTogether checks that if one key file of a new configuration can't
-// be used, none of them is used, and the keys in use stay in use.
+// TestSecretsTogether checks a new configuration with a key file that can't be
+// used. None of its key files may be used, and the keys in use must stay in
+// use.
 func TestSecretsTogether(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -176,9 +178,9 @@ func TestSecretsTogether(t *testing.T) {
 	}
 }
 
-// TestRenewalWithABadKey checks certificate files that were renewed in place
-// while the rest of the configuration can't be used. The gateway notices the
-// new certificates without a signal, and uses them.
+// TestRenewalWithABadKey checks certificate files that are renewed in place
+// while another part of the configuration can't be used. The gateway must
+// notice the new certificates without a signal, and use them.
 func TestRenewalWithABadKey(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -204,8 +206,8 @@ func mustRead(t *testing.T, path string) string {
 }
 
 // TestRenewalWithBadCertificates checks token keys and certificates that are
-// renewed together. A SIGHUP fails because of the certificates, but the new
-// token keys are used.
+// renewed together. If the certificates can't be used, a SIGHUP fails, but the
+// new token keys must be used.
 func TestRenewalWithBadCertificates(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -262,9 +264,9 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	g.checkVerdict("no key", hs256(v.key), "unknown")
 }
 
-// TestTokenKeyForgotten checks the removal of the token key when the gateway
-// still needs a keeper to sign handshakes. Another keeper replaces the keeper
-// that knew the key.
+// TestTokenKeyForgotten checks the removal of the token key while the gateway
+// still needs a keeper to sign handshakes. A new keeper must replace the keeper
+// that had the key.
 func TestTokenKeyForgotten(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -285,12 +287,12 @@ func TestTokenKeyForgotten(t *testing.T) {
 	}
 }
 
-// TestUnfollowedTokenKey checks that the gateway does not use a key file that
-// the parent can read only with the privileges that it drops at its start.
-// Instead the daemons verify the tokens, so that the gateway accepts no token
-// that they would reject. A log record says so, with a command as its hint.
-// After this command the gateway uses the file, and SchedUser can still read
-// it.
+// TestUnfollowedTokenKey checks a key file that the parent can read only with
+// the privileges that it drops at its start. The gateway must not use the key,
+// because it could not read the next one. Instead the daemons verify the
+// tokens, and a log record says so, with a command as its hint. After this
+// command the gateway must use the file, and SchedUser must still be able to
+// read it.
 func TestUnfollowedTokenKey(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -25,8 +25,9 @@ func sharedDir(t *testing.T) string {
 	return socketDir(t, t.TempDir(), nil)
 }
 
-// TestUnixSocketOptions checks that UNIX sockets belong to the service user, or
-// to root when the gateway serves each user under their own identity.
+// TestUnixSocketOptions checks that UNIX sockets belong to the service user. If
+// each user is served under their own identity, the sockets must belong to
+// root.
 func TestUnixSocketOptions(t *testing.T) {
 	t.Parallel()
 	group := uint32(44)

@@ -25,8 +25,8 @@ type page struct {
 	problems []string // protections that are missing or ineffective
 }
 
-// newPage returns a page. options and enforced describe the sandbox that was
-// tested. facts come from the program's arguments.
+// newPage returns a page. The arguments options and enforced describe the
+// tested sandbox, and facts come from the program's arguments.
 func newPage(out io.Writer, options ipc.SandboxOptions, enforced security.Sandbox, facts []string) *page {
 	p := &page{out: out, options: options, facts: map[string]string{}}
 	for _, f := range facts {
@@ -68,8 +68,8 @@ func (p *page) writeList(heading string, lines []string) {
 	}
 }
 
-// write writes the page. run starts the processes of the death tests, and
-// returns the cases whose processes were not killed.
+// write writes the page. It calls run to start the death tests. The function
+// run returns the cases whose processes were not killed.
 func (p *page) write(run func(cases []string) ([]string, error)) error {
 	p.writeTable()
 	if p.has(ipc.FactFailed) {
@@ -88,7 +88,8 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	return p.writeVerdict()
 }
 
-// writeTable writes the table of the parts, and notes those that should be on.
+// writeTable writes the table of the parts. Parts that are off although this
+// start could have them become problems.
 func (p *page) writeTable() {
 	p.printf("%-34s %-4s %s\n", "PART", "IS", "WHY")
 	row := func(name, is, why string) {
@@ -144,8 +145,8 @@ const (
 	pidNamespace = "PID namespace"
 )
 
-// escapesByPart has, for each part, the escape that its absence leaves to an
-// attacker who controls a worker.
+// escapesByPart maps each part to the escape that is open to an attacker who
+// controls a worker if that part is missing.
 var escapesByPart = map[string]string{
 	"network namespace":     "the machine's network, through a hole in the filter: there is no network namespace",
 	pidNamespace:            "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
@@ -153,8 +154,8 @@ var escapesByPart = map[string]string{
 	confinement.LandlockTCP: "any TCP address that the dispatcher can reach, by reconnecting a connection that it was given: this kernel's Landlock does not restrict TCP (Linux 6.7)",
 }
 
-// escapes returns the escapes that this sandbox leaves to an attacker who
-// controls a worker.
+// escapes returns the escapes that are still open to an attacker who controls a
+// worker.
 func (p *page) escapes() []string {
 	list := []string{
 		"what the worker holds: its clients' connections, the tokens in their requests, connections to the daemons",
@@ -199,9 +200,9 @@ func (p *page) escapes() []string {
 	return list
 }
 
-// writeVerdict writes the end of the page: whether all confinement is on, and
-// how to get the rest. It returns an error if this start lacks confinement that
-// it could have.
+// writeVerdict writes the end of the page: whether all parts are on, and how to
+// get missing parts. It returns an error if a part is off although this start
+// could have it.
 func (p *page) writeVerdict() error {
 	kind := "without root"
 	if p.has(ipc.FactRoot) {
@@ -242,8 +243,8 @@ func (p *page) hint() string {
 	return strings.Join(list, "; ")
 }
 
-// remedy returns how to start the gateway so that it has the missing parts, or
-// "" if no other start on this kernel would have more.
+// remedy returns advice on how to start the gateway so that it has the missing
+// parts. It returns "" if this kernel can't provide them.
 func (p *page) remedy() string {
 	noNamespaces, hasGroups, reason := false, false, ""
 	for _, part := range p.parts {
@@ -276,9 +277,9 @@ func (p *page) remedy() string {
 	return "start as root with -u USER; or " + strings.Join(list, ", and ")
 }
 
-// namespaceRemedy returns what lets unprivileged users create user namespaces
-// and mount in them. reason is the kernel's error if no user namespace could be
-// created, and otherwise "".
+// namespaceRemedy returns advice on how to let unprivileged users create user
+// namespaces and mount in them. If no user namespace could be created, reason
+// is the kernel's error. Otherwise reason is "".
 func namespaceRemedy(reason string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == reason })

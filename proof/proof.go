@@ -2,10 +2,10 @@
 // something that the sandbox forbids, and must be killed for it. This detects a
 // filter that a kernel, a container or an emulator accepts and ignores.
 //
-// The parent starts the worker's program exactly as it starts a worker, so
-// without privileges, but with arguments that ask for a proof. This process,
-// the prover, starts a further process for each case. Each of them closes the
-// sandbox as a worker does, and then makes one forbidden call. The prover sends
+// The parent starts the worker's program as it starts a worker, without
+// privileges, but with arguments that ask for a proof. This process is the
+// prover. For each case the prover starts another process, which closes the
+// sandbox as a worker does and then makes one forbidden call. The prover sends
 // the result to the parent (ipc.Proven), and writes the page of
 // --check-confinement.
 package proof
@@ -39,7 +39,7 @@ type Closer func(ipc.SandboxOptions) (security.Sandbox, error)
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // Main runs the proof or the case that the arguments of the program ask for,
-// and returns its exit status. requested is false if they ask for neither.
+// and returns its exit status. If they ask for neither, requested is false.
 func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 	if !Requested(args) {
 		return 0, false
@@ -58,7 +58,7 @@ func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 	}), true
 }
 
-// Report calls try, sends its result to the parent, and returns the exit
+// Report calls try, sends the result to the parent, and returns the exit
 // status.
 func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	enforced, err := try()
@@ -136,8 +136,8 @@ func prove(prefix []string, options, name, limit string, facts []string) (securi
 }
 
 // run runs the cases, a few at a time, and returns those whose processes were
-// not killed as they must be. Without cases, it starts one process, which
-// closes the sandbox and makes no forbidden call.
+// not killed. If there are no cases, it starts one process, which closes the
+// sandbox and makes no forbidden call.
 func (p *prover) run(cases []string) (failures []string, err error) {
 	if len(cases) == 0 {
 		cases = []string{""}
@@ -176,8 +176,9 @@ type deathTest struct {
 	timer  *time.Timer
 }
 
-// start starts a process of the same program. The new process gets the standard
-// input and output of this one, because there may be no /dev/null in this root.
+// start starts a process of the same program. The new process shares the
+// standard input and output of the prover, because there may be no /dev/null in
+// its root.
 func (p *prover) start(name string) (*deathTest, error) {
 	t := &deathTest{name: name, cmd: exec.Command("/proc/self/exe")}
 	t.cmd.Args = append(slices.Clone(p.prefix), caseMode, strconv.Itoa(int(p.options)), name)
@@ -232,8 +233,8 @@ func linesWithPrefix(text, prefix string) (list []string) {
 	return list
 }
 
-// caseMode is the argument that starts a case. The ipc.SandboxOptions, as a
-// number, and the name of the case follow.
+// caseMode is the argument that starts a case. It is followed by the
+// ipc.SandboxOptions, as a number, and the name of the case.
 const caseMode = "act"
 
 // A line that a case writes to standard error begins with one of these words.
@@ -245,24 +246,24 @@ const (
 
 const sandboxFormat = "filter %t audit %t landlock %d denies %d"
 
-// sandboxText returns s as a text for readSandbox.
+// sandboxText encodes s as a text for readSandbox.
 func sandboxText(s security.Sandbox) string {
 	return fmt.Sprintf(sandboxFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
 }
 
-// readSandbox parses a text of sandboxText, and rejects any other text.
+// readSandbox decodes a text from sandboxText, and rejects any other text.
 func readSandbox(text string) (s security.Sandbox, ok bool) {
 	_, err := fmt.Sscanf(text, sandboxFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
 	return s, err == nil && sandboxText(s) == text
 }
 
-// caseFiles is the limit of open descriptors of a case, for the standard
-// descriptors and those of the runtime.
+// caseFiles limits the open descriptors of a case's process. The process needs
+// the standard descriptors and those of Go's runtime.
 const caseFiles = 32
 
 // runCase closes the sandbox and makes the forbidden call with the given name,
-// which must kill the process. runCase returns nil only if name is "", which
-// means no call.
+// which must kill the process. If name is "", runCase makes no call and returns
+// nil.
 func runCase(options, name string, closeSandbox Closer) error {
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {

@@ -17,8 +17,8 @@ type Bucket struct {
 	filledAt         time.Time
 }
 
-// New returns a full bucket of burst tokens, which is refilled with perSecond
-// tokens per second.
+// New returns a full bucket. It holds at most burst tokens, and gains perSecond
+// tokens each second.
 func New(burst, perSecond float64, now time.Time) *Bucket {
 	return &Bucket{burst: burst, perSecond: perSecond, tokens: burst, filledAt: now}
 }
@@ -39,8 +39,8 @@ func (b *Bucket) Delay(now time.Time, n float64) time.Duration {
 	return time.Duration(math.Ceil(max(0, n-b.tokens) * float64(time.Second) / b.perSecond))
 }
 
-// Charge takes n tokens even if the bucket has fewer. It returns the time until
-// no tokens are owed.
+// Charge takes n tokens even if the bucket has fewer. Missing tokens are owed.
+// Charge returns the time until none are owed.
 func (b *Bucket) Charge(now time.Time, n float64) time.Duration {
 	b.fill(now)
 	b.tokens -= n

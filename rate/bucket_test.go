@@ -7,8 +7,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestTake checks that after a burst, the rate applies, and that each call gets
-// all tokens or none. A long pause must permit only one burst.
+// TestTake checks that the rate applies after a burst, and that each call takes
+// all of its tokens or none. A long pause must permit only one burst.
 func TestTake(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, begun)
@@ -27,8 +27,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestWait checks that after the time that Wait returns, there are enough
-// tokens.
+// TestWait checks that there are enough tokens after the time that Delay
+// returns, and not earlier.
 func TestWait(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, perSecond := range []float64{.1, 2, 3, 7, 1000, 12345} {

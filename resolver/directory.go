@@ -12,9 +12,9 @@ import (
 	"schedrestd/rate"
 )
 
-// directory looks up names of users and groups, and ids by name. Package nss
-// reads the files and then runs getent. directory limits the concurrent
-// look-ups, and remembers the results for a while.
+// directory finds the names of users and groups by id, and their ids by name.
+// Package nss reads the files and then runs getent. A directory limits the
+// concurrent look-ups, and remembers the results for a while.
 type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
@@ -27,8 +27,8 @@ type directory struct {
 	cache map[question]answer
 }
 
-// question asks for the name of a number, or if name is set, for the number of
-// that name.
+// question asks for the name of an id. If the field name is not empty, it asks
+// for the id of that name instead.
 type question struct {
 	group  bool
 	number uint32
@@ -149,7 +149,8 @@ func (i *inquirer) allowMiss() bool {
 	return i.misses.Take(time.Now(), 1)
 }
 
-// lookup answers q from the databases, unless the answer is now in the cache.
+// lookup answers q from the databases, or from the cache if another goroutine
+// has put the answer there in the meantime.
 func (d *directory) lookup(q question) (answer, error) {
 	if hit, ok := d.cached(q); ok {
 		return hit, nil

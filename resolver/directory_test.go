@@ -81,8 +81,8 @@ func TestNumbersOfNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers checks that questions of the dispatcher and of another
-// worker do not wait behind a worker's questions to a slow directory service.
+// TestNamesOfOthers checks that a worker's questions to a slow directory
+// service do not delay the questions of the dispatcher and of another worker.
 func TestNamesOfOthers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})

@@ -13,7 +13,8 @@ import (
 	"schedrestd/service"
 )
 
-// serve runs a resolver with d, and returns the parent's end of its channel.
+// serve runs a resolver that uses d, and returns the parent's end of its
+// channel.
 func serve(t *testing.T, d *directory) *ipc.Channel {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Resolver)

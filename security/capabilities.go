@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// Capabilities is a set of capabilities, one bit each, as the kernel numbers
-// them.
+// Capabilities is a set of capabilities. The bit n stands for the capability
+// with the kernel's number n.
 type Capabilities uint64
 
 // Caps returns the set of the given capabilities (unix.CAP_…).
@@ -44,8 +44,8 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// capsetData returns the data for capset(2). The permitted and effective sets
-// are those in held, and the inheritable set is that in pass.
+// capsetData returns the data for a capset(2) that makes held the permitted and
+// the effective set, and pass the inheritable set.
 func capsetData(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
@@ -80,13 +80,13 @@ func PassCapabilities(pass Capabilities) error {
 }
 
 // KeepCapabilities drops all capabilities except those in keep, on every
-// thread. It then verifies in /proc that each thread has exactly the
-// capabilities of keep that were held before, and returns these. Programs that
-// root executes afterwards have at most the capabilities in pass, a subset of
-// keep.
+// thread. It returns those capabilities in keep that the process has, and
+// verifies in /proc that each thread has exactly these. Programs that root
+// executes afterwards have at most the capabilities in pass, a subset of keep.
 //
-// If the parent kept the other capabilities, an attacker who takes it over
-// through its ipc reader could load modules or read every file.
+// If the parent kept the other capabilities, an attacker who takes over the
+// parent through a fault in package ipc could load kernel modules or read every
+// file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := EffectiveCapabilities()
 	if err != nil {
@@ -132,11 +132,11 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	return keep, checkThreads(want)
 }
 
-// forbidGains keeps every thread from regaining capabilities by executing a
-// program, which a process with uid 0 could otherwise do. It sets no_new_privs
-// and, if CAP_SETPCAP is in held, empties the bounding set. In a build with cgo
-// it does nothing and returns false, because the runtime can't reach all
-// threads.
+// forbidGains keeps every thread from regaining capabilities. Otherwise a
+// thread with uid 0 would regain them by executing a program. forbidGains sets
+// no_new_privs and, if CAP_SETPCAP is in held, empties the bounding set. In a
+// build with cgo it does nothing and returns false, because the runtime can't
+// reach all threads.
 func forbidGains(held Capabilities) (bool, error) {
 	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
 	switch {
@@ -172,10 +172,10 @@ func checkThreads(want map[string]string) error {
 }
 
 // DropBounding empties the bounding set of the calling thread, so that no
-// program that it starts can get a capability, not even as root. Other threads
-// that already run keep their sets. DropBounding reports whether the calling
-// thread's set is empty. Without CAP_SETPCAP it changes nothing, but a service
-// manager may already have emptied the set.
+// program that the thread starts can get a capability, not even as root. Other
+// running threads keep their bounding sets. DropBounding reports whether the
+// calling thread's bounding set is now empty. Without CAP_SETPCAP it changes
+// nothing, but a service manager may already have emptied the set.
 func DropBounding() (bool, error) {
 	held, err := EffectiveCapabilities()
 	if err != nil {
@@ -198,7 +198,8 @@ func DropBounding() (bool, error) {
 	return true, nil
 }
 
-// ThreadStatus reads the status file of each thread below dir, by thread id.
+// ThreadStatus reads the status files of all threads below dir. The result is
+// indexed by thread id and then by the name of the line.
 func ThreadStatus(dir string) (map[string]map[string]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

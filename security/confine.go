@@ -28,9 +28,9 @@ func NoNewPrivsThread() error {
 	return nil
 }
 
-// CloseInherited closes the descriptors, apart from the standard ones, that the
-// process inherited. Otherwise an attacker who captures this process could
-// reach, for example, a secret file of a root shell. CloseInherited recognizes
+// CloseInherited closes all inherited descriptors except the standard ones.
+// Otherwise an attacker who captures this process could reach, for example, a
+// secret file that a shell of root had open. CloseInherited recognizes
 // inherited descriptors by their missing close-on-exec flag. Descriptors that
 // this process opened or adopted have the flag, and stay open.
 func CloseInherited() error {

@@ -17,14 +17,14 @@ type Inheritance struct {
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// ReadInheritance returns the attributes that a child process will inherit from
-// a thread of this process. thread is the id of that thread.
+// ReadInheritance returns the attributes that child processes will inherit from
+// the thread of this process with the given id.
 func ReadInheritance(thread int) (Inheritance, error) {
 	return readInheritance(fmt.Sprintf("/proc/self/task/%d/", thread))
 }
 
-// readInheritance implements ReadInheritance. dir is the directory of the
-// thread in /proc.
+// readInheritance implements ReadInheritance for the thread whose directory in
+// /proc is dir.
 func readInheritance(dir string) (Inheritance, error) {
 	status, err := readStatus(dir + "status")
 	if err != nil {
@@ -42,8 +42,8 @@ func readInheritance(dir string) (Inheritance, error) {
 	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, nil
 }
 
-// Namespaces reads the links of /proc below dir, by type. A kernel may lack
-// some types.
+// Namespaces reads the links in dir, such as /proc/self/ns/, and returns their
+// targets by type of namespace. A kernel may lack some types.
 func Namespaces(dir string) (map[string]string, error) {
 	list := map[string]string{}
 	for _, name := range namespaces {

@@ -27,7 +27,8 @@ const (
 // denials names the bits, in order.
 var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
-// Layers returns a text for each of the two layers, or "" for a missing layer.
+// Layers describes the two layers, the system call filter and Landlock. The
+// text of a missing layer is empty.
 func (s Sandbox) Layers() (filter, landlock string) {
 	switch {
 	case s.Filter && s.Audit:

@@ -2,8 +2,7 @@ package security
 
 import "testing"
 
-// TestSandboxString checks that the text for people names the layers of the
-// sandbox that are active.
+// TestSandboxString checks that String names the active layers of the sandbox.
 func TestSandboxString(t *testing.T) {
 	for _, tt := range []struct {
 		s    Sandbox

@@ -2,6 +2,6 @@
 
 package security
 
-// Sandboxed reports whether this build confines its workers. The only builds
-// that do not are for measuring the cost of the confinement.
+// Sandboxed reports whether this build confines its workers. It is false only
+// in builds that measure the cost of the confinement.
 const Sandboxed = true

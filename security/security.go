@@ -7,8 +7,8 @@
 // itself, and serves only if the kernel reports these attributes (package
 // self).
 //
-// Package sandbox takes the last step: after it, the process can open no files
-// and make only listed system calls. Only the confined processes link that
-// package. Entering namespaces and roots is the parent's task (package
-// privsep).
+// Package sandbox takes the last step. From then on the process can open no
+// files, and can make only listed system calls. Only the confined processes
+// link package sandbox. Entering namespaces and roots is the parent's task
+// (package privsep).
 package security

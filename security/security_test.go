@@ -161,7 +161,8 @@ func TestKeepCapabilities(t *testing.T) {
 	}
 }
 
-// TestDropBounding checks that even a child that stays root gets no capability.
+// TestDropBounding checks that after DropBounding a child gets no capability,
+// even as root.
 func TestDropBounding(t *testing.T) {
 	needRoot(t)
 	got := child(t, "bounding", nil)

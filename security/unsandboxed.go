@@ -2,6 +2,6 @@
 
 package security
 
-// Sandboxed is false: this build confines no worker. Such a build is only for
+// Sandboxed is false, because this build confines no worker. It is only for
 // measuring the cost of the confinement.
 const Sandboxed = false

@@ -12,8 +12,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Semaphore has a number of places. The zero key stands for callers whose key
-// is not known yet (Place.Claim).
+// Semaphore has a number of places, each for one caller. A caller that does not
+// know its key yet passes the zero key to Acquire, and sets the key later
+// (Place.Claim).
 type Semaphore[K comparable] struct {
 	total, share int
 	lend         bool // a key can hold more than its share as long as no other key waits
@@ -25,14 +26,15 @@ type Semaphore[K comparable] struct {
 	waiters []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore with total places, of which each key can hold up to
-// share. No caller waits longer than maxWait.
+// New returns a Semaphore. The argument total is the number of its places, and
+// share is the number of places that one key can hold. No caller waits longer
+// than maxWait.
 func New[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, share: share, maxWait: maxWait, heldBy: map[K]int{}}
 }
 
-// NewLending returns a Semaphore that lends places: a key can hold more than
-// its share, even every place, as long as no caller with another key, or
+// NewLending works like New, but the Semaphore lends places: a key can hold
+// more than its share, even every place, until a caller with another key, or
 // without a key, waits. While such callers wait, the key gets no place beyond
 // its share.
 func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
@@ -41,7 +43,7 @@ func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphor
 	return s
 }
 
-// Place is a place in a Semaphore, or a caller that waits for one.
+// Place is a place of a Semaphore that a caller holds or waits for.
 type Place[K comparable] struct {
 	sem   *Semaphore[K]
 	key   K
@@ -49,10 +51,10 @@ type Place[K comparable] struct {
 	ready chan struct{} // closed when the place is held; nil before the wait
 }
 
-// Acquire waits for a place. The key holds the place until it is released.
-// Acquire returns errs.TooMany if no place is free within the time limit of the
-// Semaphore, or if ctx ends first, for example because the client closes its
-// connection.
+// Acquire waits for a place. The caller must call Release when it no longer
+// needs the place. Acquire returns errs.TooMany if no place is free within the
+// time limit of the Semaphore, or if ctx ends first, for example because the
+// client closes its connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{sem: s, key: key}
 	s.mu.Lock()
@@ -60,9 +62,10 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 }
 
 // Claim sets the key of a place that was acquired with the zero key. If the key
-// already has its share, Claim releases the place and waits for another one. A
-// Semaphore that lends places does so only while callers with another key, or
-// without a key, wait. After an error the caller has no place.
+// already has its share, Claim releases the place and waits for another one. If
+// the Semaphore lends places, Claim does this only while callers with another
+// key, or without a key, wait. If Claim returns an error, the caller no longer
+// has a place.
 func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
 	s := p.sem
@@ -146,13 +149,16 @@ func (s *Semaphore[K]) count(key K, n int) {
 	}
 }
 
-// startNext assigns free places to waiting callers. First come keys that hold
-// less than their share, beginning with the key that has the fewest places. If
-// places are lent, callers without a key come next, and keys that hold their
-// share come last. Otherwise callers without a key are treated like those of
-// any key, and keys that hold their share get no place. When a key has got a
-// place, its other callers move behind those of all other keys. The caller
-// holds s.mu.
+// startNext assigns free places to waiting callers, in this order:
+//   - Callers of keys that hold less than their share. The key that holds the
+//     fewest places comes first.
+//   - Callers without a key, if places are lent. If not, they are treated like
+//     the callers of any key.
+//   - Callers of keys that hold their share, if places are lent. If not, they
+//     get no place.
+//
+// When a key has got a place, its other callers move behind those of all other
+// keys. The caller of startNext holds s.mu.
 func (s *Semaphore[K]) startNext() {
 	for s.inUse < s.total {
 		best, least := -1, 0
@@ -174,8 +180,8 @@ func (s *Semaphore[K]) startNext() {
 	}
 }
 
-// rank returns a number that orders the waiting callers, lowest first. The
-// caller holds s.mu.
+// rank returns a number that orders the waiting callers: the lowest comes
+// first. The caller of rank holds s.mu.
 func (s *Semaphore[K]) rank(w *Place[K]) int {
 	var unknown K
 	held := s.heldBy[w.key]
@@ -189,7 +195,8 @@ func (s *Semaphore[K]) rank(w *Place[K]) int {
 }
 
 // sendBack moves the waiting callers of a key behind all others. If places are
-// lent, it does not move callers without a key. The caller holds s.mu.
+// lent, callers without a key keep their position. The caller of sendBack holds
+// s.mu.
 func (s *Semaphore[K]) sendBack(key K) {
 	var unknown K
 	if key == unknown && s.lend {

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestUsersTakeTurns checks that a user holds a limited number of places, and
-// that waiting users get places in turns.
+// TestUsersTakeTurns checks that the number of places of a user is limited, and
+// that waiting users take turns.
 func TestUsersTakeTurns(t *testing.T) {
 	s, ctx := New[uint32](3, 2, time.Hour), context.Background()
 	acquire := func(uid uint32) func() {
@@ -66,7 +66,8 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWaitEnds checks that a user that gets no place is refused after a while.
+// TestWaitEnds checks that Acquire returns an error if there is no place within
+// the time limit.
 func TestWaitEnds(t *testing.T) {
 	s := New[uint32](1, 1, time.Millisecond)
 	place, err := s.Acquire(context.Background(), 1)
@@ -154,8 +155,8 @@ func TestShareIsLent(t *testing.T) {
 	})
 }
 
-// TestClaimInVain checks that a caller that gets no place in time, or whose
-// context has ended, holds no place.
+// TestClaimInVain checks that a caller holds no place if it got none in time,
+// or if its context has ended.
 func TestClaimInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](2, 1, time.Second), context.Background()

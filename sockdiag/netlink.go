@@ -23,7 +23,7 @@ func Open(protocol int) (fd int, err error) {
 	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 }
 
-// queryVia does the same as Query, but sends the request through the socket fd.
+// queryVia works like Query, but sends the request through the socket fd.
 func queryVia(fd int, kind uint16, body []byte) ([]byte, error) {
 	request := make([]byte, unix.SizeofNlMsghdr, unix.SizeofNlMsghdr+len(body))
 	binary.NativeEndian.PutUint32(request, uint32(unix.SizeofNlMsghdr+len(body)))

@@ -3,10 +3,11 @@
 // sends credentials to a port on this machine, it checks which user owns the
 // port.
 //
-// The functions answer for the network namespace of the calling thread, or for
-// that of the netlink socket in their first argument. They need AF_NETLINK and
-// the kernel's tcp_diag, but no privilege. Source: sock_diag(7). Package
-// portowner uses this package to find the server of a connection.
+// The functions look in the network namespace of the calling thread. Functions
+// with a netlink socket as their first argument look in that socket's
+// namespace. They need AF_NETLINK and the kernel's tcp_diag, but no privilege.
+// Source: sock_diag(7). Package portowner uses this package to find the server
+// of a connection.
 package sockdiag
 
 import (
@@ -18,13 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnknown is the error for a socket without a known owner: its process has
-// closed it, or it is not on this machine.
+// ErrUnknown is the error for a socket whose owner is unknown: its process has
+// closed it, or the socket is on another machine.
 var ErrUnknown = errors.New("the socket has no known owner")
 
-// ClientUID returns the uid of the process that connected from the address
-// remote to the address local, both on this machine. If the process has closed
-// its socket, ClientUID returns ErrUnknown.
+// ClientUID returns the uid of the process that opened a TCP connection on this
+// machine. The argument local is the server's address, and remote is the
+// client's address. If the process has closed its socket, ClientUID returns
+// ErrUnknown.
 func ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -34,9 +36,9 @@ func ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	return ClientUIDVia(socket, local, remote)
 }
 
-// ClientUIDVia returns the same as ClientUID, but sends the request through
-// socket. Open returned this socket, which can belong to another network
-// namespace. Only one goroutine at a time may use that socket.
+// ClientUIDVia works like ClientUID, but sends the request through a socket
+// that Open returned. The socket can belong to another network namespace. Only
+// one goroutine at a time may use it.
 func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	s, err := FindSocketVia(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
@@ -45,8 +47,8 @@ func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err err
 	return s.UID, err
 }
 
-// Addrs returns the two addresses of the connected TCP socket fd. While the
-// socket is connecting, Addrs returns unix.ENOTCONN.
+// Addrs returns the local and the remote address of the TCP socket fd. If the
+// socket is not connected yet, Addrs returns unix.ENOTCONN.
 func Addrs(fd int) (local, remote netip.AddrPort, err error) {
 	// The functions with the same names in package unix would make an
 	// additional system call, to learn the protocol of the socket.
@@ -61,7 +63,8 @@ func Addrs(fd int) (local, remote netip.AddrPort, err error) {
 	return addrPort(localSA), addrPort(remoteSA), nil
 }
 
-// addrPort does the same as sockaddr.AddrPort, for package syscall.
+// addrPort converts an address of package syscall. For package unix, see
+// sockaddr.AddrPort.
 func addrPort(sa syscall.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *syscall.SockaddrInet4:
@@ -72,7 +75,7 @@ func addrPort(sa syscall.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// TCPSocket is the kernel's answer about a socket.
+// TCPSocket describes a socket as the kernel reported it.
 type TCPSocket struct {
 	Listening bool
 	UID       uint32 // user who opened or accepted it; meaningless if Inode is 0
@@ -89,9 +92,10 @@ const (
 	replyInode  = 68
 )
 
-// FindSocket returns the socket that has the address local and is connected to
-// the address remote. If there is no such socket, it returns the socket that
-// listens on local.
+// FindSocket returns the TCP socket with the given addresses. The argument
+// local is the address of the socket itself, and remote is the address of its
+// peer. If there is no such socket, FindSocket returns the socket that listens
+// on the address local.
 func FindSocket(local, remote netip.AddrPort) (TCPSocket, error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -101,9 +105,8 @@ func FindSocket(local, remote netip.AddrPort) (TCPSocket, error) {
 	return FindSocketVia(socket, local, remote)
 }
 
-// FindSocketVia returns the same as FindSocket, but sends the request through
-// socket, which Open returned. Only one goroutine at a time may use that
-// socket.
+// FindSocketVia works like FindSocket, but sends the request through a socket
+// that Open returned. Only one goroutine at a time may use that socket.
 func FindSocketVia(socket int, local, remote netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
 	ip := local.Addr().Unmap()

@@ -64,11 +64,11 @@ func (n *source) query(database, key string) (string, error) {
 	return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 }
 
-// run runs getent without the privileges, the environment (in particular
-// without a token or LD_PRELOAD) and the terminal of this process. If this
-// process is root, getent runs under an unused id, because a process with the
-// same uid as getent could stop it, take its pipe and answer in its place. The
-// answer determines the user and groups that root gives to a job.
+// run runs getent without this process's privileges, terminal and environment,
+// which may contain a token or LD_PRELOAD. If this process is root, getent runs
+// under an unused id, because a process with the same uid as getent could stop
+// getent, take over its pipe and answer in its place. Root trusts the answer:
+// it determines the user and the groups of a job.
 func run(ctx context.Context, tool, database, key string) (*cappedBuffer, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
@@ -94,8 +94,9 @@ func execute(ctx context.Context, path string, argv, env []string) (*cappedBuffe
 	return out, cmd.Run()
 }
 
-// tool returns the first getent that exists. It never uses PATH, because the
-// user who sets PATH could then choose the program.
+// tool returns the path of the installed getent, or "" if there is none. It
+// never uses PATH, because the user who sets PATH could then choose the
+// program.
 func (n *source) tool() string {
 	for _, t := range n.tools {
 		if st, err := os.Stat(t); err == nil && st.Mode().IsRegular() {
@@ -105,9 +106,9 @@ func (n *source) tool() string {
 	return ""
 }
 
-// cappedBuffer keeps the bytes that are written to it, up to a limit. When more
-// bytes are written, it calls stop. The field buf is not embedded, because
-// io.Copy would then find the buffer's ReadFrom and bypass the limit.
+// cappedBuffer keeps the bytes that are written to it, up to a limit. A Write
+// that would exceed the limit calls stop. The field buf is not embedded,
+// because io.Copy would then find the buffer's ReadFrom and bypass the limit.
 type cappedBuffer struct {
 	buf       bytes.Buffer
 	remaining int
@@ -115,8 +116,8 @@ type cappedBuffer struct {
 	stop      func()
 }
 
-// Write stores p if it fits. Otherwise it calls stop to end the writer, which
-// may ignore SIGPIPE.
+// Write stores p if it fits. Otherwise it calls stop, which kills getent,
+// because getent may ignore SIGPIPE.
 func (c *cappedBuffer) Write(p []byte) (int, error) {
 	if len(p) > c.remaining {
 		c.exceeded = true

@@ -86,7 +86,8 @@ func (n *source) groups(u User) ([]uint32, error) {
 	return append([]uint32{u.GID}, gids...), nil
 }
 
-// fileGroups returns the groups of /etc/group that list name.
+// fileGroups returns the groups in /etc/group that have the user called name as
+// a member.
 func (n *source) fileGroups(name string) ([]uint32, error) {
 	var gids []uint32
 	err := n.eachLine("group", func(line string) bool {
@@ -99,8 +100,8 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 }
 
 // initgroups runs getent with the database initgroups. The output is a line
-// such as "name 4 24 27". musl's getent does not support this database. On a
-// system with musl, only the groups in the files count.
+// such as "name 4 24 27". musl's getent does not support this database, so with
+// musl only the groups in /etc/group count.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// checkName returns an error for a text that can't be a name. This prevents
-// getent from taking a text with a hyphen at the start for an option, and from
-// searching for a number by id. A text with a separator of the files is
+// checkName returns an error if name can't be a name. getent would treat a
+// leading hyphen as the start of an option, and would look up a number as an
+// id. Characters that separate the fields of /etc/passwd and /etc/group are
 // refused, too.
 func checkName(kind, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
@@ -27,8 +27,8 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// parseID parses a uid or gid. It refuses the number that means "unchanged" to
-// the kernel. If setresuid got that number, the process would remain root.
+// parseID parses a uid or gid. It refuses the number 4294967295 (-1). To
+// setresuid this number means "unchanged", so the process would remain root.
 func parseID(s string) (uint32, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || uint32(n) == become.NoID || !isNumber(s) {

@@ -57,9 +57,9 @@ var system = &source{
 	now:      time.Now,
 }
 
-// find returns the first line of database that the function match accepts. find
-// calls it with true for a line from a file, and with false for a line from
-// getent.
+// find returns the first line of the database for which match returns true. The
+// second argument of match says whether the line comes from a file in /etc or
+// from getent.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {

@@ -15,8 +15,8 @@ import (
 	"schedrestd/errs"
 )
 
-// newSource returns a source for this test: files, and a shell script as
-// getent.
+// newSource returns a source that reads test files instead of those in /etc,
+// and runs a shell script instead of getent.
 func newSource(t *testing.T, script string) *source {
 	t.Helper()
 	dir := t.TempDir()
@@ -141,8 +141,8 @@ func TestWithoutGetent(t *testing.T) {
 	}
 }
 
-// TestGetentIsConfined checks that getent runs with the expected environment
-// and ids.
+// TestGetentIsConfined checks the environment and the ids with which getent
+// runs.
 func TestGetentIsConfined(t *testing.T) {
 	t.Setenv("SCHED_JWT", "secret")
 	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
@@ -244,8 +244,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// FuzzEntries checks that lines of passwd and group can be parsed, whatever a
-// directory service sends.
+// FuzzEntries checks that the parsers accept no line of passwd or group that
+// has an empty name or a reserved id.
 func FuzzEntries(f *testing.F) {
 	for _, s := range []string{"", "a:b:c", "root:x:0:0:root:/root:/bin/sh", "g:x:5:a,b", "n:x:-1:0:::", "n:x:4294967295:0:::", "a:::::::"} {
 		f.Add(s)

@@ -1,8 +1,8 @@
 package nss
 
-// PrivateGroup reports whether group has the same name as the user owner and no
-// other members, as on systems that give each user a group of their own. Then
-// only this user has the permissions of the group.
+// PrivateGroup reports whether group is the private group of the user owner: it
+// has the user's name, and no other members. Many systems give each user such a
+// group. Only this user has the group's permissions.
 func PrivateGroup(owner, group uint32) bool {
 	u, err := LookupUID(owner)
 	if err != nil || u.GID != group {

@@ -17,8 +17,8 @@ type BrokeredConn interface {
 }
 
 // Of returns the credentials of the process at the other end of the UNIX socket
-// conn. If this user namespace does not know the uid and conn is a
-// BrokeredConn, the uid comes from conn. The gid stays become.Overflow.
+// conn. If the uid is unknown in this user namespace and conn is a
+// BrokeredConn, Of asks conn for the uid. The gid stays become.Overflow.
 func Of(conn syscall.Conn) (become.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -31,9 +31,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is the path that the starter executes to create a stage. It leads to
-// the file of the running program, even if another file has been installed in
-// its place.
+// Program is the path that the starter executes to create a stage. The kernel
+// resolves it to the file of the running program, even after another file has
+// been installed in its place.
 const Program = "/proc/self/exe"
 
 // Exit statuses of a stage that fails before it executes the target. The stage
@@ -43,8 +43,8 @@ const (
 	ExitTarget   = 126 // the target can't be executed
 )
 
-// atSecure is the type of an entry in the auxiliary vector. The entry says
-// whether the start of this program added privileges (getauxval(3)).
+// atSecure is the type of the entry in the auxiliary vector that is nonzero if
+// this program was executed with added privileges (getauxval(3)).
 const atSecure = 23
 
 // stageName is argv[0] of a process that is a stage.
@@ -54,7 +54,7 @@ const stageName = "sched-stage"
 // the arguments of the target.
 const fixedArgs = 8
 
-// Target is a program, with the identity under which it is to run.
+// Target describes a program and the identity under which it runs.
 type Target struct {
 	UID, GID    uint32
 	Groups      []uint32       // supplementary groups; nil: none, and not those of the starter
@@ -65,8 +65,8 @@ type Target struct {
 	Report      uint32   // descriptor to which the reason for a failure is written; 0: standard error
 }
 
-// fileDir is a directory in /proc. Its paths refer to the descriptors of the
-// process that opens them.
+// fileDir is the directory in /proc from which a process opens files by the
+// numbers of its own descriptors.
 const fileDir = "/proc/self/fd/"
 
 // File returns the value of Target.Path for a program that is open as
@@ -115,8 +115,8 @@ func parse(argv []string) (t Target, err error) {
 	return t, nil
 }
 
-// parseID parses an id. It refuses the number that means "unchanged" to the
-// kernel.
+// parseID parses an id. It refuses 4294967295 (-1), which tells the kernel to
+// leave an id unchanged.
 func parseID(text string, to *uint32) error {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if *to = uint32(n); err == nil && *to == ^uint32(0) {
@@ -141,8 +141,8 @@ func init() {
 	os.Exit(status)
 }
 
-// refuseSecure returns an error if the program's file has a set-user-ID bit or
-// capabilities that gave this process a privilege that its starter lacks.
+// refuseSecure returns an error if this process has a privilege that its
+// starter lacks, from a set-user-ID bit or file capabilities of the program.
 // Without this check, the starter could run any program with that privilege.
 func refuseSecure() error {
 	values, err := unix.Auxv()
@@ -174,8 +174,8 @@ func (t Target) run() (status int, err error) {
 
 // become gives the calling thread the identity of t. During initialization the
 // calling thread is the first thread of the process. The other threads keep
-// their identity, so the user can't signal or trace them. The execution of the
-// target ends them.
+// their identity, so the user can't signal or trace them. They end when the
+// target is executed.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {

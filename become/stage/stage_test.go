@@ -20,7 +20,7 @@ import (
 // user is the uid of an ordinary user without a name.
 const user = 31240
 
-// patience limits waits. Only a test that fails waits so long.
+// patience is the time after which a wait fails the test.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts the stage for target as root, as the services do. file becomes
-// descriptor 3 of the stage.
+// start starts the stage for target as root, as the services do. Descriptor 3
+// of the stage is file.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()
@@ -98,9 +98,9 @@ func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 	}
 }
 
-// startStuck starts a target that already has its new identity and waits in the
-// kernel before its first instruction, like a target that its user has stopped.
-// Closing file lets the target continue.
+// startStuck starts a target that already has its new identity but waits in the
+// kernel before its first instruction, as if its user had stopped it. Closing
+// the returned file lets the target continue.
 func startStuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stage")
@@ -150,9 +150,9 @@ func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	}
 }
 
-// TestDumpable checks that the starter is not dumpable and the user can't trace
-// the stage, even if the kernel makes processes dumpable when they change their
-// uid.
+// TestDumpable checks that the starter is not dumpable, and that the user can't
+// trace the stage. Both must hold even if the kernel makes processes dumpable
+// when they change their uid.
 func TestDumpable(t *testing.T) {
 	needRoot(t)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {

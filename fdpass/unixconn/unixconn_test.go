@@ -14,8 +14,7 @@ import (
 	"schedrestd/fdpass"
 )
 
-// maxCalls is the number of threads that package fdpass allows in such
-// calls concurrently.
+// maxCalls is the limit of concurrent calls in package fdpass.
 const maxCalls = 16
 
 // lingering returns a TCP socket whose last close sleeps for hours, unless a
@@ -40,7 +39,7 @@ func lingering(t *testing.T) int {
 	return fd
 }
 
-// pair returns a connection, and its peer's end.
+// pair returns a connection and the descriptor of its peer.
 func pair(t *testing.T) (*Conn, int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -55,8 +54,8 @@ func pair(t *testing.T) (*Conn, int) {
 	return c, fds[1]
 }
 
-// send sends a lingering socket. Afterwards only the message refers to that
-// socket.
+// send sends a lingering socket to the peer and closes its own descriptor, so
+// that only the unread message refers to the socket.
 func send(t *testing.T, to int) {
 	t.Helper()
 	fd := lingering(t)
@@ -83,8 +82,8 @@ func mustNotBlock(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering checks that descriptors which peers send on many connections at
-// once delay neither reads nor closes.
+// TestLingering checks that reads and closes are not delayed if peers send
+// lingering sockets on many connections at once.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * maxCalls {
@@ -110,8 +109,9 @@ func TestLingering(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWritten checks a Close while a Write is blocked. Close, and not
-// the Write, which returns later, must close the unread descriptors.
+// TestCloseWhileWritten checks a Close while a Write is blocked. The unread
+// descriptors must be closed by Close, and not by the Write, which returns
+// later.
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
 	send(t, stranger)
@@ -126,8 +126,8 @@ func TestCloseWhileWritten(t *testing.T) {
 	})
 }
 
-// TestCloseSoon checks that Close closes a descriptor, and that its caller does
-// not wait even while close(2) sleeps.
+// TestCloseSoon checks that Close closes a descriptor, and that Close returns
+// immediately even if close(2) sleeps.
 func TestCloseSoon(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)

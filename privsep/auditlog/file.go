@@ -24,8 +24,8 @@ type file struct {
 	reopenFailed bool // the last reopen failed, which was logged
 }
 
-// openFile opens or creates the file at path. label names the file in errors,
-// and flags are those of open(2).
+// openFile opens or creates the file at path with the given flags of open(2).
+// Errors name the file by label.
 func openFile(o Options, label, path string, flags int) (*file, error) {
 	// Anyone who can replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, PrivateGroup: become.PrivateGroup}
@@ -59,8 +59,8 @@ func (f *file) reopen() error {
 }
 
 // endsMidLine reports whether the file ends in the middle of a line. The
-// descriptor for the auditor can't be read, so endsMidLine opens the file
-// again. If that fails, it reports true.
+// descriptor for the auditor is not open for reading, so endsMidLine opens the
+// file again. If it can't open the file, it returns true.
 func (f *file) endsMidLine() bool {
 	info, err := f.osFile.Stat()
 	if err != nil || info.Size() == 0 {
@@ -74,11 +74,11 @@ func (f *file) endsMidLine() bool {
 	return last[0] != '\n'
 }
 
-// follow opens the file again by its name if the name now leads to another
-// file, or if force is set. A rotation without SIGHUP moves the file away. The
-// auditor then writes to the moved file until a new one can be opened. If the
-// file was removed and no other file can be opened, follow returns an error,
-// because lines would be lost.
+// follow opens the file again if its name now leads to another file, or if
+// force is true. After a rotation without SIGHUP, the auditor writes to the
+// moved file until follow can open a new one. If the file was removed and no
+// other file can be opened, follow returns an error, because lines would be
+// lost.
 func (f *file) follow(force bool) (changed bool, err error) {
 	var openStat, namedStat unix.Stat_t
 	if err := unix.Fstat(int(f.osFile.Fd()), &openStat); err != nil {

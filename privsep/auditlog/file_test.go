@@ -63,8 +63,8 @@ func TestAuditFile(t *testing.T) {
 }
 
 // TestAuditFollows checks that no line is written to a file that was removed.
-// If a file was moved away, another file with its name is used as soon as that
-// is possible.
+// If the file was moved away, the log must continue in a new file with the old
+// name as soon as possible.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(sharedDir(t), "log")
 	log := new(strings.Builder)
@@ -110,8 +110,8 @@ func TestAuditFollows(t *testing.T) {
 	}
 }
 
-// options returns the options of a Log. The uid of the workers is not that of
-// this process.
+// options returns the options of a Log. Workers have another uid than this
+// process.
 func options(log slog.Handler) Options {
 	o := Options{Root: os.Geteuid() == 0, WorkerUID: 65534, Log: slog.New(log)}
 	if !o.Root {
@@ -136,8 +136,8 @@ func succeed(t *testing.T, err error) {
 	}
 }
 
-// TestClaimsFile checks that the file of Idempotency-Keys has the same rules as
-// the audit log, and that it is opened even without an audit log.
+// TestClaimsFile checks that the rules for the audit log also apply to the file
+// of Idempotency-Keys, and that this file is opened even without an audit log.
 func TestClaimsFile(t *testing.T) {
 	o := options(slog.DiscardHandler)
 	o.Claims = filepath.Join(sharedDir(t), "keys")

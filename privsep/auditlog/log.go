@@ -1,6 +1,6 @@
 // Package auditlog opens the file of the audit log and the file of
-// Idempotency-Keys. It opens the audit log again when another file gets its
-// name. An unprivileged process, the auditor, writes both files.
+// Idempotency-Keys. When the audit log is moved or removed, the package opens a
+// new one. An unprivileged process, the auditor, writes both files.
 package auditlog
 
 import (
@@ -28,7 +28,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Log is the audit log while the gateway runs. Its methods block while the file
+// Log is the audit log of a running gateway. Its methods block while the file
 // system hangs.
 type Log struct {
 	options    Options
@@ -59,7 +59,7 @@ func Open(o Options) (*Log, error) {
 }
 
 // SendFiles sends an auditor the open files. An auditor that does not read its
-// channel gets no file, and is killed.
+// channel gets no files, and is killed.
 func (l *Log) SendFiles(auditor *ipc.Channel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,9 +82,8 @@ func (l *Log) sendLog(auditor *ipc.Channel) error {
 	return ipc.IgnoreClosed(auditor.TrySend(m, int(file.Fd())))
 }
 
-// Follow checks whether the log's name still leads to the open file. If not, it
-// sends the auditors the file that has the name now. If force is set, it opens
-// and sends the file in any case.
+// Follow sends the auditors a new file if the name of the log no longer leads
+// to the open file, or if force is true.
 func (l *Log) Follow(auditors []*ipc.Channel, force bool) *ipc.Followed {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package identity determines the identity of the workers, and rejects
 // identities whose authority no worker may have: those of root and SchedUser.
-// With become_user it rejects every configuration that admits clients whom the
+// With become_user it rejects every configuration that admits clients that the
 // kernel does not identify.
 package identity
 
@@ -16,8 +16,8 @@ import (
 	"schedrestd/security"
 )
 
-// Service is the identity of the workers. It also says whether the parent can
-// change identities.
+// Service is the identity of the workers, with the information whether the
+// parent can change identities.
 type Service struct {
 	security.Identity
 	Root         bool   // started as root: identity and groups can be changed
@@ -53,9 +53,9 @@ func Determine(p *ipc.PackedPlan) (Service, error) {
 	return s, errs.Wrap(s.UserCheckErr, errs.Denied, "refusing to start")
 }
 
-// becomeUserService returns the service of become_user. Each worker has the
-// identity of its client. So the kernel must identify every client, and the
-// configuration may admit clients in no other way.
+// becomeUserService returns s for use with become_user. Each worker then has
+// the identity of its client, so becomeUserService returns an error if the
+// configuration admits clients that the kernel does not identify.
 func (s Service) becomeUserService(p *ipc.PackedPlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := CheckBecomeUser(p, s.Root); err != nil {
@@ -67,9 +67,9 @@ func (s Service) becomeUserService(p *ipc.PackedPlan) (Service, error) {
 	return s, nil
 }
 
-// CheckBecomeUser rejects settings that are incompatible with become_user. An
-// intact schedrestd-config has already rejected them, with a more detailed
-// error.
+// CheckBecomeUser rejects settings that are incompatible with become_user.
+// Normally schedrestd-config has already rejected them, with a more detailed
+// error. CheckBecomeUser is for a compromised schedrestd-config.
 func CheckBecomeUser(p *ipc.PackedPlan, root bool) error {
 	nonUnix := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
 	if !root || p.Service.Options != "" || p.Setup.JWT || !p.Setup.Local || nonUnix {
@@ -78,8 +78,9 @@ func CheckBecomeUser(p *ipc.PackedPlan, root bool) error {
 	return nil
 }
 
-// requestedIdentity returns the identity of -u and -g. A missing user or group
-// is taken from the user who started the gateway.
+// requestedIdentity returns the identity of the options -u and -g. If one of
+// them is missing, it uses the user or group of the user who started the
+// gateway.
 func requestedIdentity(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)
@@ -102,10 +103,10 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 	return []security.Account{{Name: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {Name: schedName, UID: s.SchedUID, Groups: s.SchedGroups}}
 }
 
-// RefusalReason returns why the peer of a connection may not have a worker of
-// its own; "" when it may. A worker of root or SchedUser would have their
-// authority, and many users share the overflow ids. unchecked is the setting
-// disable_user_check.
+// RefusalReason returns the reason why the peer of a connection may not have
+// its own worker, or "" if the peer may have one. A worker of root or SchedUser
+// would have their authority, and many users share the overflow ids. The
+// argument unchecked is the setting disable_user_check.
 func (s Service) RefusalReason(c ipc.Connection, unchecked bool) string {
 	switch {
 	case c.Network == ipc.TCP || c.UID == ipc.NoID:

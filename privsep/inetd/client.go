@@ -1,5 +1,5 @@
-// Package inetd finds out which client is at standard input and output, when
-// inetd or a program like it has started the gateway for one client.
+// Package inetd determines the client at standard input and output, if inetd or
+// a similar program has started the gateway for one client.
 package inetd
 
 import (
@@ -13,8 +13,8 @@ import (
 	"schedrestd/sockaddr"
 )
 
-// Client is standard input and output, with the kernel's facts about the client
-// there.
+// Client describes the client at standard input and output, as the kernel
+// identifies it.
 type Client struct {
 	ipc.Connection
 	Nameless bool // this end of the UNIX socket on standard input has no path
@@ -23,7 +23,8 @@ type Client struct {
 	blocking bool // the socket on standard input was in blocking mode before
 }
 
-// NewClient determines what is at standard input and output. It reads nothing.
+// NewClient determines the client at standard input and output. It reads
+// nothing from standard input.
 func NewClient(in, out *os.File) (*Client, error) {
 	c := &Client{Connection: ipc.Connection{ID: 1, Network: ipc.Stdio, Listener: "stdin", UID: ipc.NoID, GID: ipc.NoID}, in: int(in.Fd()), out: int(out.Fd())}
 	var i, o unix.Stat_t
@@ -44,9 +45,9 @@ func NewClient(in, out *os.File) (*Client, error) {
 }
 
 // identifySocket uses the socket on standard input as the client's connection,
-// and returns true. It returns false for a socket pair that is used like a
-// pipe: some programs start others with two socket pairs, one for input and one
-// for output.
+// and returns true. It returns false for a socket pair that serves as a pipe,
+// because some programs start others with two socket pairs: one for input and
+// one for output.
 func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
@@ -80,14 +81,16 @@ func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	return true, nil
 }
 
-// identifyFile determines the client from a pipe, file or terminal. The owner
-// of the file is the client if no other user can have written the input: other
-// users may not open the file, and its group may not write to it.
+// identifyFile determines the client from a pipe, file or terminal. The file's
+// owner is the client. This is verified only if no other user can have written
+// the input: the mode lets only the owner write to the file, and gives other
+// users no access.
 //
-// A terminal may be writable for its group. Programs of that group write
-// messages to the terminal, and no program can read these messages as input.
-// The group of a terminal is usually not a group of its user. So if users start
-// this program at their own terminal, the client's gid is that of this process.
+// The group of a terminal may write to it, because programs of that group send
+// messages to the terminal. These messages are output, and no program reads
+// them as input. A terminal's group is usually not a group of its user. So if
+// users start this program at their own terminal, the client's gid is the gid
+// of this process.
 func (c *Client) identifyFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
 	othersMode := uint32(0o027)
@@ -115,8 +118,8 @@ func (c *Client) Streams() (*ipc.Streams, []int) {
 	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }
 
-// RestoreBlocking restores the socket's blocking mode, because processes that
-// share it may not expect it to be non-blocking.
+// RestoreBlocking makes the socket blocking again if it was so at the start,
+// because other processes that share the socket may expect it.
 func (c *Client) RestoreBlocking() {
 	if c.blocking {
 		_ = unix.SetNonblock(c.in, false)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestIsTerminal checks that IsTerminal changes nothing for other processes
-// that share the file.
+// TestIsTerminal checks that IsTerminal does not change the file for other
+// processes that share it.
 func TestIsTerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

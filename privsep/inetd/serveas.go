@@ -9,10 +9,10 @@ import (
 	"schedrestd/security"
 )
 
-// ServeAs returns the identity of the worker. With become_user it is the
-// client's identity. Otherwise it is the same as for a gateway that listens.
-// refusal is the reason why the client may not be served. The gateway answers
-// such a client with 403. err is set only if the service itself fails.
+// ServeAs returns the identity of the worker. With become_user that is the
+// client's identity. Otherwise it is the same as for a gateway that listens. If
+// the client may not be served, refusal is the reason, and the gateway answers
+// the client with 403. If the service itself fails, err is set.
 func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, err error) {
 	if service, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
 		return service, nil, err
@@ -21,10 +21,11 @@ func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, 
 	case c.Network != ipc.Unix:
 		return service, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
-		// This end has no path, so it is usually the end that connected. The
-		// peer that the kernel reports is then the service at the other end. So
-		// a user could connect to a service that echoes its input, start this
-		// program on that connection, and be served as the service's user.
+		// This end of the connection has no path, so usually it is the end that
+		// connected, and the kernel reports the service at the other end as the
+		// peer. If this were accepted, a user could connect to a service that
+		// echoes its input, start this program on that connection, and be
+		// served as the service's user.
 		return service, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	service.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}

@@ -18,8 +18,8 @@ type entry struct {
 	newest       bool       // the files are still those at the paths; otherwise tokens may be signed by a newer key that is not in use
 }
 
-// reuse makes e use the files of an earlier entry. newest says whether those
-// are still the files at the paths of e.
+// reuse makes e use the files of an earlier entry. The argument newest says
+// whether the paths of e still lead to those files.
 func (e *entry) reuse(previous entry, newest bool) {
 	e.unused = append(e.unused, e.files...)
 	e.files, e.newest = previous.files, newest && previous.files != nil
@@ -43,7 +43,8 @@ func (o Options) keySet() tokenFile {
 	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublicCommand, o.Log}
 }
 
-// check rejects a file that other users can read or write against the rules.
+// check returns an error if other users can read or write the file although the
+// rules forbid it.
 func (t tokenFile) check() error {
 	if t.path == "" {
 		return nil
@@ -58,9 +59,9 @@ func (t tokenFile) check() error {
 	return err
 }
 
-// openEntry opens the file, or reuses the open one if nothing has changed. A
-// file that is missing or unreadable counts as no key. previous is the entry of
-// the generation in force.
+// openEntry opens the file. If the file has not changed since previous, the
+// entry in force, it reuses the open file. A missing or unreadable file counts
+// as no key.
 func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
 	samePath := previous.path == t.path
@@ -90,8 +91,8 @@ func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	return e, nil
 }
 
-// fallBack makes e use the file of an earlier entry, because the file at the
-// path can't be used. It logs the reason.
+// fallBack makes e use the file of the previous entry because of err, the error
+// about the new file. It logs err.
 func (t tokenFile) fallBack(e *entry, previous entry, err error) {
 	hint := errs.HintOf(err)
 	switch errs.KindOf(err) {
@@ -104,8 +105,8 @@ func (t tokenFile) fallBack(e *entry, previous entry, err error) {
 	e.reuse(previous, false)
 }
 
-// isAbsent reports whether err means only that the file is missing or that this
-// process may not read it.
+// isAbsent reports whether err only means that the file is missing, or that
+// this process may not read it.
 func isAbsent(err error) bool {
 	kind := errs.KindOf(err)
 	return err != nil && (kind == errs.NotFound || kind == errs.Denied)

@@ -13,8 +13,7 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// maxCopySize is the maximum size of a file that workers get a copy of, in
-// bytes.
+// maxCopySize limits the files that are copied for workers, in bytes.
 const maxCopySize = 1 << 20
 
 // openTokenKey opens the key of HS256 tokens.
@@ -25,9 +24,10 @@ func (o Options) openTokenKey() (*os.File, error) {
 	if err != nil || !o.Root {
 		return f, err
 	}
-	// With the key, an attacker who compromises a worker can impersonate any
-	// user. The owner is not checked here: the workers' user can own the key
-	// only with disable_user_check, which the administrator sets explicitly.
+	// If workers could read the key, an attacker who compromises one could
+	// impersonate any user. The owner is not checked here: the workers' user
+	// can own the key only with disable_user_check, which the administrator
+	// sets explicitly.
 	_, group, err := o.workersCanRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
@@ -42,10 +42,9 @@ func (o Options) openKeySet() (*os.File, error) {
 }
 
 // openPair opens the private key, its certificates and the clients'
-// authorities. If there is an error, it returns the files that it has opened.
-// The parent has dropped its capabilities before the first call. So the start
-// already fails if the parent would be unable to open these files after a
-// renewal.
+// authorities. If it returns an error, it also returns the files that it has
+// opened. The parent has dropped its capabilities before the first call. So if
+// the first call succeeds, the parent can open renewed files later, too.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
@@ -88,8 +87,8 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	return closeOnError(f, err)
 }
 
-// explainPairRefusal returns the keeper's error about the private key and its
-// certificates.
+// explainPairRefusal returns the error with which the keeper refused the
+// private key or its certificates, with a hint.
 func (o Options) explainPairRefusal(err error) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", o.TLS.Key, o.TLS.Certificate), Err: err}
 	if e.Kind == errs.Invalid {
@@ -99,8 +98,8 @@ func (o Options) explainPairRefusal(err error) error {
 	return e
 }
 
-// workersCanRead reports whether workers can read f: as its owner, or because
-// their group may read it.
+// workersCanRead reports in which ways workers can read f: as its owner, or as
+// members of its group.
 func (o Options) workersCanRead(f *os.File) (owner, group bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -109,8 +108,8 @@ func (o Options) workersCanRead(f *os.File) (owner, group bool, err error) {
 	return st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0, nil
 }
 
-// sealedCopy returns a sealed copy of a public file. If there is no path, the
-// copy is empty.
+// sealedCopy returns a sealed copy of a public file. If path is empty, the copy
+// is empty, too.
 func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if path == "" {
 		return spawn.SealedCopy(strings.NewReader(""), rule.Label, unix.MFD_NOEXEC_SEAL)
@@ -129,7 +128,7 @@ func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	return spawn.SealedCopy(io.LimitReader(f, maxCopySize), path, unix.MFD_NOEXEC_SEAL)
 }
 
-// closeOnError returns f, or closes it when there is an error.
+// closeOnError returns f. If err is not nil, it closes f and returns err.
 func closeOnError(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		f.Close()

@@ -1,12 +1,11 @@
 // Package keys opens the keys of one generation, and checks which users can
-// read and write their files. The parent does not parse any of them. A secret
-// key goes to the keeper as an open file. Public files are copied unchanged to
-// memory files that no process can change. So every worker uses exactly the
-// certificates that the keeper has accepted, even if the original files change
-// meanwhile.
+// read and write their files. The parent does not parse any of them. The keeper
+// gets each secret key as an open file. Public files are copied to memory files
+// that no process can change, so that every worker uses exactly the
+// certificates that the keeper has accepted.
 //
-// The files from the top: keys.go has all keys of a generation; entry.go has
-// one key; files.go opens files; rules.go says which files may be used.
+// The file keys.go is about all keys of a generation, entry.go is about one
+// key, files.go opens files, and rules.go defines which files may be used.
 package keys
 
 import (
@@ -31,8 +30,9 @@ type Keys struct {
 	empty    entry // stands for a file that does not exist
 }
 
-// CheckFiles rejects unprotected files. It is called before privileges are
-// dropped, because the parent may not be able to examine them later.
+// CheckFiles returns an error if a key file is not protected against other
+// users. Call it before privileges are dropped, because the parent may be
+// unable to examine the files later.
 func CheckFiles(o Options) error {
 	if o.HTTPS {
 		if err := checkTLS(o.TLS); err != nil {
@@ -42,12 +42,14 @@ func CheckFiles(o Options) error {
 	return cmp.Or(o.tokenKey().check(), o.keySet().check())
 }
 
-// Open opens the keys that o names. The parent has dropped its capabilities
-// before the first call. So it can open renewed files later with the same
-// privileges as the first ones. previous has the keys in use, if any. If a new
-// file can't be used, the key that it replaces stays in use. With
-// requireNewCerts, Open returns an error about certificates instead. The caller
-// closes the keys even if there is an error.
+// Open opens the keys that o names. The argument previous has the keys in use,
+// if any. If a new file can't be used, Open uses the key from previous in its
+// place. There is one exception: if requireNewCerts is true and new
+// certificates can't be used, Open returns an error. The caller must close k
+// even if there is an error.
+//
+// The parent has dropped its capabilities before the first call. So if the
+// first call succeeds, the parent can open renewed files later, too.
 func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
 	emptyFile, err := sealedCopy("", guard.Rule{Label: "empty file"})
@@ -75,9 +77,9 @@ func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
 }
 
-// openPair opens the private key with its certificates. If nothing has changed,
-// the files that were open before stay in use. They also stay in use if the new
-// files can't be used, unless requireNewCerts is set.
+// openPair opens the private key with its certificates. If the files have not
+// changed, it reuses the open ones. If the new files can't be used, it reuses
+// the old ones, or returns an error if requireNewCerts is true.
 func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
 	o := k.options
 	if err := checkTLS(o.TLS); err != nil {
@@ -101,19 +103,19 @@ func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
 	return nil
 }
 
-// fallBackPair makes k use the private key and the certificates that were in
-// use before, and logs the reason.
+// fallBackPair makes k use the previous private key and certificates, and logs
+// err, the reason.
 func (k *Keys) fallBackPair(previous *Keys, err error) {
 	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(err), "error", err)...)
 	k.pair.reuse(previous.pair, false)
 }
 
 // HandleRefusal handles a key that the keeper has rejected with the reason err:
-// the token key if isTokenKey is set, otherwise the private key of the
-// certificates. It replaces the key by the one used before, as Open does for a
-// file that can't be opened. If the keeper rejects that token key too, k
-// continues without a token key. If HandleRefusal returns an error, k can't be
-// used. Otherwise the caller sends k to the keeper again.
+// the token key if isTokenKey is true, and otherwise the private key of the
+// certificates. HandleRefusal puts the previous key in its place, as Open does
+// for a file that can't be opened. If the keeper has rejected the previous
+// token key, too, k continues without a token key. If HandleRefusal returns an
+// error, k can't be used. Otherwise the caller sends k to the keeper again.
 func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, requireNewCerts bool) error {
 	o := k.options
 	switch {
@@ -138,11 +140,11 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 	return nil
 }
 
-// RefuseKeySet records in k that workers can't use the key set of next. k holds
-// the keys in force. Later generations then use the key set of k, until the
-// file changes again. If the key set of next is not newer than that of k,
-// RefuseKeySet records nothing and returns false. The caller makes sure that no
-// Open uses k at the same time.
+// RefuseKeySet records in k, the keys in force, that workers can't use the key
+// set of next. Later generations then use the key set of k until the file
+// changes again. If the key set of next is not newer, RefuseKeySet records
+// nothing and returns false. While it runs, no other goroutine may pass k to
+// Open.
 func (k *Keys) RefuseKeySet(next *Keys) bool {
 	if k.keySet.path != next.keySet.path || k.keySet.stamp == next.keySet.stamp || !next.keySet.newest {
 		return false
@@ -151,8 +153,8 @@ func (k *Keys) RefuseKeySet(next *Keys) bool {
 	return true
 }
 
-// LogChanges logs which files are newly in use, and warns if workers can read
-// the key of HS256 tokens.
+// LogChanges logs which files are used for the first time. It warns if workers
+// can read the key of HS256 tokens.
 func (k *Keys) LogChanges(previous *Keys) {
 	log := k.options.Log
 	isNew := func(cur, old entry) bool { return cur.newest && (cur.path != old.path || cur.stamp != old.stamp) }
@@ -171,10 +173,11 @@ func (k *Keys) LogChanges(previous *Keys) {
 	}
 }
 
-// IsSettled reports whether no file with token keys is being written: each file
-// is unchanged since Open, or was last written at least settleTime ago. Half a
-// token key is a valid key, so a file must not be used while it is being
-// written. Half a certificate is invalid, and the keeper rejects it.
+// IsSettled reports whether no program is writing to a file with token keys. It
+// assumes that a file is complete if it has not changed since Open, or if its
+// last write was at least settleTime ago. Half a token key is a valid key, so
+// an incomplete file must not be used. Half a certificate is invalid, and the
+// keeper rejects it.
 func (k *Keys) IsSettled(settleTime time.Duration) bool {
 	for _, e := range []entry{k.tokenKey, k.keySet} {
 		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.IsSettled(e.path, settleTime) {
@@ -187,8 +190,8 @@ func (k *Keys) IsSettled(settleTime time.Duration) bool {
 // NeedsKeeper reports whether k has a secret key.
 func (k *Keys) NeedsKeeper() bool { return k.options.HTTPS || k.tokenKey.files != nil }
 
-// fd returns the descriptor of the i-th file of e, or of the empty file if e
-// has none.
+// fd returns the descriptor of the file e.files[i]. If e has no files, it
+// returns the descriptor of an empty file.
 func (k *Keys) fd(e entry, i int) int {
 	if e.files == nil {
 		e, i = k.empty, 0

@@ -99,8 +99,8 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// TestSuccession checks that the next generation has the new files. In place of
-// files that can't be used it has the old ones.
+// TestSuccession checks that the next generation uses new files, and keeps old
+// files if the new ones can't be used.
 func TestSuccession(t *testing.T) {
 	tests := []struct {
 		name            string
@@ -157,8 +157,8 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestRefused checks that keys that the keeper refuses are replaced by the
-// previous keys, but only once.
+// TestRefused checks that if the keeper refuses keys, the previous keys replace
+// them, but only once.
 func TestRefused(t *testing.T) {
 	no := errors.New("no key")
 	t.Run("at the start", func(t *testing.T) {
@@ -227,8 +227,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestRest checks that the key file of tokens is not at rest just after a
-// write, because it may be half written.
+// TestRest checks that IsSettled returns false just after a write to a token
+// key, because the file may be incomplete.
 func TestRest(t *testing.T) {
 	s := newSite(t)
 	k := s.open(new(Keys), true)

@@ -12,7 +12,7 @@ import (
 	"schedrestd/security"
 )
 
-// Options names the key files, and the users that may read and write them.
+// Options names the key files, and the users who may read and write them.
 type Options struct {
 	ipc.Secrets
 	HTTPS    bool              // there is an https:// listener
@@ -67,10 +67,10 @@ func (o Options) authoritiesRule() guard.Rule {
 }
 
 // unlockTokenKeyCommand returns a command that makes the key readable for
-// SchedUser and for a parent that is root without capabilities. It returns ""
-// if there is no such command, or if the parent is not root. Without root,
-// workers run as the parent's user, and could read every key that the parent
-// can read.
+// SchedUser, and for a parent that runs as root without capabilities. It
+// returns "" if there is no such command, or if the parent is not root. Without
+// root, workers run as the parent's user, and could read every key that the
+// parent can read.
 func (o Options) unlockTokenKeyCommand(path string) string {
 	if o.Root && o.Tokens.RootCanRead {
 		// The directory keeps its owner. It may be StateSaveLocation, to which
@@ -80,16 +80,16 @@ func (o Options) unlockTokenKeyCommand(path string) string {
 	return ""
 }
 
-// unlockPublicCommand returns the command that lets every user read a key set
-// or certificates.
+// unlockPublicCommand returns a command that lets every user read a key set or
+// a certificate.
 func unlockPublicCommand(path string) string {
 	return guard.EnterCommand(path) + "chmod a+r " + guard.Quote(path)
 }
 
-// newTokenKeyCommand returns the command that makes a key in place of f, which
-// contains no key. If f is long enough to be a different kind of file, it may
-// have been configured by mistake and be needed elsewhere. Then the command
-// makes the key beside f.
+// newTokenKeyCommand returns a command that creates a token key, because f
+// contains none. Normally the command replaces f. If f is so long that it may
+// be another kind of file, configured by mistake, the command keeps it and
+// creates the key beside it.
 func newTokenKeyCommand(f *os.File) string {
 	const command = "(umask 077; head -c 32 /dev/urandom >%s)"
 	if info, err := f.Stat(); err == nil && info.Size() < 32 {

@@ -20,7 +20,7 @@ func IsAborted(err error) bool {
 	return false
 }
 
-// Accept accepts a connection without waiting. The error is EAGAIN when no
+// Accept accepts a connection without waiting. It returns EAGAIN if no
 // connection waits, and os.ErrClosed after Close.
 func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	closed := l.raw.Read(func(s uintptr) bool {
@@ -33,9 +33,9 @@ func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	return fd, peer, err
 }
 
-// Wait returns nil when a connection waits to be accepted, and an error after
-// Close. It polls first, because the runtime's poller forgets events from
-// before the call.
+// Wait waits until a connection can be accepted. After Close it returns an
+// error. Wait polls first, because the runtime's poller does not report events
+// from before the call.
 func (l *Listener) Wait() error {
 	return l.raw.Read(func(s uintptr) bool {
 		fds := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}

@@ -12,19 +12,19 @@ import (
 	"schedrestd/notify"
 )
 
-// nameTLS is the name of a passed socket that speaks TLS. Its unit has
-// FileDescriptorName=https.
+// nameTLS is the name that marks a passed socket as one for TLS. The socket's
+// unit has FileDescriptorName=https.
 const nameTLS = "https"
 
 // Activated returns the listening sockets that this process was started with.
-// The sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)).
-// Then comes a socket on standard input, as inetd passes it in its "wait" mode.
-// Without such sockets, Activated returns an empty list and no error.
+// The sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)). A
+// socket on standard input, as inetd passes it in its "wait" mode, comes last.
+// If there are no such sockets, Activated returns an empty list and no error.
 //
 // Call Activated once, before anything else. It removes the LISTEN_* variables
 // and those of package notify from the environment, so that no child uses them.
-// Package notify keeps the values of its variables. Activated replaces a
-// listener on standard input by /dev/null.
+// Package notify has its own copy of its variables. If standard input is a
+// listener, Activated opens /dev/null in its place.
 func Activated() ([]*os.File, error) {
 	notify.ClearEnv()
 	files, err := notify.Sockets()
@@ -48,8 +48,8 @@ func Activated() ([]*os.File, error) {
 
 // adopt makes a listener of f, a socket that this process was started with. It
 // asks the kernel, not the environment, what kind of socket f is. The socket
-// belongs to the service manager. So a UNIX socket keeps its mode, and its file
-// stays when the gateway ends.
+// belongs to the service manager. So if it is a UNIX socket, the gateway
+// neither changes its mode nor removes its file.
 func adopt(f *os.File) (*Listener, error) {
 	desc := "the socket that was passed"
 	if f.Name() != "" {
@@ -68,9 +68,9 @@ func adopt(f *os.File) (*Listener, error) {
 	case *unix.SockaddrUnix:
 		fdpass.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
-			// An abstract socket has no owner, no mode and no directory. So
-			// while its name is free, any user can bind it and accept the
-			// connections of the gateway's clients.
+			// An abstract socket has no owner, mode or directory. While its
+			// name is free, any user can bind it and accept connections that
+			// are meant for the gateway.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", desc).
 				WithHint("use a path, such as ListenStream=/run/schedrestd/socket")
 		}
@@ -80,8 +80,8 @@ func adopt(f *os.File) (*Listener, error) {
 	if l.TLS && l.Network == ipc.Unix {
 		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, but TLS needs TCP", desc)
 	}
-	// Other processes may have the same listener open. If one of them takes a
-	// connection first, accept must not block.
+	// Other processes may have the same listener open, and may take a
+	// connection first. Accept must not block then.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", desc)
 	}

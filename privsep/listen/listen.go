@@ -28,7 +28,7 @@ type Listener struct {
 	remove func() // removes a UNIX socket from the file system
 }
 
-// Options has the addresses to listen on, and how.
+// Options has the addresses to listen on, and settings for the listeners.
 type Options struct {
 	Activated []*os.File // passed by the service manager (see Activated); they come first
 	Addresses []ipc.Listen
@@ -94,14 +94,15 @@ func (l *Listener) Close() {
 	_ = fdpass.Release(l.file) // also closes the connections that were not accepted
 }
 
-// FD returns the listening descriptor, to pass it on.
+// FD returns the listening descriptor, so that it can be passed to another
+// process.
 func (l *Listener) FD() (fd int) {
 	_ = l.raw.Control(func(n uintptr) { fd = int(n) })
 	return fd
 }
 
-// setFile completes l with a non-blocking listening descriptor. l takes
-// ownership of the descriptor.
+// setFile puts a non-blocking listening descriptor into l, which then owns the
+// descriptor.
 func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	l.raw, err = file.SyscallConn()
@@ -118,10 +119,10 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	return []*Listener{l}, err
 }
 
-// bindAll listens on every address of the host of e. The calling thread must be
+// bindAll listens on every address of the host in e. The calling thread must be
 // in the network namespace s. If the host has several addresses, bindAll skips
-// those that this machine does not have, for example because IPv6 is switched
-// off.
+// addresses that this machine does not have, for example because IPv6 is
+// switched off.
 func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 	var missing error
 	for _, a := range e.Addresses {
@@ -142,11 +143,11 @@ func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 	return list, nil
 }
 
-// bindTCP listens on an address. An unspecified address, such as 0.0.0.0,
-// stands for every address of IPv6 and IPv4. bindTCP does not use package net,
-// because that package checks for IPv6 only in the first namespace that it
-// sees. The socket does not use multipath TCP, which the rules of firewalls and
-// of Landlock do not cover.
+// bindTCP listens on an address. An unspecified address, such as 0.0.0.0, means
+// all addresses of both IPv6 and IPv4. bindTCP does not use package net,
+// because package net checks for IPv6 only in the first namespace that it sees.
+// The socket does not use multipath TCP, because rules of firewalls and of
+// Landlock do not cover it.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)
@@ -158,8 +159,8 @@ func bindTCP(at netip.AddrPort) (*Listener, error) {
 	return l, err
 }
 
-// backlog is the length of the queue of connections. The kernel shortens it to
-// net.core.somaxconn.
+// backlog is the length of the queue of waiting connections. The kernel limits
+// it to net.core.somaxconn.
 const backlog = 1<<16 - 1
 
 func bindOne(at netip.AddrPort) (*Listener, error) {
@@ -190,7 +191,7 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 	return (&Listener{Listening: ipc.Listening{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}}).setFile(file)
 }
 
-// nameTCP returns the name of a listener that is bound at a.
+// nameTCP returns the name of a listener that is bound to the address a.
 func nameTCP(a unix.Sockaddr, zone string) string {
 	at := sockaddr.AddrPort(a)
 	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()

@@ -44,9 +44,8 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// TestUnixRefusals checks that errors about a path are reported in the same
-// form as errors about other addresses. The rules for the file itself are
-// tested in package socket.
+// TestUnixRefusals checks that errors about a path have the same form as errors
+// about other addresses. Package socket tests the rules for the file itself.
 func TestUnixRefusals(t *testing.T) {
 	open := sharedDir(t)
 	if err := os.Chmod(open, 0o777); err != nil {
@@ -75,7 +74,7 @@ func TestUnixRefusals(t *testing.T) {
 	}
 }
 
-// listing returns the names in dir, with the inodes.
+// listing returns the names and inodes of the files in dir.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -140,8 +139,8 @@ func TestUnixModes(t *testing.T) {
 }
 
 // TestDescriptorsAreRefused checks that no client can send a descriptor to a
-// listener, whether the parent has opened the listener itself or has got it
-// from a service manager.
+// listener. Both kinds of listeners are tested: one that the parent opened, and
+// one from a service manager.
 func TestDescriptorsAreRefused(t *testing.T) {
 	if !security.KernelSince(6, 16) {
 		t.Skip("this kernel refuses none")

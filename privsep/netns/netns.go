@@ -16,17 +16,17 @@ import (
 	"schedrestd/privsep/thread"
 )
 
-// Namespace is an open network namespace. It stays the same when its name is
-// changed or removed. A nil Namespace is the one that the process was started
-// in.
+// Namespace is an open network namespace. It stays open even if its name is
+// changed or removed. A nil Namespace stands for the namespace in which the
+// process was started.
 type Namespace struct {
 	fd      int
 	setting string // for messages
 }
 
-// Open opens the network namespace that text names. text is a name that
-// ip-netns(8) uses, or a path; for "" Open returns nil. variable is the name of
-// the setting, for errors.
+// Open opens a network namespace. The argument text is a name that ip-netns(8)
+// uses, or a path. If it is "", Open returns nil. The argument variable is the
+// name of the setting, for errors.
 //
 // The namespace decides which clients can connect and which daemons receive
 // tokens. So Open refuses a directory in which other users could replace the
@@ -51,7 +51,7 @@ func Open(variable, text string) (*Namespace, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	// Links are followed, because /proc names namespaces by links.
+	// Open follows links, because the namespaces in /proc are links.
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -70,10 +70,10 @@ func (s *Namespace) Close() {
 	}
 }
 
-// String returns the setting that named s, and its value.
+// String returns the setting that named the namespace, and its value.
 func (s *Namespace) String() string { return s.setting }
 
-// Do calls f on a thread that is in s.
+// Do calls f on a thread in the namespace s.
 func (s *Namespace) Do(f func() error) error {
 	if s == nil {
 		return f()
@@ -89,8 +89,8 @@ func (s *Namespace) Do(f func() error) error {
 	return <-done
 }
 
-// Enter moves the calling thread into s. A thread that is already in s needs no
-// privilege.
+// Enter moves the calling thread into the namespace s. If the thread is already
+// there, it needs no privilege.
 func (s *Namespace) Enter() error {
 	target := netns.NsHandle(s.fd)
 	if current, err := netns.Get(); err == nil {

@@ -15,8 +15,8 @@ import (
 	"schedrestd/security"
 )
 
-// maxFileRequests is how many files schedrestd-config may ask for. A site may
-// have one file for each rack.
+// maxFileRequests limits the files that schedrestd-config may ask for. A site
+// may have one file for each rack.
 const maxFileRequests = 10_000
 
 // receivePlan sends schedrestd-config the facts that it needs, and answers its

@@ -1,8 +1,8 @@
 // Package planner runs schedrestd-config, which reads the command line, the
 // environment and the configuration without privileges, and returns its Plan.
-// Until the Plan is complete, the package opens files for that program (see
-// desk). As root it also opens files that only root may read. It parses nothing
-// but protocol frames.
+// Until the Plan is complete, the package opens files for that program
+// (desk.go). If the parent is root, these can be files that only root may read.
+// The package parses nothing but protocol frames.
 package planner
 
 import (
@@ -39,18 +39,18 @@ type Planner struct {
 	spawner  *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
 }
 
-// replanLimit limits the time for a new Plan at a reload. This includes the
-// time to resolve names.
+// replanLimit limits the time for a new Plan at a reload, including the time
+// for resolving names.
 const replanLimit = 2 * time.Minute
 
-// New opens the program. The program gets args, and those variables of environ
-// that concern it.
+// New opens the program schedrestd-config. When the program runs, it gets args,
+// and those variables of environ that concern it.
 func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	return newPlanner("", args, environ, out, errOut, setup)
 }
 
-// newPlanner returns a Planner for the program at path; "" stands for the
-// program beside this one.
+// newPlanner returns a Planner for the program at path. If path is "", it uses
+// the program in the directory of this one.
 func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	id, err := uint32(os.Geteuid()), error(nil)
 	if setup.Root = id == 0; setup.Root {
@@ -69,15 +69,15 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.identity, p.setup.Root); err != nil {
 		return nil, err
 	}
-	// schedrestd-config has not read the switches yet. So the parent does not
-	// know whether it may unshare more.
+	// The switches come from schedrestd-config, which has not run yet. So the
+	// parent does not know whether it may unshare more.
 	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }
 
-// Plan returns the program's Plan. If there is neither a Plan nor an error, the
-// program has done everything that its command line asked for, such as printing
-// help. status is the program's exit status.
+// Plan runs the program, and returns its Plan and its exit status. If there is
+// neither a Plan nor an error, the command line asked only for something else,
+// such as help, and the program has done it.
 func (p *Planner) Plan() (plan *ipc.PackedPlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
 		Identity: p.identity, Out: p.out, Log: p.errOut, Quiet: true})

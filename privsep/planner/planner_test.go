@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// playConfig plays a schedrestd-config. Its first argument selects what it
-// does, and the second names the file for that.
+// playConfig acts as schedrestd-config. Its first argument selects what it
+// does, and the second is the path of a file for that.
 func playConfig(args []string) int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
@@ -142,7 +142,8 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	return path
 }
 
-// runPlanner returns the Plan of a program that playConfig plays.
+// runPlanner runs playConfig with args as the program of a Planner, and returns
+// the Plan.
 func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.PackedPlan, int, error) {
 	t.Helper()
 	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, os.Stderr, ipc.ConfigSetup{})
@@ -155,8 +156,8 @@ func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.PackedPlan, i
 }
 
 // TestPlanner checks that the program has no privileges and only the
-// environment variables that concern it, and that it reads a file that only
-// root can open.
+// environment variables that concern it. The program must also be able to read
+// a file that only root can open.
 func TestPlanner(t *testing.T) {
 	path := configuration(t, "what root reads", 0o600)
 	plan, status, err := runPlanner(t, false, "honest", path)
@@ -176,8 +177,9 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// TestPlannerIsHostile checks a captured program. It gets only a limited number
-// of files, and none after its Plan. A Plan that breaks the rules is rejected.
+// TestPlannerIsHostile checks a compromised program. It must get only a limited
+// number of files, and none after its Plan. A Plan that breaks the rules must
+// be rejected.
 func TestPlannerIsHostile(t *testing.T) {
 	path := configuration(t, "", 0o644)
 	for _, tt := range []struct {

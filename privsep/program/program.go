@@ -1,5 +1,5 @@
-// Package program opens the programs of the gateway's processes, and starts
-// each process under the identity for its role.
+// Package program opens the programs of the gateway's processes. It starts each
+// process under the identity of its role.
 package program
 
 import (
@@ -13,7 +13,7 @@ import (
 	"schedrestd/security"
 )
 
-// Program is the program that all processes of a role are started from.
+// Program is the program file for all processes of a role.
 type Program struct {
 	File     *os.File
 	Identity security.Identity // identity of a service; unset for workers
@@ -30,10 +30,12 @@ var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
-// Open opens the programs in the directory of the running program. argv has the
-// arguments for each role. From then on the parent executes the open files. If
-// a service's program can't be opened, Start fails for that service with the
-// error. worker is the identity of workers. root says whether this process can
+// Open opens the programs in the directory of the running program. From then on
+// the parent executes the open files. If a service's program can't be opened,
+// Open still succeeds, and Start returns the error for that service.
+//
+// The argument argv has the command-line arguments for each role. The argument
+// worker is the identity of the workers, and root says whether this process can
 // change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
@@ -57,9 +59,10 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 	return s, nil
 }
 
-// serviceIdentity returns the identity of a service: as root one that no user
-// and no worker has, so that a captured worker can neither stop nor trace the
-// service. Without root it is that of the workers.
+// serviceIdentity returns the identity of a service. If the parent is root,
+// that is an identity that no user and no worker has, so that a captured worker
+// can neither stop nor trace the service. Without root it is the identity of
+// the workers.
 func serviceIdentity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
 		return worker, nil
@@ -69,7 +72,7 @@ func serviceIdentity(worker security.Identity, root bool) (security.Identity, er
 }
 
 // Start starts a process with the identity id, and sends it setup as its first
-// message. It first enters the process's limits into setup.
+// message. Before that, it sets the process's limits in setup.
 func (p *Program) Start(spawner *spawn.Spawner, id security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	if p.openErr != nil {
 		return nil, p.openErr

@@ -8,10 +8,11 @@ import (
 )
 
 // Parts returns the state of each part of the confinement that processes
-// inherit.
+// inherit from the Spawner.
 func (s *Spawner) Parts() []ipc.Part { return s.states[:] }
 
-// missingParts returns the parts that are missing or switched off, and why.
+// missingParts lists the parts that are missing or switched off, with the
+// reasons.
 func (s *Spawner) missingParts() string {
 	var list []string
 	for _, p := range s.Parts() {
@@ -23,10 +24,10 @@ func (s *Spawner) missingParts() string {
 }
 
 // CheckRequired returns an error if the configuration requires all parts of the
-// confinement and one is missing or switched off. Every kind of start calls it
-// before the first worker is started. CheckRequired can't detect that a part is
-// missing that workers set up themselves. Such a worker refuses to serve
-// (ipc.SandboxRequire).
+// confinement, and a part is missing or switched off. Every kind of start calls
+// CheckRequired before it starts a worker. CheckRequired knows nothing about
+// the parts that workers set up themselves. If such a part is missing, the
+// worker refuses to serve (ipc.SandboxRequire).
 func (s *Spawner) CheckRequired() error {
 	missing := s.missingParts()
 	if !s.Switches.RequireConfinement || missing == "" {

@@ -15,9 +15,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts a process with channel as its descriptor 3 and log as its
-// descriptor 2. After a start without root the process inherits the identity of
-// the user who started the gateway.
+// start starts a process. Its descriptor 3 is channel, and its descriptor 2 is
+// log. If the parent is not root, the process has the identity of the user who
+// started the gateway.
 func (s *Spawner) start(spec Spec, channel, log int) (p *Process, err error) {
 	if !s.Do(func() { p, err = s.execute(spec, channel, log) }) { // a signal has ended the gateway's start
 		return nil, errs.New(errs.Unavailable, "the gateway is stopping")
@@ -25,7 +25,8 @@ func (s *Spawner) start(spec Spec, channel, log int) (p *Process, err error) {
 	return p, err
 }
 
-// execute implements start. It runs on the thread from which processes inherit.
+// execute implements start. It must run on the Spawner's thread, because
+// processes inherit their attributes from this thread.
 func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
@@ -52,9 +53,9 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	switch {
 	case s.Root:
 		// The child executes the stage, which changes the ids and then executes
-		// the program. So no instruction of the program runs as root. The new
-		// ids apply only after the child has ceased to share this process's
-		// memory, so their user can't suspend this thread (see package stage).
+		// the program. So no instruction of the program runs as root. While the
+		// child shares this process's memory, it still has the old ids, so the
+		// user can't suspend this thread (see package stage).
 		if path == "" {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, spec.Program.Fd())
@@ -95,8 +96,8 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	return newProcess(spec.Role.String(), pid, pidfd), nil
 }
 
-// environ returns a process's whole environment. It contains no variable of the
-// user who started the gateway.
+// environ returns the environment of a process. It contains no variables from
+// the user who started the gateway.
 func environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
@@ -104,10 +105,10 @@ func environ(threads int) []string {
 	}
 }
 
-// DupAbove duplicates the descriptor of program to a number well above those
-// in files. Before the child executes the program, it moves the files to their
-// places, and its own pipe to a number after them. These moves would overwrite
-// a descriptor with a lower number.
+// DupAbove duplicates the descriptor of program to a number well above those in
+// files. Before the child executes the program, it moves the files to their
+// places, and its own pipe to a number after them. If the descriptor had one of
+// these numbers, the child would overwrite it.
 func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 	minFD := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, minFD)
@@ -116,9 +117,9 @@ func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 
 // expectedAttributes returns the attributes that a process must have, as far as
 // the parent knows them. The parent does not know the namespaces that a process
-// creates for itself. It can't look them up either: an installed program is
-// usually not readable for the parent's user, and only root can examine a
-// process of such a program.
+// creates for itself, and can't look them up. Installed programs are usually
+// not readable for the parent's user, and only root can examine a process of
+// such a program.
 func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, OwnUserns: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {
@@ -143,22 +144,22 @@ func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 }
 
 const (
-	// idleThreads is how many threads a process may have in addition to those
-	// that run concurrently.
+	// idleThreads is the number of threads that a process may have in addition
+	// to those that run concurrently.
 	idleThreads = 64
-	// MaxUserTasks is how many processes and threads a user may have when a
-	// worker of this user starts another thread. The count includes other
-	// programs of the user: the users of become_user have some, and so may the
-	// account "nobody". The limit keeps a compromised worker from using up all
-	// processes of the machine.
+	// MaxUserTasks limits the processes and threads of a worker's user. If the
+	// user has this many, the worker can't start another thread. Other programs
+	// of the user count, too: the users of become_user have some, and so may
+	// the account "nobody". The limit keeps a compromised worker from using up
+	// all processes of the machine.
 	MaxUserTasks = 4096
 )
 
-// maxTasks returns the limit of processes and threads for a process with this
-// number of concurrent threads. The kernel compares the limit with all
-// processes and threads of the process's user. Since Linux 5.14 it counts each
-// user namespace separately, so a process in a namespace of its own gets a
-// limit for itself alone.
+// maxTasks returns the limit of processes and threads for a process with the
+// given number of concurrent threads. The kernel compares this limit with the
+// number of processes and threads that the process's user has. Since Linux 5.14
+// the kernel counts them separately in each user namespace. So the limit of a
+// process in its own user namespace applies to this process only.
 func (s *Spawner) maxTasks(threads int) uint64 {
 	if s.userNS != nil && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)

@@ -26,9 +26,8 @@ const (
 	numParts // how many there are
 )
 
-// parts describes each part. The log, --check-confinement and
-// require_confinement use this table, and so does the list of namespaces that a
-// process must find itself in.
+// parts describes each part. It is used for the log, for --check-confinement,
+// for require_confinement, and for the namespaces that each process expects.
 var parts = [numParts]struct {
 	name              string
 	unprivilegedState string  // the word in package ipc for the state of a part that a start without root lacks; "": every start has the part
@@ -50,8 +49,8 @@ var parts = [numParts]struct {
 // nothing to report about the part, or that its state is not known yet.
 type partStates [numParts]ipc.Part
 
-// setState records that a part is on, or, if err is not nil, that it is missing
-// because of err.
+// setState records the state of a part. If err is nil, the part is on.
+// Otherwise it is missing because of err.
 func (s *Spawner) setState(p part, err error) {
 	state := &s.states[p]
 	switch state.State, state.Reason = ipc.PartOn, ""; {
@@ -62,7 +61,7 @@ func (s *Spawner) setState(p part, err error) {
 	}
 }
 
-// coversAll reports whether every part that is on in other is on in l, too.
+// coversAll reports whether l has every part on that is on in other.
 func (l partStates) coversAll(other partStates) bool {
 	for p := range l {
 		if other[p].State == ipc.PartOn && l[p].State != ipc.PartOn {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestParts checks that each part has a row with a name of its own, and that a
+// TestParts checks that each part has a row with a unique name, and that each
 // namespace has a link in /proc.
 func TestParts(t *testing.T) {
 	names := map[string]bool{}
@@ -21,8 +21,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestAbsent checks the reason that is given for a missing part. The reason
-// depends on which setups of a user namespace were tried, and how they failed.
+// TestAbsent checks the reason for a missing part. It depends on which setups
+// of a user namespace were tried, and on their errors.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.userNS = &userNSSetups[0]
@@ -54,9 +54,9 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestPartsOfASpawner checks how a part that can't be entered is reported: as
-// not permitted after a start without root, and as missing after a start as
-// root.
+// TestPartsOfASpawner checks the state of a part that a thread can't enter.
+// After a start without root the part is not permitted. After a start as root
+// it is missing.
 func TestPartsOfASpawner(t *testing.T) {
 	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
 		s := Spawner{Options: Options{Root: root, Switches: ipc.Switches{DisableUnshareSysV: true}}}

@@ -14,8 +14,8 @@ import (
 	"schedrestd/security/root"
 )
 
-// enterPart makes the calling thread enter the part p, if a thread can enter
-// it, and records the state of p.
+// enterPart makes the calling thread enter the part p, if threads can enter it,
+// and records the state of p.
 func (s *Spawner) enterPart(p part, held security.Capabilities) {
 	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
 	s.states[p].Name = parts[p].name
@@ -53,9 +53,9 @@ func (s *Spawner) enterRoot() error {
 	return nil
 }
 
-// enterPIDs makes the processes that the calling thread starts begin in a new
-// PID namespace, which they share. If enterPIDs fails, these processes begin in
-// the current namespace.
+// enterPIDs creates a new PID namespace for the processes that the calling
+// thread starts from now on. If enterPIDs fails, these processes start in the
+// current namespace.
 func (s *Spawner) enterPIDs() error {
 	original, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *Spawner) enterPIDs() error {
 //
 // The init process starts with the parent's identity and mounts the /proc of
 // the namespace. Then it switches to an id that no user has, and only waits
-// (worker/namespaceinit.go). When it or the parent exits, the kernel kills
-// every process in the namespace.
+// (worker/namespaceinit.go). When the init process or the parent exits, the
+// kernel kills every process in the namespace.
 func (s *Spawner) startNamespaceInit(identity security.Identity) (*Child, error) {
 	p, err := launch(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Identity: identity,
 		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Sandbox, s.PIDs), ipc.NamespaceInitMode)}, s.execute)
@@ -106,11 +106,11 @@ func (s *Spawner) startNamespaceInit(identity security.Identity) (*Child, error)
 	return p, nil
 }
 
-// findUserNS tries userNSSetups in order, and returns the first that works
-// here. To try a setup, it starts a process that closes its sandbox. It returns
-// nil if no setup is needed, possible, or successful. If a setup fails,
-// findUserNS stores the error in s.partErrors for each part that the setup
-// would have provided.
+// findUserNS tries userNSSetups in order, and returns the first that works on
+// this machine. To try a setup, it starts a process that closes its sandbox. It
+// returns nil if this Spawner needs no setup, or if no setup is possible or
+// works. If a setup fails, findUserNS stores the error in s.partErrors for each
+// part that the setup would have provided.
 func (s *Spawner) findUserNS(held security.Capabilities) *userNSSetup {
 	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // with disable_user_check a worker may be root, and the kernel maps no uid 0 into the user namespace
 		return nil
@@ -130,8 +130,8 @@ func (s *Spawner) findUserNS(held security.Capabilities) *userNSSetup {
 	return nil
 }
 
-// recordPartErrors records err as the reason why some parts are missing: those
-// that the setup being tried would have provided.
+// recordPartErrors records err as the error of each part that the current user
+// namespace setup would have provided.
 func (s *Spawner) recordPartErrors(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
 		err = sys // without the name of the operation

@@ -16,14 +16,14 @@ import (
 var (
 	// SetIDCapabilities has the capabilities that a change of identity needs.
 	SetIDCapabilities = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-	// ServeCapabilities has the capabilities with which root starts and ends
+	// ServeCapabilities has the capabilities that root needs to start and end
 	// processes.
 	ServeCapabilities = SetIDCapabilities | security.Caps(unix.CAP_KILL)
 )
 
 // CheckCapabilities returns an error if this process is root but lacks the
-// capabilities to start and end processes of other users. Without this check
-// the start or the end of a process would fail later.
+// capabilities to start and end processes of other users. Without this check,
+// starting or ending a process would fail later.
 func CheckCapabilities() error {
 	held, err := security.EffectiveCapabilities()
 	var missing []string
@@ -41,10 +41,10 @@ func CheckCapabilities() error {
 
 // New makes a Spawner with as much confinement as the capabilities of this
 // process allow. With CAP_SYS_ADMIN, all processes share a root and the
-// namespaces that the Spawner's thread has entered. Without it, each process
-// gets a user namespace of its own, if the kernel permits that, and the other
-// namespaces in it. The parent drops CAP_SYS_ADMIN when it has made the first
-// Spawner and the spare ones. It can still make Spawners afterwards.
+// namespaces of the Spawner's thread. Without it, each process gets its own
+// user namespace, if the kernel permits that, and creates its other namespaces
+// there. The parent drops CAP_SYS_ADMIN after it has made the first Spawner and
+// the spare ones. It can still call New afterwards.
 func New(o Options) (s *Spawner, err error) {
 	s = &Spawner{Options: o}
 	if s.null, err = os.Open(os.DevNull); err == nil {
@@ -71,8 +71,8 @@ func New(o Options) (s *Spawner, err error) {
 	return s, nil
 }
 
-// NewReplacement makes a Spawner that can replace s. Its processes are confined
-// at least as much as those of s.
+// NewReplacement makes a Spawner that can replace s. It returns an error if the
+// new Spawner would confine processes less than s.
 func (s *Spawner) NewReplacement() (*Spawner, error) {
 	next, err := New(s.Options)
 	if err == nil && !next.states.coversAll(s.states) {
@@ -82,7 +82,7 @@ func (s *Spawner) NewReplacement() (*Spawner, error) {
 	return next, err
 }
 
-// Stop ends the thread. The kernel then kills every process of s that is left.
+// Stop ends the thread. The kernel then kills all remaining processes of s.
 func (s *Spawner) Stop() {
 	if s.namespaceInit != nil {
 		s.namespaceInit.stop()
@@ -92,17 +92,17 @@ func (s *Spawner) Stop() {
 	s.stage.Close()
 }
 
-// timerSlack is how late the timers of processes may fire, in nanoseconds. The
-// spawning thread sets it for the processes that it starts. They can't set it
-// themselves: Go's monitor thread starts before the program's own code. While a
-// process is busy, its monitor thread sleeps for 20 µs at a time. With the
-// usual slack of 50 µs that thread would interrupt other threads thousands of
-// times a second.
+// timerSlack is the time, in nanoseconds, by which the timers of processes may
+// fire late. The spawning thread sets it, and processes inherit it. They can't
+// set it themselves, because Go's monitor thread starts before the program's
+// own code. While a process is busy, its monitor thread sleeps for 20 µs at a
+// time. With the usual slack of 50 µs, the monitor thread would interrupt other
+// threads thousands of times a second.
 const timerSlack = 1_000_000
 
-// prepareThread prepares the calling thread, whose attributes are inherited by
-// the processes that it starts. It records in s.states which parts of the
-// confinement are on, and which are missing.
+// prepareThread sets the attributes of the calling thread. The processes that
+// this thread starts inherit them. prepareThread records in s.states which
+// parts of the confinement are on, and which are missing.
 func (s *Spawner) prepareThread() error {
 	s.threadID = unix.Gettid()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
@@ -136,9 +136,9 @@ func (s *Spawner) prepareThread() error {
 		return err
 	}
 	s.setState(noNewPrivs, nil)
-	// A service manager that sets a group also puts it into the list of
-	// supplementary groups. If the list has no other group, the supplementary
-	// groups count as dropped.
+	// A service manager that sets a group also adds it to the supplementary
+	// groups. If there is no other group, the supplementary groups count as
+	// dropped.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.setState(noGroups, unix.EPERM)
 	}

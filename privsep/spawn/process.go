@@ -27,8 +27,8 @@ func newProcess(name string, pid, pidfd int) *Process {
 	return p
 }
 
-// pipe returns the reading end of a pipe, which uses the runtime's poller, and
-// the descriptor of its writing end, which is in blocking mode.
+// pipe returns both ends of a pipe. The reading end uses the runtime's poller.
+// The writing end is a descriptor in blocking mode.
 func pipe() (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -38,8 +38,8 @@ func pipe() (*os.File, int, error) {
 	return os.NewFile(uintptr(fds[0]), "log of a process"), fds[1], nil
 }
 
-// wait waits until the process has exited and takes its status, so that no
-// zombie stays.
+// wait waits until the process has exited, and reads its exit status, so that
+// no zombie remains.
 func (p *Process) wait() {
 	defer close(p.Exited)
 	defer p.pidfd.Close()
@@ -56,19 +56,19 @@ func (p *Process) wait() {
 // Kill ends the process.
 func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 
-// Signal sends a signal. It uses the pidfd, because the pid may belong to
-// another process by now.
+// Signal sends a signal through the pidfd, because the pid may already belong
+// to another process.
 func (p *Process) Signal(s unix.Signal) {
 	if raw, err := p.pidfd.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), s, nil, 0) })
 	}
 }
 
-// exitTimeout is how long a process may take to exit when no other process
-// needs it any more.
+// exitTimeout is the time that a process has to exit when it is no longer
+// needed.
 const exitTimeout = time.Second
 
-// awaitExit waits for the exit of the process, at most for limit. It reports
+// awaitExit waits for the process to exit, but no longer than limit. It reports
 // whether the process has exited.
 func (p *Process) awaitExit(limit time.Duration) bool {
 	select {

@@ -23,17 +23,16 @@ const (
 	stageName  = "schedrestd" // this program, in the workers' root
 )
 
-// OpenWorker opens the worker's program once. From then on the parent executes
-// the open file. So a later change of the path can't put another program in its
-// place, and PATH is never used. The program may be in a directory that the
-// worker's uid can't enter.
+// OpenWorker opens the worker's program. From then on the parent executes the
+// open file. So PATH is never used, and a later change at the path has no
+// effect. The program may be in a directory that the worker's uid can't enter.
 func OpenWorker(path string, identity security.Identity, root bool) (*os.File, error) {
 	return OpenProgram("worker", path, WorkerName, identity, root, identity.UID)
 }
 
-// OpenProgram opens the program at path, or the file called name in the
-// directory of this program if path is empty. label names the process in
-// errors. The users in forbiddenOwners must not own the program or a directory
+// OpenProgram opens the program at path. If path is empty, it opens the file
+// called name in the directory of this program. Errors name the process by
+// label. The users in forbiddenOwners must not own the program or a directory
 // above it.
 func OpenProgram(label, path, name string, identity security.Identity, root bool, forbiddenOwners ...uint32) (*os.File, error) {
 	if path == "" {
@@ -56,8 +55,8 @@ func OpenProgram(label, path, name string, identity security.Identity, root bool
 		f.Close()
 		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", label, path)
 	}
-	// Without root, a copy would belong to the user of this process. Workers
-	// run as the same user, so they could still read it.
+	// Without root, the copy would belong to this process's user. Workers run
+	// as the same user, so they could still read the copy.
 	if root && !isExecuteOnly(st, identity) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
@@ -67,12 +66,12 @@ func OpenProgram(label, path, name string, identity security.Identity, root bool
 	return f, nil
 }
 
-// findProgram opens the file at path. If root is set, it also checks which
+// findProgram opens the file at path. If root is true, it also checks which
 // users can change the file.
 func findProgram(label, path string, root bool, forbiddenOwners []uint32) (*os.File, error) {
 	if root {
-		// If a captured worker could change a file in this directory, code of
-		// an attacker would run as root at the next start.
+		// If a captured worker could change a file in this directory, the
+		// parent would run an attacker's code as root at its next start.
 		forbiddenOwners = slices.DeleteFunc(slices.Clone(forbiddenOwners), func(uid uint32) bool { return uid == 0 })
 		trust := guard.Trust{PrivateGroup: become.PrivateGroup, ForbiddenOwners: forbiddenOwners}
 		f, _, err := guard.Open(path, guard.Rule{Label: label, Execute: true, Trust: &trust})
@@ -89,9 +88,9 @@ func findProgram(label, path string, root bool, forbiddenOwners []uint32) (*os.F
 }
 
 // isExecuteOnly reports whether the given identity may execute the program but
-// not read it. A process that can read its program starts dumpable. Until it
-// has made itself undumpable, another process of the same uid could trace it,
-// or take its channel to the parent.
+// not read it. A process that can read its program is dumpable when it starts.
+// Until it changes that, another process of the same uid could trace it, or
+// take its channel to the parent.
 func isExecuteOnly(st unix.Stat_t, identity security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
@@ -104,10 +103,11 @@ func isExecuteOnly(st unix.Stat_t, identity security.Identity) bool {
 	return bits&0o5 == 0o1
 }
 
-// copyProgram copies a program to a sealed file in memory. This is needed for a
-// program that only its owner may execute, or that every user may read. The
-// copy has mode 0711. So other workers can't read the memory of a worker, not
-// even when the worker has just started.
+// copyProgram copies a program to a sealed file in memory. The mode of the copy
+// is 0711, so that workers can execute but not read it. A program that only its
+// owner may execute needs a copy because workers could not start it. A program
+// that every user may read needs a copy because a worker would be dumpable when
+// it starts, and other workers could read its memory.
 func copyProgram(from *os.File) (*os.File, error) {
 	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
 	if err != nil {
@@ -129,8 +129,8 @@ func copyProgram(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), from.Name()), nil
 }
 
-// SealedCopy copies src to a memory file that can no longer be changed.
-// execFlag is MFD_EXEC or MFD_NOEXEC_SEAL.
+// SealedCopy copies src to a memory file that can no longer be changed. The
+// argument execFlag is MFD_EXEC or MFD_NOEXEC_SEAL.
 func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(filepath.Base(name), flags|execFlag)
@@ -158,9 +158,9 @@ func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 	return mem, nil
 }
 
-// explainStart returns err, the kernel's reason for refusing a start, with a
-// hint. The hint names the limits if no process could be created, and the
-// program if that can't be executed.
+// explainStart adds a hint to err, the kernel's error about the start of a
+// program. If no process could be created, the hint is about limits. If the
+// program can't be executed, the hint is about the program.
 func explainStart(program string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOEXEC):

@@ -10,9 +10,9 @@ import (
 	"schedrestd/security"
 )
 
-// TestWorkerCanNotReadItsProgram checks that root executes a program that the
-// serving user can execute but not read. The mode that the build gave the
-// program makes no difference.
+// TestWorkerCanNotReadItsProgram checks that a worker that root starts can
+// execute its program but not read it, whatever mode the build gave the
+// program.
 func TestWorkerCanNotReadItsProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("an ordinary user executes a file of their own")

@@ -19,11 +19,11 @@ import (
 	"schedrestd/security"
 )
 
-// A worker can itself try the operations that the sandbox answers with an
-// error. Other operations make the sandbox kill the process, so each of them is
-// tried by a separate process that must be killed. The parent starts one
-// process in the same way as a worker. This process starts the others (package
-// proof) and reports the result to the parent.
+// The sandbox answers some forbidden operations with an error, so a worker can
+// try them itself. For other operations the sandbox kills the process. So each
+// of these is tried by a separate process, which must be killed. The parent
+// starts one process in the same way as a worker. That process starts the
+// others (package proof), and reports the result to the parent.
 
 const (
 	maxProofLog   = 4 << 10         // how many bytes of that process's log are read
@@ -31,8 +31,8 @@ const (
 	maxPageRounds = 40              // maximum number of rounds of death tests for the page
 )
 
-// ProveSandbox proves that the sandbox kills processes that violate it. It runs
-// before the gateway serves a client, and returns how the sandbox is closed.
+// ProveSandbox proves that the sandbox kills processes that violate it, before
+// the gateway serves a client. It returns the state of the closed sandbox.
 func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 	testSet := ipc.ProveSmoke
 	switch {
@@ -47,9 +47,9 @@ func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 }
 
 // Prove starts a process that closes the sandbox and runs a set of tests, such
-// as ipc.ProveSmoke. Prove returns how the sandbox is closed. facts has what
-// the process can't find out itself. If the tests produce a page, the process
-// writes it to out.
+// as ipc.ProveSmoke. Prove returns the state of the closed sandbox. The
+// argument facts has what the process can't find out itself. If the tests
+// produce a page, the process writes it to out.
 func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security.Sandbox, error) {
 	limit := s.StartLimit + proofTime
 	if testSet == ipc.ProvePage {
@@ -64,11 +64,11 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 	return p.awaitProof(s.Worker.Name(), limit)
 }
 
-// awaitProof waits until the process reports the result of its tests. It kills
-// a process that takes longer than limit. A program of this build sends a
-// report even if it can't close the sandbox. A program of another build may
-// send none. In that case awaitProof returns an error with the text that the
-// program has written to its log, if any.
+// awaitProof waits until the process reports the result of its tests, and kills
+// it if it takes longer than limit. A program of this build sends a report even
+// if it can't close the sandbox, but a program of another build may send none.
+// In that case awaitProof returns an error with the text that the program has
+// written to its log, if any.
 func (s *Child) awaitProof(program string, limit time.Duration) (enforced security.Sandbox, err error) {
 	killTimer := time.AfterFunc(limit, s.Kill)
 	defer killTimer.Stop()
@@ -96,8 +96,7 @@ func (s *Child) awaitProof(program string, limit time.Duration) (enforced securi
 }
 
 // explainStageError returns the error for a program that the stage could not
-// execute. reason is the text that the stage wrote, which ends with the
-// kernel's reason.
+// execute. The stage wrote reason, which ends with the kernel's error.
 func explainStageError(program, reason string) error {
 	for _, cause := range []unix.Errno{unix.ENOEXEC, unix.EACCES, unix.EAGAIN} {
 		if strings.HasSuffix(reason, cause.Error()) {

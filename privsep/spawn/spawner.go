@@ -1,16 +1,15 @@
 // Package spawn starts the processes of the gateway, confined and without
-// privileges, and waits for their deaths.
+// privileges, and waits for them to exit.
 //
 // A Spawner starts processes from one locked thread. That thread has entered
-// empty namespaces and given up its privileges, as far as the kernel and the
-// user of the gateway permit. Each process inherits this state before its first
+// empty namespaces and dropped its privileges, as far as the kernel and the
+// gateway's user permit. Each process inherits this state before its first
 // instruction. The package reads nothing that processes send, except the report
 // and the log of the process that tests the sandbox (prove.go).
 //
-// The files from the top: start.go and prove.go start processes for the parent;
-// new.go makes a Spawner; namespaces.go enters the namespaces; execute.go
-// starts a process on the Spawner's thread. The other files have what these
-// use.
+// The files start.go and prove.go start processes for the parent, new.go makes
+// a Spawner, namespaces.go enters the namespaces, and execute.go starts a
+// process on the Spawner's thread. The other files have helpers.
 package spawn
 
 import (
@@ -43,11 +42,11 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// Spawner starts processes from one thread that is locked permanently. The
-// thread has entered empty namespaces, emptied its bounding set and set
-// no_new_privs. Each process inherits this state before its first instruction,
-// at no cost. The thread must not end while its processes run, because the
-// kernel would then send them their death signal.
+// Spawner starts processes from one permanently locked thread. The thread has
+// entered empty namespaces, emptied its bounding set and set no_new_privs. Each
+// process inherits this state before its first instruction, at no cost. The
+// thread must not end while its processes run, because the kernel would then
+// send them their death signal.
 type Spawner struct {
 	Options
 	*thread.Thread
@@ -63,7 +62,7 @@ type Spawner struct {
 	states        partStates
 }
 
-// offReason returns why a part is switched off; "" when it is not.
+// offReason returns the reason why a part is switched off, or "" if it is not.
 func (o *Options) offReason(p part) string {
 	switch {
 	case p == descriptorTable && o.Switches.DisableUnshareFiles:
@@ -76,11 +75,11 @@ func (o *Options) offReason(p part) string {
 	return ""
 }
 
-// missingReason returns why part p is missing. It returns errNoUserNS if p
-// needs a user namespace and none could be set up, and otherwise the error of
-// the last user namespace setup that would have provided p. If there was no
-// such setup, it returns EPERM: only a thread with CAP_SYS_ADMIN can enter a
-// namespace without a user namespace of its own.
+// missingReason returns the reason why the part p is missing:
+//   - errNoUserNS, if p needs a user namespace and none could be set up
+//   - the error of the last user namespace setup that would have provided p
+//   - EPERM, if there was no such setup, because only a thread with
+//     CAP_SYS_ADMIN can enter p without a user namespace
 func (s *Spawner) missingReason(p part) error {
 	if p != userNamespace && s.partErrors[userNamespace] != nil && s.userNS == nil {
 		return errNoUserNS
@@ -88,16 +87,16 @@ func (s *Spawner) missingReason(p part) error {
 	return cmp.Or(s.partErrors[p], error(unix.EPERM))
 }
 
-// NamespaceEnded reports whether the PID namespace has ended. Call it when no
-// process can be started there. It waits for a moment, because the namespace
-// ends only when all processes in it have been waited for.
+// NamespaceEnded reports whether the PID namespace has ended. Call it after a
+// process could not be started there. It waits a moment, because the namespace
+// ends only when all its processes have been reaped.
 func (s *Spawner) NamespaceEnded() bool {
 	return s.namespaceInit != nil && s.namespaceInit.awaitExit(exitTimeout)
 }
 
 // NamespaceDone returns a channel that is closed when the PID namespace has
-// ended, with its init process and all others. The channel is nil if there is
-// no init process.
+// ended with all its processes. If there is no init process, the channel is
+// nil.
 func (s *Spawner) NamespaceDone() <-chan struct{} {
 	if s.namespaceInit == nil {
 		return nil

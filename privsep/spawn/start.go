@@ -23,8 +23,7 @@ type Spec struct {
 	Quiet    bool     // no line of a failed stage is logged; the exit status says enough
 }
 
-// Child is a process that was started, with the descriptors that the dispatcher
-// gets.
+// Child is a started process, with the descriptors that the dispatcher gets.
 type Child struct {
 	*Process
 	Channel  *ipc.Channel
@@ -40,18 +39,18 @@ func (s *Child) Close() {
 	s.Log.Close() // has no effect on nil
 }
 
-// stop ends an init process that is no longer needed, and waits for its exit.
-// All other processes in its namespace end first.
+// stop ends an init process that is no longer needed, and waits until it has
+// exited. The other processes in its namespace exit before it.
 func (s *Child) stop() {
 	s.Kill()
 	s.awaitExit(exitTimeout) // this takes longer if a process in there can't be killed or was not waited for
 	s.Close()
 }
 
-// Start starts a process with a channel and a log of its own. It sends the
-// process two messages. The first is returned by setup, which gets the limit on
-// the tasks of the process. The second has the attributes that the process must
-// have. The error is ENOMEM if the PID namespace has ended.
+// Start starts a process with its own channel and log, and sends it two
+// messages. The first is the result of setup, which gets the limit on the tasks
+// of the process. The second has the attributes that the process must have. If
+// the PID namespace has ended, Start returns ENOMEM.
 func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child, error) {
 	p, err := s.Launch(spec)
 	if err != nil {
@@ -72,8 +71,8 @@ func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child
 // Launch starts a process with a channel, and sends it no message.
 func (s *Spawner) Launch(spec Spec) (*Child, error) { return launch(spec, s.start) }
 
-// launch implements Launch. start is s.start, or s.execute if the caller is on
-// the Spawner's thread.
+// launch implements Launch. The argument start is s.start, or s.execute if the
+// caller is already on the Spawner's thread.
 func launch(spec Spec, start func(spec Spec, channel, log int) (*Process, error)) (*Child, error) {
 	channel, peerFD, err := ipc.Pair(ipc.Parent, spec.Role)
 	if err != nil {

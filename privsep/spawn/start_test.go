@@ -14,9 +14,9 @@ import (
 	"schedrestd/security"
 )
 
-// TestProgramIsOutOfTheWay checks that a child never puts one of its own
-// descriptors in the place of the program that it is about to execute, whatever
-// their numbers are.
+// TestProgramIsOutOfTheWay checks that a child never overwrites the descriptor
+// of the program that it is about to execute with one of its own descriptors,
+// whatever their numbers are.
 func TestProgramIsOutOfTheWay(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {
@@ -42,8 +42,8 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 	}
 }
 
-// TestDeadBeforeTold checks a process that exits before it receives anything.
-// Its exit is detected, with its status.
+// TestDeadBeforeTold checks that the exit of a process is detected, with its
+// status, if the process exits before it receives a message.
 func TestDeadBeforeTold(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {
@@ -67,9 +67,9 @@ func TestDeadBeforeTold(t *testing.T) {
 	}
 }
 
-// TestTimerSlack checks that a process inherits the timer slack of the
-// Spawner's thread. The first threads of Go's runtime start before a program
-// could set the slack itself.
+// TestTimerSlack checks that processes inherit the timer slack of the Spawner's
+// thread. A program could not set it in time itself, because the first threads
+// of Go's runtime start before its code.
 func TestTimerSlack(t *testing.T) {
 	program, err := OpenWorker("/bin/cat", security.Identity{}, false)
 	if err != nil {
@@ -92,9 +92,8 @@ func TestTimerSlack(t *testing.T) {
 	}
 }
 
-// TestNextIsNotLessConfined checks that Another returns a Spawner if it
-// confines processes at least as much as its predecessor, and otherwise an
-// error.
+// TestNextIsNotLessConfined checks that NewReplacement returns an error if the
+// new Spawner would confine processes less than its predecessor.
 func TestNextIsNotLessConfined(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 )
 
 // A parent without CAP_SYS_ADMIN may not create namespaces. If the kernel
-// permits it, such a parent puts each process into a user namespace of its own.
-// There the process may create the other namespaces and a root of its own. The
-// ids stay the same, so that munged and the kernel identify a worker as they
-// would without this namespace.
+// permits it, such a parent puts each process into its own user namespace, in
+// which the process may create other namespaces and its own root. The ids stay
+// the same, so that munged and the kernel identify a worker as they would
+// without the user namespace.
 
-// userNSSetup is the setup of a process with a user namespace of its own.
+// userNSSetup describes how a process with its own user namespace starts.
 type userNSSetup struct {
 	flags       uintptr // flags of its namespaces
 	capsPurpose string  // why the process starts with capabilities (root.CapsVariable); "": it starts with none
 }
 
-// userNSSetups lists the setups to try, the best first. Kernels, containers and
-// security modules differ in what they permit.
+// userNSSetups lists the setups to try, beginning with the best. Kernels,
+// containers and security modules differ in which of them they permit.
 var userNSSetups = []userNSSetup{
 	{minFlags | unix.CLONE_NEWNS | unix.CLONE_NEWPID, root.CapsForRoot},
 	{minFlags | unix.CLONE_NEWPID, root.CapsForNone},
@@ -38,10 +38,10 @@ func (n *userNSSetup) hasFlag(flag uintptr) bool { return n != nil && n.flags&fl
 // emptiesBounding reports whether each process empties its own bounding set.
 func (n *userNSSetup) emptiesBounding() bool { return n != nil && n.capsPurpose != "" }
 
-// apply makes a process start in the namespaces of n. asRoot says that root
-// starts the process: then it gets the given identity, through a stage.
-// Otherwise it keeps the identity of this process, and can't set supplementary
-// groups.
+// apply changes attr so that a process starts in the namespaces of n. If asRoot
+// is true, root starts the process, which then gets the given identity through
+// a stage. Otherwise the process keeps the identity of the parent, and can't
+// set supplementary groups.
 func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, asRoot bool) {
 	uid, gid := int(identity.UID), int(identity.GID)
 	if !asRoot {
@@ -62,11 +62,12 @@ func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, 
 }
 
 // makeDumpableForStart makes this process dumpable until the returned function
-// is called. It is called for the start of a child: this process has to write
-// the child's id maps, which are files in /proc, before the child executes its
-// program. Until then the child shares this process's memory, and if that is
-// not dumpable, the files belong to root. Meanwhile only a process with the
-// same uid and outside of any sandbox could attack this process.
+// is called. It is needed to start a child in a user namespace. This process
+// has to write the child's id maps, which are files in /proc, before the child
+// executes its program. Until then the child shares this process's memory. If
+// that memory is not dumpable, the files belong to root. While it is dumpable,
+// only a process with the same uid and outside of any sandbox could attack this
+// process.
 func makeDumpableForStart() (restore func() error) {
 	previous, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || previous == 1 {

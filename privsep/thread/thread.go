@@ -1,4 +1,4 @@
-// Package thread runs functions on an operating system thread of their own.
+// Package thread runs functions on separate operating system threads.
 // Namespaces, capabilities, no_new_privs and the death signal of children
 // belong to a thread, so code that depends on them has to stay on one thread.
 package thread
@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SpareCount is how many threads the parent and the dispatcher create at their
-// start. Go starts another thread whenever all existing ones are in a system
-// call, and it ends the process if the kernel permits no further thread.
-// Without spare threads, a worker could end the parent or the dispatcher: it
-// could create threads until the service or the user may have no more. Spare
-// threads prevent this, because Go keeps idle threads.
+// SpareCount is the number of threads that the parent and the dispatcher create
+// at their start. Whenever all threads are in a system call, Go starts another
+// one, and ends the process if the kernel does not permit it. So a worker could
+// end the parent or the dispatcher by creating threads up to the limit of the
+// service or user. Spare threads prevent this, because Go keeps idle threads
+// and uses them first.
 //
 // The parent needs about twelve threads concurrently: one that runs, two of the
 // runtime, one that receives signals, one for each spawner, one for the audit
 // log's file, and those that open keys and reread the configuration. On a busy
-// machine even a short call may occupy its thread for long.
+// machine even a short call may occupy its thread for a long time.
 const SpareCount = 32
 
 // Reserve makes n threads, which Go keeps.
@@ -47,8 +47,8 @@ type Thread struct {
 	done chan struct{}
 }
 
-// Start starts a thread and calls prepare on it. If prepare fails, the thread
-// ends.
+// Start starts a thread and calls prepare on it. If prepare returns an error,
+// the thread ends.
 func Start(prepare func() error) (*Thread, error) {
 	t := &Thread{make(chan func()), make(chan struct{})}
 	ready := make(chan error)
@@ -70,8 +70,8 @@ func Start(prepare func() error) (*Thread, error) {
 	return t, nil
 }
 
-// Do calls job on the thread and waits until it returns. If the thread has been
-// stopped, Do returns false and does not call job.
+// Do calls job on the thread and waits until job returns. If the thread has
+// been stopped, Do returns false and does not call job.
 func (t *Thread) Do(job func()) bool {
 	done := make(chan struct{})
 	select {
@@ -91,11 +91,11 @@ func (t *Thread) Stop() {
 	}
 }
 
-// RunLocked calls f on a locked thread, which ends with its goroutine. The
-// goroutine that calls RunLocked must do nothing else. f never runs on the
-// process's first thread: that thread does not end, and /proc shows its state
-// as that of the process. If RunLocked is called on the first thread, it calls
-// f on another thread and returns immediately.
+// RunLocked calls f on a locked thread, which ends when f returns. The
+// goroutine that calls RunLocked must do nothing else. RunLocked never uses the
+// process's first thread, because that thread does not end, and because /proc
+// shows its state as that of the process. If RunLocked is called on the first
+// thread, it calls f on another thread and returns immediately.
 func RunLocked(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestThread checks that until Stop each job runs on the thread that was
-// prepared, and that this is not the process's first thread.
+// TestThread checks that until Stop each job runs on the thread on which
+// prepare ran, and that this is not the process's first thread.
 func TestThread(t *testing.T) {
 	var prepared int
 	thread, err := Start(func() error { prepared = unix.Gettid(); return nil })

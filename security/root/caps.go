@@ -1,9 +1,9 @@
 package root
 
-// CapsVariable is set in the environment of a process that starts with
-// capabilities over its own namespaces. A gateway that was started without root
-// starts its workers and services like that. The variable's value names the
-// purpose of these capabilities.
+// CapsVariable is an environment variable that tells a process that it has
+// capabilities over its own namespaces. The workers and services of a gateway
+// that was started without root have such capabilities. The variable's value
+// names the purpose of the capabilities.
 const CapsVariable = "BORN"
 
 // The values of CapsVariable.

@@ -6,11 +6,11 @@
 // (self.SetUpNamespaces), in its own mount and PID namespaces.
 //
 // A gateway that may mount file systems creates one root for all its processes
-// (New, Enter). The /proc in that root is the machine's until a process inside
-// the PID namespace mounts another one (MountProc). A /proc belongs to the PID
-// namespace of the process that mounts it. The machine's /proc must be replaced
-// because its links for another process of the same user lead outside the root,
-// even with hidepid.
+// (New, Enter). That root begins with the machine's /proc, because a /proc
+// belongs to the PID namespace of the process that mounts it. Later a process
+// inside the PID namespace mounts another one (MountProc). The machine's /proc
+// must be replaced because its links for another process of the same user lead
+// outside the root, even with hidepid.
 package root
 
 import (
@@ -37,8 +37,8 @@ type program struct {
 	tree int    // a detached mount of the file; -1: none, and the file is copied
 }
 
-// New prepares the programs while their file system is still mounted. It
-// ignores files that are nil.
+// New returns a Root with the given programs. Call it while their file system
+// is still mounted. New ignores files that are nil.
 func New(programs map[string]*os.File) *Root {
 	r := &Root{}
 	for name, f := range programs {
@@ -46,7 +46,8 @@ func New(programs map[string]*os.File) *Root {
 			continue
 		}
 		// The mount of the file can be cloned only here, before Enter. A
-		// program that is a copy in memory has no mount, and place copies it.
+		// program that was copied to memory has no mount. The method place
+		// copies such a program again.
 		tree, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err != nil {
 			tree = -1

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deathTest is one system call that must kill the process that makes it.
-// Without the filter the call does no harm: its object does not exist, or is
-// the process itself.
+// deathTest is a system call for which the filter must kill the process.
+// Without the filter the call does no harm, because its target does not exist
+// or is the process itself.
 type deathTest struct {
 	name   string
 	number uintptr
@@ -25,9 +25,8 @@ const (
 )
 
 // deathTests lists, by purpose, calls that an attacker who captured a worker
-// might try. Each of them must kill the process. The list is not complete: the
-// filter kills the process for every call without a row in the table (see
-// table.go).
+// might try. Each of them must kill the process. Many other calls kill it, too:
+// every call without a row in the table (see table.go).
 var deathTests = append([]deathTest{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},
@@ -232,7 +231,7 @@ func DeathTests() []string {
 	return names
 }
 
-// RunDeathTest makes the system call with that name. In the sandbox the call
+// RunDeathTest makes the system call called name. In the sandbox this call
 // kills the process with SIGSYS. If the process survives, RunDeathTest returns
 // an error with the kernel's result.
 func RunDeathTest(name string) error {

@@ -18,8 +18,8 @@ const (
 	atArgs   = 16
 )
 
-// A label is a position in a program, which may not be known yet. The label
-// next is the instruction after the jump.
+// A label is a position in a program, which may not be known yet. The constant
+// next stands for the instruction after the jump.
 type label int
 
 const next label = 0
@@ -30,7 +30,8 @@ type instruction struct {
 	jt, jf label // targets of conditional jumps; jt of a "ja"
 }
 
-// assembler collects instructions; link converts them for the kernel.
+// assembler collects instructions. Its method link converts them for the
+// kernel.
 type assembler struct {
 	list      []instruction
 	positions []int // position of each label

@@ -36,8 +36,8 @@ func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	return enforced, runProbes(o)
 }
 
-// checkLayers returns an error if a layer is missing that process o.Kind should
-// have.
+// checkLayers returns an error if s lacks a layer that a process of kind o.Kind
+// should have.
 func checkLayers(o Options, s security.Sandbox) error {
 	if o.Audit {
 		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+requiredSuffix)

@@ -13,8 +13,8 @@ import (
 
 // BenchmarkFilter measures the cost of the filter. Each round runs in a process
 // of its own, which closes its sandbox. The results are the medians of all
-// rounds. If the verdict about a call depends on no argument (getuid), the
-// kernel caches it. For other calls (fcntl) the filter runs each time.
+// rounds. The kernel caches a verdict that depends on no argument, such as that
+// about getuid. For other calls, such as fcntl, the filter runs each time.
 func BenchmarkFilter(b *testing.B) {
 	all := map[string][]float64{}
 	for b.Loop() {

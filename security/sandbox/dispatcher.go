@@ -32,11 +32,11 @@ const (
 
 // dispatcherRows allow the dispatcher to hand over connections and to connect
 // to daemons. The dispatcher never connects to a UNIX socket, because the
-// server would see the dispatcher's identity instead of the worker's. The only
-// UNIX sockets that it can create are pairs that are connected to each other.
-// It opens files for reading, or only their inodes (O_PATH). A filter can't see
-// which file or address a call names. So the dispatcher can open all files that
-// its uid may open, and connect to all TCP addresses of the machine's network.
+// server would see the dispatcher's identity instead of the worker's. It can
+// create UNIX sockets only as connected pairs. It can open files for reading,
+// or only their inodes (O_PATH). A filter can't see which file or address a
+// call names. So the dispatcher can open all files that its uid may open, and
+// connect to all TCP addresses of the machine's network.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},

@@ -20,15 +20,14 @@ import (
 
 var devZero = append([]byte("/dev/zero"), 0)
 
-// openTest returns an act that opens a file with these flags.
+// openTest returns a death test that opens a file with the given flags.
 func openTest(purpose string, flags uintptr) deathTest {
 	return deathTest{"open " + purpose, unix.SYS_OPENAT, [6]uintptr{atCWD, addressOf(&devZero[0]), flags}}
 }
 
-// dispatcherDeathTests lists the death tests of the dispatcher, in addition to
-// acts. Some calls are in its table, but not with these arguments. The others
-// are operations on files that are not in its table, although the tables of
-// other processes allow most of them.
+// dispatcherDeathTests lists further death tests for the dispatcher, in
+// addition to deathTests. Most of these calls are allowed with other arguments,
+// or in other processes.
 var dispatcherDeathTests = []deathTest{
 	openTest("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
 	openTest("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
@@ -66,7 +65,7 @@ func deathTestsOf(kind Kind) []string {
 	return names
 }
 
-// runAnyDeathTest does the same as RunDeathTest, also for the names in
+// runAnyDeathTest works like RunDeathTest, but also knows the names in
 // dispatcherDeathTests.
 func runAnyDeathTest(name string) error {
 	for _, a := range dispatcherDeathTests {
@@ -178,7 +177,8 @@ func inode(path string) error {
 	return errors.Join(unix.Fstat(fd, &st), unix.Stat("/", &st))
 }
 
-// relay copies the content of a pipe to an open file, as in an inetd run.
+// relay copies the content of a pipe to an open file, as the dispatcher does in
+// inetd mode.
 func relay(file *os.File) error {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run interprets a filter in the same way as the kernel.
+// run interprets a filter as the kernel does, and returns the result.
 func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
 	t.Helper()
 	data := make([]byte, 64)
@@ -55,7 +55,8 @@ func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]u
 	return 0
 }
 
-// evaluate returns the verdict of the table, read row by row.
+// evaluate returns the table's verdict about a call. It checks the rows one by
+// one.
 func evaluate(table []row, number uint32, args [6]uint64) verdict {
 	for _, r := range table {
 		fits := uint32(r.call.number) == number
@@ -78,9 +79,9 @@ var allOptions = map[string]Options{
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
-// TestFilter checks that the filter and the table have the same verdict for
-// every call number, with arguments equal to those in the tables and with their
-// neighbours.
+// TestFilter checks that the filter and the table have the same verdict about
+// every call number. The tested arguments are the values in the table and
+// values close to them.
 func TestFilter(t *testing.T) {
 	for name, o := range allOptions {
 		t.Run(name, func(t *testing.T) {
@@ -168,8 +169,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestTables checks that the tables have a form that a person can review. Rows
-// of one architecture are checked only on that architecture.
+// TestTables checks that testdata/*.filter, the text for reviewers, shows the
+// current tables. It ignores rows of other architectures.
 func TestTables(t *testing.T) {
 	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}} {
 		t.Run(name, func(t *testing.T) {

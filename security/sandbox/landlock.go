@@ -14,9 +14,9 @@ import (
 // landlockRights has the rights that each version of Landlock added, one bit
 // each. The kernel reports its version of Landlock. If that version is newer
 // than all versions in this list, laterRights finds the rights that are missing
-// here, and the sandbox denies them, too. A process that connects to UNIX
-// sockets (Options.Unix) is an exception: it is denied only the listed rights,
-// because one of the others covers connecting to a UNIX socket.
+// here, and the sandbox denies them, too. For a process that connects to UNIX
+// sockets (Options.Unix) the sandbox denies only the listed rights, because a
+// later right covers such connections.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -38,14 +38,15 @@ const (
 	olderRuleset = 8 // size of the ruleset before version 4: files only
 )
 
-// denyFiles denies the operations that landlockRuleset selects, on every thread
-// of the process: opening, executing, creating or removing files, binding and
-// connecting TCP sockets, connecting to abstract UNIX sockets, and sending
-// signals to other processes. No file and no address is exempt. Files that are
-// already open stay open. denyFiles returns what it has denied, which is
-// nothing on a kernel where Landlock is missing or switched off. The process
-// must already have no_new_privs, and all its threads must have the same
-// credentials.
+// denyFiles denies operations on every thread of the process: opening,
+// executing, creating or removing files, binding and connecting TCP sockets,
+// connecting to abstract UNIX sockets, and sending signals to other processes.
+// Which of them it can deny depends on the kernel (see landlockRuleset). No
+// file and no address is exempt, but files that are already open stay open.
+//
+// denyFiles returns what it has denied. That is nothing if the kernel lacks
+// Landlock or has it switched off. The process must already have no_new_privs,
+// and all its threads must have the same credentials.
 func denyFiles(o Options) (security.Sandbox, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -72,7 +73,8 @@ func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
 	return int(set), nil
 }
 
-// enterRuleset confines every thread of the process to the ruleset set.
+// enterRuleset confines every thread of the process to the ruleset with the
+// descriptor set.
 func enterRuleset(set, version int) error {
 	var e syscall.Errno
 	if version >= sinceTSync {
@@ -89,10 +91,10 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// proveLandlock tries the denied operations. It must run before the filter is
-// installed, because the filter denies them, too. A ruleset that was accepted
-// is no proof: a sandbox around the gateway may have answered the system calls
-// in place of the kernel.
+// proveLandlock tries the denied operations, because a sandbox around the
+// gateway may have accepted the ruleset in place of the kernel, without
+// enforcing it. It must run before installFilter. Otherwise the filter would
+// deny the operations.
 func proveLandlock(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -147,12 +149,12 @@ func attrSize(version int) uintptr {
 	return rulesetSize
 }
 
-// landlockRuleset returns a ruleset that denies everything that this version
-// can deny, with two exceptions. For a process with Options.Unix, it denies
-// only the rights in landlockRights. It denies signals to other processes only
-// if threads of the same process may still signal each other
-// (allowsThreadSignals). Otherwise, on a kernel with version 6 or 7 that lacks
-// a fix, Go's runtime could not signal its own threads to preempt them.
+// landlockRuleset returns a ruleset that denies everything that this version of
+// Landlock can deny, with two exceptions:
+//   - With Options.Unix it denies only the rights in landlockRights.
+//   - It denies signals to other processes only if allowsThreadSignals returns
+//     true. On a kernel with version 6 or 7 that lacks a fix, Go's runtime
+//     could otherwise not signal its own threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {
@@ -178,8 +180,8 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 	return attr, denies
 }
 
-// allowsThreadSignals reports whether signals to threads of the same process
-// are allowed.
+// allowsThreadSignals reports whether a process may signal its own threads even
+// if Landlock denies signals to other processes.
 func allowsThreadSignals(version int) bool {
 	if version >= sinceTSync {
 		return true
@@ -188,7 +190,8 @@ func allowsThreadSignals(version int) bool {
 	return e == 0 && fixed&sameThreads != 0
 }
 
-// laterRights returns the bits above those in known that the kernel accepts.
+// laterRights returns the rights that this kernel has in addition to those in
+// known. Their bits are above those of all known rights.
 func laterRights(known uint64, field func(*unix.LandlockRulesetAttr) *uint64) uint64 {
 	var found uint64
 	for bit := known + 1; bit != 0; bit <<= 1 {

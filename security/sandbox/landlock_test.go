@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDenyFiles checks that without any filter no thread can open, create or
-// execute a file, or connect.
+// TestDenyFiles checks that Landlock alone, without the filter, keeps every
+// thread from opening, creating or executing files, and from connecting.
 func TestDenyFiles(t *testing.T) {
 	version, err := landlockVersion()
 	if err != nil {
@@ -40,8 +40,8 @@ func TestDenyFiles(t *testing.T) {
 	})
 }
 
-// tryDenied tries the operations that Landlock denies. It also tries them on
-// threads that were started before the denial.
+// tryDenied tries the operations that Landlock denies, also on threads that
+// were started before the operations were denied.
 func tryDenied(onEarlyThreads func(func() error) error) error {
 	list := []error{tryFiles(), onEarlyThreads(tryFiles)}
 	if version, _ := landlockVersion(); version >= 4 {

@@ -10,8 +10,9 @@ import (
 	"schedrestd/errs"
 )
 
-// probe is one forbidden operation. If the sandbox permits the operation, the
-// operation does no harm and does not return want.
+// probe is a forbidden operation, with the error that it must return in the
+// sandbox (want). Without the sandbox the operation does no harm and does not
+// return this error.
 type probe struct {
 	name   string
 	number uintptr
@@ -40,9 +41,9 @@ const invalid = ^uintptr(0) // there is no such descriptor, uid or pid
 // atCWD makes openat and similar calls start at the working directory.
 var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// probes has the operations in the order in which try tries them. Values that a
-// filter can't see, such as the text of a path or the content of an address,
-// are arbitrary.
+// probes has the operations in the order in which runProbes tries them. Values
+// that a filter can't see, such as the text of a path or the content of an
+// address, are arbitrary.
 var probes = append([]probe{
 	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
 	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&statusPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
@@ -100,8 +101,8 @@ func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0)
 
 // runProbes tries every forbidden operation, in a way that changes nothing if
 // the operation is allowed. It returns the operations with an unexpected
-// result. Call it once, after installFilter. It also works in audit mode,
-// because the filter returns EPERM in both modes.
+// result. Call it once, after installFilter. It also works in audit mode, in
+// which the filter still returns EPERM for these operations.
 func runProbes(o Options) error {
 	var failures []string
 	for i := range probes {
@@ -131,7 +132,8 @@ func runProbes(o Options) error {
 	return nil
 }
 
-// Probes returns the names of the operations that try tries for the options o.
+// Probes returns the names of the operations that runProbes tries for the
+// options o.
 func Probes(o Options) []string {
 	var list []string
 	for _, p := range probes {

@@ -23,11 +23,10 @@ var writeRights = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine. The
-// denials are those of denyWriting. There is no filter, because each program
-// needs different system calls. Programs that the process starts inherit the
-// confinement. If requireAll is set, ReadOnly fails on a kernel without
-// Landlock.
+// ReadOnly confines a process that must start programs of the machine. It
+// denies changes of files (denyWriting), also for the programs that the process
+// starts. It installs no filter, because each program needs different system
+// calls. If requireAll is set, ReadOnly fails on a kernel without Landlock.
 func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil
@@ -88,8 +87,8 @@ func exceptNull(set int) error {
 }
 
 // proveReadOnly tries the denied operations on a file that every user may
-// write. A ruleset that was accepted is no proof: a sandbox around the gateway
-// may have answered the system calls in place of the kernel.
+// write. It is needed because a sandbox around the gateway may have accepted
+// the ruleset in place of the kernel, without enforcing it.
 func proveReadOnly() error {
 	fd, err := unix.Open("/dev/zero", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

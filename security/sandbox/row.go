@@ -25,10 +25,10 @@ type call struct {
 	number uintptr
 }
 
-// test holds when an argument, without the bits outside mask, is one of the
-// values. A test made by is() compares all 64 bits, even for an int, of which
-// the kernel reads only the lower 32. So it does not hold for a caller that
-// sets the upper bits to deceive the filter.
+// test is a condition on one argument of a call: the argument, without the bits
+// outside mask, must be one of the values. The kernel reads only the lower 32
+// bits of an int. Tests made by is() compare all 64 bits even then, so that a
+// caller can't deceive the filter by setting an upper bit.
 type test struct {
 	arg    int
 	mask   uint64
@@ -44,7 +44,8 @@ func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, valu
 
 // isInt returns a test that holds when the lower half of the argument is one of
 // the values. The kernel reads only that half of an int. Rows that kill need
-// this test: a caller could otherwise avoid the row by setting an upper bit.
+// isInt, because a caller could otherwise avoid the row by setting an upper
+// bit.
 func isInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 - 1, values: values} }
 
 // named names the values of a test.
@@ -76,11 +77,11 @@ func (v verdict) action(audit bool) uint32 {
 	return unix.SECCOMP_RET_KILL_PROCESS
 }
 
-// compile builds the filter of a table: first a test of the architecture,
-// because the numbers of calls depend on it; then a binary search for the
-// number of the call; then the rows of that number in order. If the result for
-// a number depends on no argument, the kernel caches it and does not run the
-// filter.
+// compile builds the filter of a table. The filter first tests the
+// architecture, because the numbers of calls depend on it. Then it does a
+// binary search for the call's number, and evaluates the rows of that number in
+// order. If the result for a number depends on no argument, the kernel caches
+// it and does not run the filter.
 func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	var calls [][]row
 	for _, r := range slices.SortedStableFunc(slices.Values(table), func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) }) {
@@ -106,8 +107,9 @@ func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	return a.link()
 }
 
-// emitSearch emits a comparison with the first number of the second half of a
-// sorted list, and then code for both halves.
+// emitSearch emits a binary search for the call's number in a sorted list: a
+// comparison with the first number in the second half of the list, and then
+// code for both halves.
 func (a *assembler) emitSearch(calls [][]row, audit bool) error {
 	if len(calls) == 1 {
 		found := a.newLabel()
@@ -151,7 +153,7 @@ func (a *assembler) emitRows(rows []row, audit bool) error {
 	return nil
 }
 
-// emitTest emits code that checks t. If t holds, execution continues with the
+// emitTest emits code that checks t. If t holds, this code continues with the
 // next instruction. Otherwise it jumps to the label differs.
 func (a *assembler) emitTest(t test, differs label) error {
 	if len(t.values) == 0 || t.arg < 0 || t.arg > 5 {

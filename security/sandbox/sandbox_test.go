@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// report reports the results to the test. It also reports that the child
+// report prints the results for the test, and then "end", because the child has
 // reached its end.
 func report(list ...error) {
 	for _, err := range list {
@@ -98,8 +98,8 @@ func closeSandbox(o Options) error {
 	return installFilter(o)
 }
 
-// onThreads starts n threads and returns a function that later makes each of
-// these threads call a function, in turn.
+// onThreads starts n threads, and returns a function. When that function is
+// called with a function f, each of these threads calls f, one after the other.
 func onThreads(n int) func(func() error) error {
 	work, results := make(chan func() error), make(chan error)
 	started := make(chan bool)
@@ -191,8 +191,8 @@ func describe(s syscall.WaitStatus) string {
 	return fmt.Sprint("status ", s.ExitStatus())
 }
 
-// TestTry checks that each probe has its expected result in the sandbox, for
-// each table, with and without audit mode, and also on threads that were
+// TestTry checks that each probe has its expected result in the sandbox. It
+// tries each table with and without audit mode, also on threads that were
 // started before the sandbox was closed.
 func TestTry(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
@@ -209,7 +209,7 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds checks that the function try reports every probe as allowed in a
+// TestTryFinds checks that runProbes reports every probe as allowed in a
 // process without the filter. Exceptions are the probes that the kernel does
 // not support, or denies to this user even without the filter.
 func TestTryFinds(t *testing.T) {
@@ -258,9 +258,9 @@ func TestActsKill(t *testing.T) {
 	}
 }
 
-// TestActsInAudit checks that in audit mode the calls of TestActsKill return
-// and the process survives. So TestActsKill would fail if the filter did not
-// kill, and the parent's death tests do no harm where the filter is missing.
+// TestActsInAudit checks that in audit mode the process survives the calls of
+// TestActsKill. This shows that it is the filter that kills in TestActsKill,
+// and that the parent's death tests do no harm if there is no filter.
 func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for _, kind := range []Kind{Worker, Dispatcher} {

@@ -165,7 +165,7 @@ func serve(o Options) error {
 	return errors.Join(load...)
 }
 
-// overHTTP serves requests and sends them, in a process that has only its
+// overHTTP runs a server and its clients in a process that has only its
 // descriptors.
 func overHTTP(pairs *connectionPairs, config *tls.Config, roots *x509.CertPool) error {
 	server := &http.Server{Handler: handler(), ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute, TLSConfig: config}
@@ -297,7 +297,8 @@ func threads() error {
 	return errors.Join(err, err2, unix.Munmap(mapping))
 }
 
-// takeDescriptor receives a descriptor that waits in the channel, and answers.
+// takeDescriptor receives a descriptor that waits in the channel, and sends an
+// answer.
 func takeDescriptor() error {
 	oob := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(Channel, make([]byte, 1), oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
@@ -308,7 +309,7 @@ func takeDescriptor() error {
 	return errors.Join(err, failed)
 }
 
-// listening keeps the listener open. No process accepts connections from it.
+// listening keeps the listener of listenUnix open.
 var listening net.Listener
 
 // listenUnix returns the path of a UNIX socket to connect to.

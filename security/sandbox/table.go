@@ -12,19 +12,20 @@ func sys(name string, number uintptr) call { return call{name, number} }
 // architectures share.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
-// The two futex operations that runtime/os_linux.go uses, within one process.
+// The two futex operations that runtime/os_linux.go uses. They work only within
+// one process.
 const (
 	futexWait = 0 | 128
 	futexWake = 1 | 128
 )
 
-// fileLookups is the reason why calls that examine a file return an error
-// instead of killing the process: our programs do not need these calls, but
-// libraries make them.
+// fileLookups is the reason for rows of calls that examine a file. Our programs
+// do not need these calls, but libraries make them. So the calls return an
+// error and do not kill the process.
 const fileLookups = "Go's libraries look for files (resolver, time zones) and work without them"
 
-// table returns the rows for the process pid: every call that is allowed or
-// returns an error.
+// table returns the rows for the process pid. They list every call that is
+// allowed or returns an error.
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
 	t = append(t, memoryRows...)
@@ -129,8 +130,8 @@ var descriptorRows = []row{
 }
 
 // appendRows returns the rows for a process that has a log open for appending:
-// descriptorRows without the calls that would let the process seek in the log,
-// read at a position, or leave append mode (F_SETFL).
+// descriptorRows without the calls that seek, that read at a position, or that
+// could end append mode (F_SETFL).
 func appendRows() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.tests[0].name == "SETFL"
@@ -138,9 +139,9 @@ func appendRows() []row {
 	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
-// claimRows allows the operations of the auditor on the file of
-// Idempotency-Keys. On a log that is open for appending these calls can neither
-// read nor overwrite.
+// claimRows allows the auditor's operations on the file of Idempotency-Keys.
+// These calls can neither read nor overwrite the audit log, because the log is
+// open for appending.
 var claimRows = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
 	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},
@@ -175,16 +176,15 @@ var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
 }
 
-// workerRows allows operations of a worker, and of no other process, on its
-// connections.
+// workerRows allows operations on connections that only workers need.
 var workerRows = []row{
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a refused connection is closed"},
 }
 
 // exporterRows allows the exporter to accept connections on the sockets for
 // metrics. The parent has opened these sockets and keeps them. The exporter
-// must not be able to shut them down, because the next exporter could then not
-// use them.
+// must not be able to shut them down, because the next exporter uses the same
+// sockets.
 var exporterRows = []row{
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, []test{is(1, unix.SHUT_WR).named("SHUT_WR")}, "CloseWrite, before a refused connection is closed; it does not end listening"},
 	{sys("accept4", unix.SYS_ACCEPT4), allow, nil, "scrapes of the metrics; the process can't listen by itself"},

@@ -9,11 +9,12 @@ import (
 	"schedrestd/security"
 )
 
-// Confine drops what the calling process can give up by itself. Afterwards the
-// process writes no core files, which would contain tokens. It can't write to
-// files unless the parameter writes is true. The parameter files limits its
-// open descriptors. Other processes of its uid can't debug it, and it can't
-// gain privileges by exec.
+// Confine permanently drops rights of the calling process:
+//   - The parameter files limits its open descriptors.
+//   - It can't write to files, unless the parameter writes is true.
+//   - It writes no core files, which would contain tokens.
+//   - It can't gain privileges by executing a program.
+//   - Other processes of its uid can't debug it.
 func Confine(files uint64, writes bool) error {
 	limits := []struct {
 		name  string
@@ -39,9 +40,9 @@ func Confine(files uint64, writes bool) error {
 }
 
 // ConfineReader replaces Confine in a process that starts other programs and
-// writes to inherited standard output, which may be a file. Unlike Confine, it
-// leaves the limits on descriptors and file sizes unchanged. It also closes
-// inherited descriptors.
+// writes to an inherited standard output, which may be a file. It leaves the
+// limits on descriptors and file sizes unchanged, and closes inherited
+// descriptors.
 func ConfineReader() error {
 	if err := security.CloseInherited(); err != nil {
 		return err
@@ -56,10 +57,10 @@ func ConfineReader() error {
 }
 
 // LimitTasks sets RLIMIT_NPROC of the calling process. The process can then
-// start another process or thread only while its user has fewer of them than
-// the limit. In a user namespace the kernel counts only those in that
-// namespace. Without this limit a compromised process could use up the limit of
-// the machine or the service.
+// start no further process or thread if its user already has as many as the
+// limit. In a user namespace the kernel counts only the processes and threads
+// in that namespace. Without this limit a compromised process could use up the
+// limit of the machine or the service.
 func LimitTasks(limit uint64) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return fmt.Errorf("limit processes and threads to %d: %w", limit, err)
@@ -68,8 +69,7 @@ func LimitTasks(limit uint64) error {
 }
 
 // noNewPrivsProcess sets no_new_privs on all threads, unless it is already set.
-// In a worker it is: the worker inherited it from the parent's thread that
-// started it.
+// Workers inherit it from the thread of the parent that starts them.
 func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"schedrestd/security"
 )
 
-// Attributes has the process attributes that the kernel reports, by name. Each
-// value has the form that /proc shows. Together they cover everything that the
-// confinement promises.
+// Attributes maps the names of process attributes to their values, in the form
+// that /proc shows. Together they cover everything that the confinement
+// promises.
 type Attributes map[string]string
 
 // ExpectedAttributes returns the attributes that a confined process must have.

@@ -12,10 +12,10 @@ import (
 	"schedrestd/security"
 )
 
-// Measure asks the kernel about the calling process. It reads the attributes of
-// every thread, and they must be equal: a capability that one thread kept would
-// be available to the whole process. Call it while the process can still read
-// /proc.
+// Measure returns the attributes that the kernel reports for the calling
+// process. All threads must have equal attributes, because a capability that
+// one thread kept would be available to the whole process. Call Measure while
+// the process can still read /proc.
 func Measure() (Attributes, error) {
 	p := Attributes{}
 	if err := measureThreads(p); err != nil {

@@ -6,10 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rename sets the process name that ps and top show. The kernel keeps 15 bytes
-// of it. Without Rename, a process that was executed by its descriptor would
-// have a name like "32". Call it from an init function: Go runs init functions
-// on the first thread, whose name is that of the process.
+// Rename sets the process name that ps and top show. The kernel keeps only the
+// first 15 bytes. Without Rename, a process that was executed by its descriptor
+// would have a name like "32". Call Rename from an init function: Go runs init
+// functions on the first thread, and the name of that thread is the name of the
+// process.
 func Rename(name string) {
 	text, err := unix.BytePtrFromString(name)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // SetUpNamespaces takes the first step of a process that starts with
-// capabilities over its own namespaces. If the process is to have its own root,
+// capabilities over its own namespaces. If the process needs its own root,
 // SetUpNamespaces creates that root and leaves the machine's file system. It
 // then drops every capability and empties the bounding set, on all threads. In
 // any other process, SetUpNamespaces does nothing.

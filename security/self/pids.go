@@ -10,8 +10,8 @@ import (
 	"schedrestd/security"
 )
 
-// ReservedPIDs is how many process ids, from 1 on, the kernel assigns only once
-// in each PID namespace.
+// ReservedPIDs is the number of low process ids, from 1 on, that the kernel
+// never reuses within a PID namespace.
 const ReservedPIDs = 300
 
 // LimitPIDs limits the processes and threads in the calling process's PID

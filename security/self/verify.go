@@ -27,8 +27,8 @@ func VerifyAttributes(expect *ipc.Attributes, files, tasks uint64) error {
 }
 
 // compare returns one sentence for each difference between got and want, in the
-// order of the names. An attribute that is in only one of them is a difference
-// too.
+// order of the names. An attribute that only one of the two has is a
+// difference, too.
 func compare(want, got Attributes) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)

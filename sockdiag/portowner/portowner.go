@@ -1,5 +1,5 @@
-// Package portowner finds the owner of the socket at the other end of a
-// connection on this machine.
+// Package portowner finds the user who owns the other end of a TCP connection
+// on this machine.
 //
 // Source: rtnetlink(7).
 package portowner
@@ -25,18 +25,19 @@ func IsLocal(ip netip.Addr) (bool, error) {
 	return kind == unix.RTN_LOCAL, err
 }
 
-// ServerUID returns the uid of the process that serves the other end of an
-// established TCP connection between the addresses local and remote, both on
-// this machine. If there is no such connection, it returns sockdiag.ErrUnknown.
+// ServerUID returns the uid of the process that serves an established TCP
+// connection on this machine. The argument local is the client's address, and
+// remote is the server's address. If there is no such connection, ServerUID
+// returns sockdiag.ErrUnknown.
 //
 // A connection that no process has accepted yet belongs to the listening
-// socket, and is reset when that socket is closed. So ServerUID looks up the
-// owner of the listening socket first, and the connection second. If no process
-// has accepted the connection by then, it belongs to that owner. In the
-// opposite order, an attacker's process could accept the connection between the
-// two look-ups, close its listening socket, and leave the port to a daemon.
-// ServerUID would then mistake the daemon's user for the owner of the
-// connection.
+// socket, and is reset when that socket is closed. So ServerUID first looks up
+// the owner of the listening socket, and then the connection. If no process has
+// accepted the connection yet, ServerUID returns the owner of the listening
+// socket. In the opposite order, an attacker's process could accept the
+// connection between the two look-ups, close its listening socket, and leave
+// the port to a daemon. ServerUID would then mistake the daemon's user for the
+// owner of the connection.
 func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -46,9 +47,9 @@ func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	return ServerUIDVia(socket, local, remote)
 }
 
-// ServerUIDVia returns the same as ServerUID, but sends the requests through
-// socket, which sockdiag.Open returned. Only one goroutine at a time may use
-// that socket.
+// ServerUIDVia works like ServerUID, but sends its requests through a socket
+// that sockdiag.Open returned. Only one goroutine at a time may use that
+// socket.
 func ServerUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	listener, listenerErr := listenerUIDVia(socket, remote)
 	s, err := sockdiag.FindSocketVia(socket, remote, local)
@@ -74,8 +75,8 @@ func ListenerUID(at netip.AddrPort) (uid uint32, err error) {
 	return listenerUIDVia(socket, at)
 }
 
-// listenerUIDVia returns the same as ListenerUID, but sends the requests
-// through socket.
+// listenerUIDVia works like ListenerUID, but sends its requests through the
+// given socket.
 func listenerUIDVia(socket int, at netip.AddrPort) (uid uint32, err error) {
 	unspecified := netip.IPv4Unspecified()
 	if !at.Addr().Unmap().Is4() {
@@ -88,7 +89,7 @@ func listenerUIDVia(socket int, at netip.AddrPort) (uid uint32, err error) {
 	return s.UID, err
 }
 
-// routeType returns the type of the route to ip, an RTN_ number.
+// routeType returns the type of the route to ip, an RTN_ constant.
 func routeType(ip netip.Addr) (kind uint8, err error) {
 	b := make([]byte, unix.SizeofRtMsg, unix.SizeofRtMsg+unix.SizeofRtAttr+16)
 	b[0], b[1] = unix.AF_INET6, uint8(ip.BitLen())

@@ -22,10 +22,10 @@ func at(t *testing.T, text string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// helper starts another process, as user 4711 if the test runs as root. The
-// process listens on the given address. helper returns the actual address and
-// the uid of the process. accept makes the process accept one connection and
-// then stop listening.
+// helper starts another process that listens on listenAddr. If the test runs as
+// root, the process has the uid 4711. helper returns the actual address, the
+// uid of the process, and a function accept, which makes the process accept one
+// connection and then stop listening.
 func helper(t *testing.T, listenAddr string) (address string, uid uint32, accept func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$")
@@ -132,7 +132,7 @@ func TestOwners(t *testing.T) {
 
 // TestServerIsWhoAccepted checks a process that accepts a connection and then
 // stops listening, so that another user can listen on the port. ServerUID must
-// still report the process as the owner of the connection, because it reads the
+// still return the uid of the first process, because that process reads the
 // connection's data.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
