@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// coordinators is the type of two lists: the users who coordinate an account,
-// and the accounts that a user coordinates.
+// coordinators is the type of two lists: an account's coordinators, and the
+// accounts that a user coordinates.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord", func() schema.Fields[model.Coordinator] {
 	return schema.Fields[model.Coordinator]{
 		schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "Name of the user or, in a list of accounts, of the account", schema.Required(0)),

@@ -36,10 +36,10 @@ var DeleteAccount = declare(namedAccountParams, Endpoint{
 	AnswerDoc:   "The account",
 })
 
-// AccountsWithAssocs is a request to create accounts with associations
-// (PostAccountsAssociation). It names the accounts, and the clusters in which
-// each account gets an association. The other values in it apply to all of
-// these accounts and associations.
+// AccountsWithAssocs is a request to create accounts and their associations
+// (PostAccountsAssociation). It names the accounts and the clusters. Each
+// account gets an association in each cluster. The other values in the request
+// apply to all of these accounts and associations.
 type AccountsWithAssocs struct {
 	Set     AssocSet
 	Account model.Account
@@ -52,9 +52,9 @@ var accountShort = schema.Object("account_short", func() schema.Fields[model.Acc
 	}
 })
 
-// AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. It marks
-// association_condition as required only from v0.0.44 on, as Slurm's documents
-// do. The handler requires it in every version.
+// AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. As in
+// Slurm's documents, the field association_condition is marked as required only
+// from v0.0.44 on. The handler requires it in every version.
 var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", func() schema.Fields[AccountsWithAssocs] {
 	return append(schema.Fields[AccountsWithAssocs]{
 		schema.F("association_condition", accountsSet.Type, func(a *AccountsWithAssocs) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),

@@ -7,14 +7,15 @@ import (
 	"schedrestd/model"
 )
 
-// StatsRow has the accounting daemon's statistics, and the Users that translate
-// the user ids in them to names.
+// StatsRow has the accounting daemon's statistics, and a Users value, which
+// translates the user ids in them to names.
 type StatsRow struct {
 	*model.AccountingStats
 	Users Users
 }
 
-// Stats declares the fields of the accounting daemon's statistics about itself.
+// Stats declares the fields of the statistics that the accounting daemon keeps
+// about itself.
 var Stats = schema.Object("stats_rec", func() schema.Fields[StatsRow] {
 	return schema.Fields[StatsRow]{
 		schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Start of the counting period", schema.Unit(UnixTime)),
@@ -25,9 +26,9 @@ var Stats = schema.Object("stats_rec", func() schema.Fields[StatsRow] {
 	}
 })
 
-// period returns a function that returns the statistics of the roll-up period
-// with index i. If the daemon did not send this period, its statistics are
-// zeros.
+// period returns a function that returns the statistics of the hourly, daily or
+// monthly roll-ups, for an index i of 0, 1 or 2. If the daemon did not send
+// them, the function returns zeros.
 func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	return func(r *model.Rollup) *model.RollupPeriod {
 		if i < len(r.Periods) {
@@ -57,16 +58,16 @@ var rollupPeriod = schema.Object("", func() schema.Fields[model.RollupPeriod] {
 	}
 })
 
-// oldPeriod is a roll-up period as v0.0.40 shows it. kind is that version's
-// word for hourly, daily or monthly.
+// oldPeriod is a roll-up period as v0.0.40 shows it. The field kind has that
+// version's word for an hourly, daily or monthly period.
 type oldPeriod struct {
 	kind string
 	*model.RollupPeriod
 }
 
-// oldRollup declares the fields of an oldPeriod. The documents of v0.0.40 have
-// "last run" as the time of the last run. slurmrestd sends "last_run" instead,
-// and also "last_cycle". Our answers have all three fields.
+// oldRollup declares the fields of an oldPeriod. In the documents of v0.0.40,
+// the field with the time of the last run is "last run". slurmrestd sends
+// "last_run" instead, and also "last_cycle". Our answers have all three fields.
 var oldRollup = schema.Object("", func() schema.Fields[oldPeriod] {
 	return schema.Fields[oldPeriod]{
 		schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
@@ -85,7 +86,8 @@ func oldPeriodKind() schema.Type[string] {
 	return schema.Simple(kinds, func(e schema.Encoder, s *string) { e.String(*s) }, nil)
 }
 
-// oldRollups returns the roll-ups that have run, in the form of v0.0.40.
+// oldRollups returns the periods whose roll-ups have run, as v0.0.40 shows
+// them.
 func oldRollups(s *StatsRow) []oldPeriod {
 	var list []oldPeriod
 	for i, kind := range []string{"internal", "user", "unknown"} {

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// accountingFlags are the names of the on/off settings in the configuration.
+// accountingFlags are the names of the configuration's on/off settings.
 var accountingFlags = schema.Words("",
 	schema.Bit("AllowNoDefAcct", uint32(1)<<0),
 	schema.Bit("AllResourcesAbsolute", uint32(1)<<1),
@@ -18,8 +18,8 @@ var accountingFlags = schema.Words("",
 
 var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3))
 
-// slurmdbdConf declares the configuration of the accounting daemon. The field
-// names are those of the configuration file.
+// slurmdbdConf declares the fields of the accounting daemon's configuration.
+// They have the same names as in the configuration file.
 var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.AccountingConf] {
 	return schema.Fields[model.AccountingConf]{
 		schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory for archives of purged records"),
@@ -56,8 +56,9 @@ var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.Acc
 	}
 })
 
-// purgeAfter declares the age at which records are deleted. Only the field for
-// the configured unit has the age. The fields for the other units are 0.
+// purgeAfter declares the fields for the age at which records are deleted. Only
+// the field for the configured unit has the age. Those for the other units are
+// 0.
 var purgeAfter = schema.Object("slurmdb_purge_units", func() schema.Fields[uint32] {
 	return schema.Fields[uint32]{
 		schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 }, "Whether these records are purged"),
@@ -70,8 +71,8 @@ var purgeAfter = schema.Object("slurmdb_purge_units", func() schema.Fields[uint3
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
 
-// inUnit returns a function that returns a stored age as a number without its
-// unit, or 0 if the age is not in the given unit.
+// inUnit returns a function that removes the unit from a stored age and returns
+// the number. If the age is in another unit, the function returns 0.
 func inUnit(unit uint32) func(*uint32) uint32 {
 	return func(n *uint32) uint32 {
 		if *n == model.NoVal32 || *n&unit == 0 {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingJobRow is a job of the accounting daemon, with the Records that
-// translate its ids to names.
+// AccountingJobRow is a job of the accounting daemon, with a Records value,
+// which translates the job's ids to names.
 type AccountingJobRow struct {
 	*model.AccountingJob
 	*Records
@@ -166,8 +166,8 @@ var wckeyTag = schema.Object("wckey_tag_struct", func() schema.Fields[string] {
 	}
 })
 
-// jobAssociation returns the association of a job. Its partition is unset,
-// because the job's record does not contain it.
+// jobAssociation returns a job's association without the partition, which the
+// job's record lacks.
 func jobAssociation(j *AccountingJobRow) model.Association {
 	return model.Association{Account: j.Account, Cluster: j.Cluster, User: j.User, ID: j.AssocID}
 }
@@ -179,9 +179,9 @@ func accountingUser(j *AccountingJobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// plannedWait returns how long a job waited after it became eligible. The wait
-// ended when the job started or, if the job never started, when the job ended.
-// A job that is still pending has waited until now.
+// plannedWait returns how long a job waited after it became eligible: until it
+// started or, if it never started, until it ended. A pending job is still
+// waiting, so its wait lasts until j.Now.
 func plannedWait(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
@@ -194,9 +194,9 @@ func plannedWait(j *AccountingJobRow) model.Opt[uint64] {
 	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // still waiting
 }
 
-// memory returns the amount of memory that n stands for. A bit of n marks an
-// amount per CPU. Without this bit, n is an amount per node. The result is
-// unset if n is not of the kind that perCPU selects.
+// memory decodes n, an amount of memory. A bit of n says whether the amount is
+// per CPU or per node. If this does not agree with perCPU, memory returns an
+// unset number.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}
@@ -204,7 +204,7 @@ func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	return model.Some(n &^ model.MemPerCPU)
 }
 
-// accountingPath replaces the placeholders in pattern, such as %j, by values
+// accountingPath replaces placeholders in the pattern, such as %j, with values
 // from the job's record.
 func accountingPath(j *AccountingJobRow, pattern string) string {
 	if pattern == "" {
@@ -238,7 +238,7 @@ var AccountingJobs = enveloped("openapi_slurmdbd_jobs_resp", func(a *AccountingJ
 )
 
 // AccountingJobsParams are the parameters of GetAccountingJobs. Clients may
-// give users, groups and QOS by name.
+// specify users, groups and QOS by name.
 type AccountingJobsParams struct{ model.AccountingJobFilter }
 
 func jobFlag(name string, bit model.JobFilterFlags, doc string) schema.Field[AccountingJobsParams] {
@@ -305,12 +305,12 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 	}
 })
 
-// AnySchedule is a value of AccountingJobFilter.JobFlags. It selects all jobs,
-// no matter how they were scheduled.
+// AnySchedule is the value of AccountingJobFilter.JobFlags that selects all
+// jobs, no matter how they were scheduled.
 const AnySchedule = scheduledUnset
 
-// stateNumbers returns the type of a list of states. It converts their names to
-// the numbers that the daemon expects.
+// stateNumbers returns the type of a list of job states. Its parser converts
+// names to the numbers that the daemon expects.
 func stateNumbers() schema.Type[[]string] {
 	newest := schema.View{Version: Versions[len(Versions)-1]}
 	parse := jobStates.Parser(newest)
@@ -333,8 +333,8 @@ func stateNumbers() schema.Type[[]string] {
 	})
 }
 
-// reasonNumbers returns the type of a list of reasons. It converts their names
-// to the numbers that the daemon expects.
+// reasonNumbers returns the type of a list of job reasons. Its parser converts
+// names to the numbers that the daemon expects.
 func reasonNumbers() schema.Type[[]string] {
 	return asList(func(s string) ([]string, error) {
 		var list []string

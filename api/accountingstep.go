@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingStepRow is a step of a job, with the job, whose Records translate
-// the step's ids to names.
+// AccountingStepRow is a step, with the job that it belongs to. The job's
+// Records translate the ids in the step to names.
 type AccountingStepRow struct {
 	*model.AccountingStep
 	job *AccountingJobRow
@@ -77,11 +77,10 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 	}
 })
 
-// usedTRES returns a field with the amounts of trackable resources that a step
-// has used. The field "requested" has the CPU time, the memory and the data
-// that the step read. The field "consumed" has the data that the step wrote.
-// The names of the field and of its schemas are those in slurmrestd's
-// documents.
+// usedTRES returns a field for the trackable resources that a step used. The
+// field "requested" has the CPU time, the memory and the amount of data read.
+// The field "consumed" has the amount of data written. These misleading names
+// are those of slurmrestd, and so are the names of the schemas.
 func usedTRES(name, doc string, usageOf func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(suffix string) func() schema.Type[[]taskTRES] {
@@ -101,15 +100,16 @@ func usedTRES(name, doc string, usageOf func(*AccountingStepRow) *model.StepUsag
 	})
 }
 
-// taskTRES is an amount of a trackable resource, and the task that used it.
+// taskTRES is the amount of a trackable resource that one task used, with the
+// task's number and node.
 type taskTRES struct {
 	model.TRES
 	task uint64
 	node string
 }
 
-// taskTRESType declares the fields of a taskTRES. slurmrestd always sends task
-// and node, but its documents lack them.
+// taskTRESType declares the fields of a taskTRES. slurmrestd always sends the
+// fields "task" and "node", but its documents lack them.
 var taskTRESType = schema.Object("tres_of_task", func() schema.Fields[taskTRES] {
 	return schema.Fields[taskTRES]{
 		schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
@@ -121,9 +121,10 @@ var taskTRESType = schema.Object("tres_of_task", func() schema.Fields[taskTRES] 
 	}
 })
 
-// taskAmounts joins three lists by resource id: the amounts, the index of the
-// node for each amount, and the index of the task. It omits a resource if its
-// amount and task are 0 and its node is unknown.
+// taskAmounts combines three lists whose keys are resource ids. The list counts
+// has the amounts, nodes has the index of each node, and tasks has the number
+// of each task. A resource is omitted if its amount and task are 0 and its node
+// is unknown.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {
@@ -152,11 +153,11 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxHostIndex is the highest index that hostAt accepts. A short host list can
-// expand to billions of names, so hostAt can't count through all of them.
+// maxHostIndex is the highest index that hostAt accepts. hostAt counts through
+// the names, and a short host list can expand to billions of names.
 const maxHostIndex = 1 << 17
 
-// hostAt returns the name at index n of a host list, or "" if there is none.
+// hostAt returns the name with index n in a host list, or "" if there is none.
 func hostAt(list string, n uint64) string {
 	if n > maxHostIndex {
 		return ""
@@ -170,8 +171,8 @@ func hostAt(list string, n uint64) string {
 	return ""
 }
 
-// stepNodes returns the names of a step's nodes. It returns at most as many
-// names as the step's node count.
+// stepNodes returns the names of a step's nodes, but at most as many as the
+// step's node count.
 func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	return func(each func(*string) error) error {
 		remaining := min(s.NodeCount, maxHostIndex)
@@ -188,7 +189,7 @@ func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	}
 }
 
-// stepID returns id as text, such as 12, 12.batch, 12.3 or 12.3+1.
+// stepID returns a step's id as text, such as 12, 12.batch, 12.3 or 12.3+1.
 func stepID(id *model.StepID) string {
 	s := strconv.FormatUint(uint64(id.JobID), 10)
 	if step := stepName(id.Step); step != "" {

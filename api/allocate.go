@@ -23,17 +23,18 @@ var AllocationBody = schema.Object("job_alloc_req", func() schema.Fields[Allocat
 	}
 })
 
-// Descs returns the components of the job, like Submission.Descs.
+// Descs returns the descriptions of the job's components, like
+// Submission.Descs.
 func (a *AllocationRequest) Descs() (descs []model.JobDesc, at string, err error) {
 	return components(a.Job, a.HetJob, "hetjob")
 }
 
-// Allocated declares the fields of a SubmitAnswer to PostJobAllocate.
+// Allocated declares the fields of a SubmitAnswer that answers PostJobAllocate.
 var Allocated = enveloped("openapi_job_alloc_resp", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
 	submittedID, submittedMessage,
 )
 
-// PostJobAllocate asks for resources without a batch script.
+// PostJobAllocate requests resources without a batch script.
 var PostJobAllocate = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
 	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,

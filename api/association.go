@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// AssociationRow is an association, with the Records that translate its ids to
-// names.
+// AssociationRow is an association, with a Records value, which translates the
+// association's ids to names.
 type AssociationRow struct {
 	*model.Association
 	*Records
@@ -17,7 +17,7 @@ type AssociationRow struct {
 	QOS        *[]string                  // names that the client sent; nil if it sent none
 }
 
-// limit returns a field that has limits on trackable resources.
+// limit returns a field for limits on trackable resources.
 func limit(name string, at func(*model.Association) *string, doc string, opts ...schema.Option) schema.Field[AssociationRow] {
 	return schema.GetSet(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
 		func(a *AssociationRow, list []model.TRES) error {
@@ -48,7 +48,8 @@ var assocFlags = schema.Words("assoc_flags",
 	schema.Bit("UsersAreCoords", uint32(1)<<16, schema.Since(V41)),
 )
 
-// usage declares the fields of a Usage: the use of a resource in a period.
+// usage declares the fields of a Usage: how much of a resource was used in a
+// period.
 var usage = schema.Object("accounting", func() schema.Fields[model.Usage] {
 	return schema.Fields[model.Usage]{
 		schema.Group("allocated", "Allocated resources", schema.Fields[model.Usage]{
@@ -129,8 +130,8 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 // daemon leaves IsDefault unset for the association of an account.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
-// setDefault makes an association its user's default. It ignores false,
-// because a user always has a default. The default changes only when another
+// setDefault makes an association its user's default. It ignores the value
+// false, because a user always has a default: it changes only when another
 // association becomes the default.
 func setDefault(a *AssociationRow, is bool) error {
 	if is {
@@ -151,7 +152,7 @@ var Associations = enveloped("openapi_assocs_resp", func(a *AssociationsAnswer) 
 )
 
 // AssociationParams are the parameters of GetAssociations and GetAssociation.
-// Clients may give QOS by name.
+// Clients may specify QOS by name.
 type AssociationParams struct{ model.AssocFilter }
 
 var associationParams = schema.Object("", func() schema.Fields[AssociationParams] {
@@ -192,8 +193,8 @@ var GetAssociations = declare(associationParams, Endpoint{
 	AnswerDoc:   "The associations",
 })
 
-// GetAssociation returns all associations that match the parameters, as
-// GetAssociations does, although its name is in the singular.
+// GetAssociation returns all associations that match the parameters, not only
+// one. It differs from GetAssociations only in its path.
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
 	Doc: "Show associations", Answer: Associations,

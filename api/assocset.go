@@ -13,8 +13,8 @@ type AssocSet struct {
 	Common *AssociationRow // values that all associations get; nil for none
 }
 
-// row returns Common, so that a parser can write to it. It allocates Common if
-// it is nil.
+// row returns s.Common, which it allocates if it is nil. A parser writes to the
+// row.
 func (s *AssocSet) row() *AssociationRow {
 	if s.Common == nil {
 		row := blankAssociation()
@@ -23,14 +23,14 @@ func (s *AssocSet) row() *AssociationRow {
 	return s.Common
 }
 
-// blankAssociation returns a row in which no field is set.
+// blankAssociation returns an AssociationRow in which no field is set.
 func blankAssociation() AssociationRow {
 	a := model.BlankAssociation()
 	return AssociationRow{Association: &a}
 }
 
-// commonAssoc declares the fields that a request sets in all its associations.
-// The field names are those of Slurm's commands.
+// commonAssoc declares the fields that all new associations of a request have
+// in common. The field names are those of Slurm's commands.
 var commonAssoc = schema.Object("assoc_rec_set", func() schema.Fields[AssociationRow] {
 	return schema.Fields[AssociationRow]{
 		schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),

@@ -6,8 +6,8 @@ import "schedrestd/api/schema"
 // returns records in the same form.
 type Changes[T any] struct{ Records []T }
 
-// changes declares the fields of a Changes. As in slurmrestd, the request has
-// the same schema in the OpenAPI document as the answer to GET.
+// changes declares the fields of a Changes. As in slurmrestd's documents, the
+// request has the same schema as the answer to a GET of the same path.
 func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
 	return schema.Object(schemaName, func() schema.Fields[Changes[T]] {
 		return append(schema.Fields[Changes[T]]{
@@ -16,9 +16,9 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 	})
 }
 
-// unusedEnvelope returns the fields of an answer's envelope, for a request that
-// has the same schema as an answer. In the request they have no effect. Their
-// descriptions are those in answers.
+// unusedEnvelope returns the fields of an answer's envelope, for a request
+// whose schema is also that of an answer. In the request the fields have no
+// effect, but their descriptions are for answers.
 func unusedEnvelope[O any]() schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
@@ -28,8 +28,8 @@ func unusedEnvelope[O any]() schema.Fields[O] {
 }
 
 // ignoredEnvelope returns the fields of an answer's envelope, for a request
-// that has a schema of its own. In slurmrestd's documents, such schemas contain
-// these fields too.
+// with its own schema. In slurmrestd's documents such schemas have these fields
+// too.
 func ignoredEnvelope[O any]() schema.Fields[O] {
 	const doc = "Ignored in requests; part of answers"
 	return schema.Fields[O]{
@@ -39,9 +39,8 @@ func ignoredEnvelope[O any]() schema.Fields[O] {
 	}
 }
 
-// withInitial returns a type like typ, except that its parser sets the value to
-// initial() before it parses. So fields that the request lacks have the values
-// of initial().
+// withInitial returns a type like typ, but its parser first sets the value to
+// initial(). Fields that the request lacks keep their initial values.
 func withInitial[T any](typ func() schema.Type[T], initial func() T) func() schema.Type[T] {
 	return func() schema.Type[T] { return initialType[T]{typ(), initial} }
 }

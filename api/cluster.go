@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// ClusterRow is a cluster, with the Records that translate its ids to names.
+// ClusterRow is a cluster, with a Records value, which translates the cluster's
+// ids to names.
 type ClusterRow struct {
 	*model.Cluster
 	*Records

@@ -12,18 +12,19 @@ import (
 
 type confField = schema.Field[model.Configuration]
 
-// schedNames replaces Slurm's name by this project's in the names of fields.
+// schedNames replaces Slurm's name with this project's name in field names.
 var schedNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
 
-// confShow returns a field of the configuration. name is Slurm's name for the
-// field, from which confShow derives this project's name.
+// confShow returns a field of the configuration. The argument name is the
+// field's name in the Slurm spelling. confShow derives this project's name from
+// it.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
 	schedName := schedNames.Replace(name)
 	return schema.Show(schedName, typ, get, "Current value of "+schedName, append(opts, schema.InSlurm(name))...)
 }
 
-// confText returns a field with a text. As in the functions below, wire is the
-// name of the setting in a Configuration.
+// confText returns a field with a text. The argument wire is the key of the
+// setting in a Configuration, here and in the functions below.
 func confText(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] })
 }
@@ -32,8 +33,8 @@ func confTexts(name, wire string) confField {
 	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
 }
 
-// confList returns a field with a list. Older controllers send the whole list
-// as one text, which becomes the only element.
+// confList returns a field with a list. Older controllers send the list as one
+// text, which is then shown as a list with one element.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {
 		if text := c.Texts[wire]; text != "" {
@@ -47,8 +48,8 @@ func confNumber(name, wire string, unit schema.Option) confField {
 	return confShow(name, schema.Int32, func(c *model.Configuration) uint32 { return uint32(c.Numbers[wire]) }, unit)
 }
 
-// confLimit returns a field with a number that may be unset. If the controller
-// did not send the number, it counts as unset.
+// confLimit returns a field with a number that may be unset. A number that the
+// controller did not send is shown as unset.
 func confLimit[T uint16 | uint32](name, wire string, unit schema.Option) confField {
 	return confShow(name, rawNumber, func(c *model.Configuration) T {
 		if n, sent := c.Numbers[wire]; sent {
@@ -84,9 +85,9 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 	})
 }
 
-// confAnyState is a bit that is not part of the protocol. If the bits of all
-// node states are set, confFlags replaces them with this bit, so that the list
-// has the single word ANY.
+// confAnyState is a bit that the protocol does not use. If the bits of all node
+// states are set, confFlags replaces them with this bit. The list then has the
+// single word ANY.
 const confAnyState uint64 = 1 << 32
 
 // confDuration returns a field with a duration as Slurm's commands write it,
@@ -139,8 +140,8 @@ var confJobDefault = schema.Object("job_defaults", func() schema.Fields[model.Jo
 	}
 })
 
-// configuration declares the fields of a Configuration, with the names in
-// Slurm's documents.
+// configuration declares the fields of a Configuration. The table has the names
+// in Slurm's documents. confShow derives this project's names from them.
 var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Configuration] {
 	return schema.Fields[model.Configuration]{
 		confTexts("AccountingStorageTRES", "accounting_storage_tres"),

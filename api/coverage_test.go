@@ -24,10 +24,10 @@ func readDocuments(t *testing.T) documents {
 	return docs
 }
 
-// flatten adds each field of a schema to the map: its path with its type. It
-// replaces references to named schemas by their contents, because v0.0.41
-// defines almost everything in place, while the other versions name their
-// schemas. A client sees no difference between the two forms.
+// flatten adds all fields of a schema to the map, with their paths as keys and
+// their types as values. It replaces references to named schemas with the
+// contents of these schemas. This makes the versions comparable: v0.0.41
+// defines almost everything in place, while the others name their schemas.
 func (d documents) flatten(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		if row.field == "[]" {
@@ -68,7 +68,8 @@ func (d documents) describe(version, inline string, row documentedField, path st
 	}
 }
 
-// flattenShape adds the contents of a Shape in the same form as flatten.
+// flattenShape adds the fields of a Shape to the map in the same form as
+// flatten.
 func flattenShape(s *schema.Shape, marks, path string, into map[string]string) {
 	switch {
 	case s.Kind == "object":
@@ -104,8 +105,8 @@ func flattenShape(s *schema.Shape, marks, path string, into map[string]string) {
 	}
 }
 
-// extraFields lists the fields that slurmrestd's documents lack, with the
-// reasons. The list should stay short.
+// extraFields lists the fields that slurmrestd's documents lack, each with the
+// reason. The list should stay short.
 var extraFields = map[string]string{
 	"errors[].code":                   "stable word for programs",
 	"errors[].retryable":              "whether trying again can help",
@@ -124,11 +125,12 @@ var extraFields = map[string]string{
 	"jobs[].steps[].tres.consumed.min[].node":  "the task that used the amount",
 }
 
-// undocumented lists the bodies that slurmrestd sends but does not document.
+// undocumented has the names of bodies that slurmrestd sends but does not
+// document.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
-// body is a request or answer body. The field since has the first version in
-// which slurmrestd has this body.
+// body is the body of a request or of an answer, with the first version in
+// which slurmrestd has it.
 type body struct {
 	Table
 	since schema.Version
@@ -156,9 +158,9 @@ func bodies() map[string]body {
 	return byName
 }
 
-// TestCoverage checks that in every version each body has all the fields in
-// slurmrestd's documents, with the same types. It may have no other fields
-// except those in extraFields.
+// TestCoverage checks each body in every version. It must have all the fields
+// in slurmrestd's documents, with the same types. Any other field must be in
+// extraFields.
 func TestCoverage(t *testing.T) {
 	docs := readDocuments(t)
 	found := map[string]bool{}

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// messageName returns the name of a controller message. For a message that the
-// table does not have, it returns the number as text.
+// messageName returns the name of a controller message, or its number as text
+// if the table lacks it.
 func messageName(n uint32) string {
 	if name := messages[n]; name != "" {
 		return name
@@ -11,9 +11,9 @@ func messageName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// messages maps the numbers of a controller's messages to their names in Slurm
-// 26.05. The table is valid for all releases: the only numbers that were
-// reassigned since 22.05 belong to messages that no controller receives.
+// messages maps the numbers of the messages that controllers receive to their
+// names in Slurm 26.05. The table is valid for all releases. Since 22.05, only
+// numbers of other messages have been reassigned.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// requestName returns the name of an accounting request. For a request that the
-// table does not have, it returns the number as text.
+// requestName returns the name of an accounting request, or its number as text
+// if the table lacks it.
 func requestName(n uint32) string {
 	if name := requests[n]; name != "" {
 		return "DBD_" + name

@@ -12,8 +12,8 @@ import (
 
 // Parameters of lists of the accounting daemon.
 
-// texts returns a parameter that is a list of texts, separated by commas. It
-// ignores empty texts.
+// texts returns a parameter that is a comma-separated list of texts. Empty
+// texts are ignored.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	return schema.F(name, csvList, at, doc+", separated by commas", opts...)
 }
@@ -27,8 +27,9 @@ func csvList() schema.Type[[]string] {
 	})
 }
 
-// clusterTexts returns a parameter with cluster names. It checks the names,
-// because the daemon uses them in the names of database tables.
+// clusterTexts returns a parameter that is a list of cluster names. Its parser
+// checks the names, because the daemon uses them in the names of database
+// tables.
 func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	names := func() schema.Type[[]string] {
 		return asList(func(s string) ([]string, error) {
@@ -54,8 +55,8 @@ func words(s string) (list []string) {
 	return list
 }
 
-// numberTexts returns a parameter that is a list of numbers. It checks that
-// they are numbers, because a daemon may insert them into a database query
+// numberTexts returns a parameter that is a list of numbers. Its parser checks
+// that they are numbers, because a daemon may insert them into a database query
 // unchanged.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
@@ -106,7 +107,8 @@ func boolText() schema.Type[bool] {
 	})
 }
 
-// flagText returns a boolean parameter that sets or clears one bit of a set.
+// flagText returns a boolean parameter that sets or clears one bit of an
+// integer.
 func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, opts ...schema.Option) schema.Field[P] {
 	return schema.Set(name, boolText, func(p *P, on bool) error {
 		if *at(p) &^= bit; on {
@@ -116,8 +118,7 @@ func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, 
 	}, doc, opts...)
 }
 
-// decimal returns the type of a parameter that is an unsigned number. Clients
-// send it as text.
+// decimal returns the type of a parameter that is an unsigned decimal number.
 func decimal() schema.Type[uint32] {
 	return asText(func(s string) (uint32, error) {
 		n, err := strconv.ParseUint(s, 10, 32)
@@ -133,8 +134,8 @@ func ignoredParam[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csvList, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
-// objectName returns the type of a path segment with the name of an object.
-// kind is the noun for such objects in error messages.
+// objectName returns the type of a path segment that is the name of an object.
+// The argument kind is the noun in error messages, such as "account".
 func objectName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {
@@ -146,8 +147,8 @@ func objectName(kind string) func() schema.Type[string] {
 	}
 }
 
-// nameParams returns the parameters of an endpoint whose only parameter is the
-// segment of its path that names an object.
+// nameParams returns the parameters of an endpoint that has only one: the path
+// segment with the name of an object.
 func nameParams[P any](name, kind, doc string, at func(*P) *string) *schema.ObjectType[P] {
 	return schema.Object("", func() schema.Fields[P] {
 		return schema.Fields[P]{schema.F(name, objectName(kind), at, doc, schema.Required(0))}

@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// cron is a cron entry as a client describes it: in five fields, or in one
-// text, the specification.
+// cron is a cron entry as a client describes it: either as five fields, or as
+// one text, the specification.
 type cron struct {
 	fields        [5]string // minute, hour, day of month, month, day of week
 	specification string
@@ -18,9 +18,9 @@ type cron struct {
 	lineEnd       uint32
 }
 
-// cronWild has a flag for each field of a cron entry. The flag means that the
-// field is "*". In requests the flags are ignored, because the fields
-// themselves show this.
+// cronWild has a flag for each field of a cron entry. The flag says that the
+// field is "*". Requests may have these flags, but they are ignored because the
+// fields already say this.
 var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),
@@ -46,8 +46,8 @@ var cronEntry = schema.Object("cron_entry", func() schema.Fields[cron] {
 	}
 })
 
-// cronFields has, for each of the five fields, its lowest and highest value and
-// the length of its bitmap in the protocol.
+// cronFields has the lowest and highest value of each of the five fields, and
+// the length of the field's bitmap in the protocol.
 var cronFields = [5]struct {
 	name            string
 	lowest, highest uint64
@@ -56,7 +56,7 @@ var cronFields = [5]struct {
 	{"minute", 0, 59, 61}, {"hour", 0, 23, 25}, {"day of month", 1, 31, 32}, {"month", 1, 12, 13}, {"day of week", 0, 7, 8},
 }
 
-// cronJob is the flag of a job that a cron entry starts.
+// cronJob is the job flag for a job that a cron entry starts.
 const cronJob = 1 << 22
 
 func setCron(d *model.JobDesc, c cron) error {

@@ -6,8 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestCronSteps checks that the steps of a cron entry are numbers that fit into
-// 32 bits. An addition of a larger one to a number in the field could overflow.
+// TestCronSteps checks that a cron entry with an invalid step is refused. A
+// step must fit into 32 bits, because sums with a larger one could overflow.
 func TestCronSteps(t *testing.T) {
 	for minutes, ok := range map[string]bool{
 		"*/5": true, "1-5/2": true, "1-5/4294967295": true,

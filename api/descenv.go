@@ -7,8 +7,9 @@ import (
 	"schedrestd/model"
 )
 
-// environment returns the type of an array of NAME=value. An object of names
-// and values is accepted too, with a warning, because many clients send one.
+// environment returns the type of a job's environment: an array of texts of the
+// form NAME=value. Its parser also accepts an object with names and values,
+// which many clients send, but adds a warning.
 func environment() schema.Type[[]string] {
 	array := stringArray()
 	parse := array.Parser(schema.View{})
@@ -37,15 +38,15 @@ func environment() schema.Type[[]string] {
 		})
 }
 
-// setEnvironment sets the environment. It keeps the variables that are there
-// already: the fields for resource limits have added them.
+// setEnvironment adds the variables of a request to the environment, which may
+// already contain variables for resource limits (rlimit).
 func setEnvironment(d *model.JobDesc, vars []string) error {
 	d.Environment = append(vars, d.Environment...)
 	return nil
 }
 
-// nodeList returns the type of a list of nodes that the model stores as one
-// text.
+// nodeList returns the type of a list of node names that the model stores as
+// one text.
 func nodeList() schema.Type[string] {
 	array := csvString()
 	parse := array.Parser(schema.View{})

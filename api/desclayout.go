@@ -12,13 +12,15 @@ import (
 	"schedrestd/model"
 )
 
-// planeLayout is the number of the distribution "plane", which places a block
-// of tasks on each node. Clients send the size of the block as
-// distribution_plane_size, or as the number in "plane=4".
+// planeLayout is the protocol's number for the distribution "plane", which
+// places a block of tasks on each node. Clients send the size of the block in
+// the field distribution_plane_size, or in the distribution itself, as in
+// "plane=4".
 const planeLayout uint32 = 4
 
-// In the RPC, a distribution is a number. It has four bits each for the layout
-// on nodes, sockets and cores, and two flags.
+// In the RPC, a distribution is a number. It has four bits for the layout on
+// nodes, four for the layout on sockets, four for the layout on cores, and two
+// flags.
 var (
 	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
@@ -59,8 +61,7 @@ func setDistribution(d *model.JobDesc, s string) error {
 	return nil
 }
 
-// setPlane parses the number of tasks that a node gets before the next node
-// gets any.
+// setPlane parses a plane size: the number of tasks in the block on each node.
 func setPlane(d *model.JobDesc, size string) error {
 	const maxSize = 1<<16 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
 	n, err := strconv.ParseUint(size, 10, 16)
@@ -71,8 +72,8 @@ func setPlane(d *model.JobDesc, size string) error {
 	return nil
 }
 
-// In the RPC, frequencies are in kHz. A number with its top bit set stands for
-// a word in frequencies or a word in governors.
+// In the RPC, a frequency is a number in kHz. If its top bit is set, the number
+// stands for a word in one of these two tables.
 var (
 	frequencies = map[string]uint32{"low": 0x80000001, "medium": 0x80000002, "high": 0x80000003, "highm1": 0x80000004}
 	governors   = map[string]uint32{
@@ -81,8 +82,8 @@ var (
 	}
 )
 
-// setCPUFrequency parses a frequency or a range "low-high", either of which
-// ":governor" may follow. It also accepts a governor alone.
+// setCPUFrequency parses a frequency, a range "low-high", or a governor. A
+// frequency or a range may be followed by ":governor".
 func setCPUFrequency(d *model.JobDesc, s string) error {
 	rest, governor, hasGovernor := strings.Cut(strings.ToLower(s), ":")
 	if n, isGovernor := governors[rest]; isGovernor && !hasGovernor {

@@ -15,7 +15,7 @@ var (
 
 // TestDescriptions checks that every field and parameter has a description. The
 // description of a number must name its unit or the objects that it counts,
-// unless the field is marked as having neither.
+// except for numbers that are neither measurements nor counts (schema.Bare).
 func TestDescriptions(t *testing.T) {
 	numbers := 0
 	for _, e := range Endpoints {
@@ -71,7 +71,7 @@ func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 	return numbers
 }
 
-// isNumber reports whether s is a number or the wrapper of a number.
+// isNumber reports whether s describes a number, plain or in a wrapper.
 func isNumber(s *schema.Shape) bool {
 	return s.Kind == "integer" || s.Kind == "number" || strings.Contains(s.Name, "_no_val")
 }

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// The functions below parse fields of a job description whose form in the model
-// differs from that in the request.
+// The functions below parse those fields of a job description that the model
+// stores in a different form.
 
 func setThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {
@@ -37,8 +37,8 @@ func setHold(d *model.JobDesc, hold bool) error {
 	return nil
 }
 
-// setPriority sets the priority. If it is 0 already, the field "hold" has set
-// it, and the job stays held.
+// setPriority sets the priority, unless the field "hold" has already set it to
+// 0. In that case the job stays held.
 func setPriority(d *model.JobDesc, n model.Opt[uint32]) error {
 	if d.Priority != model.Some[uint32](0) {
 		d.Priority = n
@@ -87,8 +87,8 @@ func setGroup(d *model.JobDesc, s string) (err error) {
 	return err
 }
 
-// identity parses a user or group, which may be a number or a name. If s is
-// empty, it returns neither.
+// identity parses a user or group, which is either a number or a name. For an
+// empty s it returns neither.
 func identity(s string) (number model.Opt[uint32], name string, err error) {
 	if strings.Trim(s, "0123456789") != "" || s == "" {
 		return number, s, nil
@@ -100,8 +100,8 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 	return model.Some(uint32(n)), "", nil
 }
 
-// rlimit returns the field for a resource limit. The RPC has no field for it,
-// so the limit becomes a variable of the job's environment.
+// rlimit returns the field for a resource limit. The RPC has no field for
+// resource limits, so they are sent as variables of the job's environment.
 func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 	return schema.Set(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {
@@ -111,7 +111,8 @@ func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 	}, doc, schema.Unit(unit))
 }
 
-// setNodes parses "4", "2-4", or a list of acceptable numbers of nodes.
+// setNodes parses a number of nodes such as "4", a range such as "2-4", or a
+// comma-separated list of acceptable numbers.
 func setNodes(d *model.JobDesc, s string) error {
 	if strings.ContainsAny(s, ",:") {
 		d.JobSizes = s

@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// ControllerStatsRow has the controller's statistics, and the Users that
-// translate the user ids in them to names.
+// ControllerStatsRow has the controller's statistics, and a Users value, which
+// translates the user ids in them to names.
 type ControllerStatsRow struct {
 	*model.ControllerStats
 	Users Users
@@ -14,8 +14,8 @@ type ControllerStatsRow struct {
 
 type statsField = schema.Field[ControllerStatsRow]
 
-// ControllerStats declares the fields of the controller's statistics about
-// itself.
+// ControllerStats declares the fields of the statistics that the controller
+// keeps about itself.
 var ControllerStats = schema.Object("stats_msg", func() schema.Fields[ControllerStatsRow] {
 	return schema.Fields[ControllerStatsRow]{
 		schema.Show("parts_packed", schema.Int32, partsPacked, "1 if the statistics are complete, according to a controller up to Slurm 25.05", schema.Bare, schema.Until(V43)),
@@ -102,16 +102,17 @@ func partsPacked(s *ControllerStatsRow) int {
 	return 0
 }
 
-// queueLength returns the sum and the count for the mean length of the queue.
-// slurmrestd also shows this mean as bf_table_size_mean.
+// queueLength returns the two numbers from which the mean length of the
+// backfill queue is computed. slurmrestd also shows this mean as
+// bf_table_size_mean.
 func queueLength(s *ControllerStatsRow) (sum, count uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
 
 func mean(sum uint64, count uint32) uint64 { return sum / max(1, uint64(count)) }
 
-// cyclesPerMinute returns the average number of scheduling cycles per minute,
-// or 0 in the first minute.
+// cyclesPerMinute returns the average number of scheduling cycles per minute.
+// In the first minute it returns 0.
 func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	minutes := (s.RequestTime - s.StatsStart) / 60
 	if minutes <= 0 {
@@ -120,8 +121,9 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
 }
 
-// exits declares an object with a count for each reason why scheduling cycles
-// ended. In the protocol, the counts are a list with the reason as the index.
+// exits declares an object that has a field for each reason why a scheduling
+// cycle can end. The field has the number of cycles that ended for this reason.
+// In the protocol, these numbers are a list, and the reason is the index.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, func() schema.Fields[[]uint32] { return fields })
 }

@@ -8,11 +8,10 @@ import (
 	"schedrestd/model"
 )
 
-// The functions below declare statistics of the RPCs that the controller
+// The functions below declare the statistics of RPCs that the controller
 // received. In v0.0.40 the schemas of these objects have no name and no
-// required fields, and all numbers are plain.
+// required fields, and their numbers have no wrapper.
 
-// rpcList returns the type of a list of RPC statistics.
 func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
 	return schema.Named(name, schema.List(func() schema.Type[T] {
 		return shaped[T]{row, func(v schema.View) *schema.Shape {
@@ -25,7 +24,7 @@ func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[
 	}))
 }
 
-// rpcNumber returns the fields for the number and the name of a message.
+// rpcNumber returns two fields: the number of a message type, and its name.
 func rpcNumber[O any, T schema.Integer](at func(*O) *T) schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.F("type_id", schema.Int32, at, "Number of the message type", schema.Bare, schema.Required(V41)),
@@ -33,7 +32,8 @@ func rpcNumber[O any, T schema.Integer](at func(*O) *T) schema.Fields[O] {
 	}
 }
 
-// rpcTimes returns the fields for a number of requests and for their durations.
+// rpcTimes returns fields for the number of requests, and for their total and
+// average duration.
 func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) schema.Fields[O] {
 	average := func(o *O) uint64 { return mean(*total(o), *count(o)) }
 	return schema.Fields[O]{
@@ -100,7 +100,7 @@ var rpcDump = schema.Object("stats_msg_rpc_dump", func() schema.Fields[model.Pen
 })
 
 // maxPendingHosts is the maximum number of names to which one host list may
-// expand. A host list of a few bytes can expand to billions of names.
+// expand. Without a limit, a few bytes could expand to billions of names.
 const maxPendingHosts = 200_000
 
 func pendingHosts(p *model.PendingHosts) schema.Stream[string] {

@@ -11,7 +11,7 @@ import (
 )
 
 // Endpoint declares an operation: its request and its answers. Package handlers
-// implements it.
+// has the code that serves it.
 type Endpoint struct {
 	Method      string
 	Accounting  bool   // the path is in the accounting daemon's segment
@@ -38,8 +38,8 @@ type Endpoint struct {
 type Missing uint8
 
 // The values of Missing. The gateway answers as slurmrestd does, because
-// clients rely on it: many of them treat 404 as a failure, and 200 with an
-// empty list as "not found".
+// clients rely on it. Many clients treat a 404 as a failure, but treat a 200
+// with an empty list as "not found".
 const (
 	MissingIs404 Missing = iota
 	MissingIs422
@@ -47,17 +47,19 @@ const (
 	MissingIsWarning // 200, an empty list, and a warning
 )
 
-// SlurmNever is the value of Endpoint.SlurmSince for an operation that no
-// version of slurmrestd has.
+// SlurmNever is the value of Endpoint.SlurmSince for an operation that does not
+// exist in slurmrestd.
 const SlurmNever schema.Version = 255
 
-// Table is a table of the fields of a body, or of parameters.
+// Table is a table of fields or parameters, without the type of the object that
+// it describes.
 type Table interface {
 	Shape(schema.View) *schema.Shape
 }
 
-// Operation is an Endpoint and the table of its parameters. A parameter whose
-// name is in braces in Path is part of the path. All others are in the query.
+// Operation is an Endpoint with the table of its parameters. A parameter is
+// part of the path if Path has its name in braces. Otherwise it is in the
+// query.
 type Operation[P any] struct {
 	*Endpoint
 	Params *schema.ObjectType[P]
@@ -81,7 +83,8 @@ func (e *Endpoint) Segment(s schema.Spelling) string {
 	return pathController.in(s)
 }
 
-// URL returns the endpoint's path in v, with the leading segments.
+// URL returns the full path of the endpoint in the View v, such as
+// "/sched/v0.0.42/nodes/".
 func (e *Endpoint) URL(v schema.View) string {
 	return "/" + e.Segment(v.Spelling) + "/" + v.Version.String() + "/" + e.Path
 }
@@ -95,12 +98,12 @@ func (e *Endpoint) OperationID(v schema.View) string {
 // Changing reports whether the endpoint changes something.
 func (e *Endpoint) Changing() bool { return e.ChangingGET || e.Method != http.MethodGet && !e.Util }
 
-// InPath reports whether the parameter with this name is a part of the path.
+// InPath reports whether the parameter with this name is in the path.
 func (e *Endpoint) InPath(name string) bool {
 	return strings.Contains(e.Path, "{"+name+"}")
 }
 
-// In reports whether the endpoint exists in v.
+// In reports whether the API version v has the endpoint.
 func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
 }

@@ -18,7 +18,7 @@ import (
 
 var update = goflag.Bool("update", false, "write unserved.go and the pages of docs/ again")
 
-// rows returns the rows of a table in testdata, which has one row per line.
+// rows reads a table from the directory testdata. Each line has one row.
 func rows(t *testing.T, name string) [][]string {
 	t.Helper()
 	f, err := os.Open("testdata/" + name)
@@ -38,8 +38,8 @@ func rows(t *testing.T, name string) [][]string {
 // operation is one row of testdata/paths.tsv.
 type operation struct{ id, request, answer string }
 
-// operations returns the rows of testdata/paths.tsv by version, method and
-// path.
+// operations returns the rows of testdata/paths.tsv. The keys consist of
+// version, method and path.
 func operations(t *testing.T) map[[3]string]operation {
 	ops := map[[3]string]operation{}
 	for _, c := range rows(t, "paths.tsv")[1:] {
@@ -49,16 +49,16 @@ func operations(t *testing.T) map[[3]string]operation {
 	return ops
 }
 
-// differingAnswers lists the operations whose documented answer differs from
-// that in slurmrestd's documents, with the reasons.
+// differingAnswers lists the operations whose answers our documents describe
+// differently from slurmrestd's documents, each with the reason.
 var differingAnswers = map[string]string{
 	"get_jobs_state": "slurmrestd documents whole jobs, but sends states",
 }
 
-// TestEndpoints checks that every endpoint has the same method, path, name,
-// parameters and bodies as the operation in slurmrestd's documents. For a
-// version in which slurmrestd lacks the operation, the test checks only that
-// the endpoint's field SlurmSince says so.
+// TestEndpoints compares every endpoint with the operation in slurmrestd's
+// documents: its method, path, name, parameters and bodies. In versions for
+// which these documents lack the operation, the test checks only that the
+// endpoint's field SlurmSince agrees.
 func TestEndpoints(t *testing.T) {
 	ops := operations(t)
 	params := map[[3]string]map[string]string{}
@@ -120,8 +120,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// unserved returns the operations of slurmrestd that no endpoint declares,
-// each with the versions that have it.
+// unserved returns the operations of slurmrestd for which there is no endpoint,
+// each with the versions that have the operation.
 func unserved(t *testing.T) []Endpoint {
 	versions := map[Endpoint][]schema.Version{}
 	for key := range operations(t) {
@@ -155,8 +155,8 @@ func unserved(t *testing.T) []Endpoint {
 	return list
 }
 
-// TestUnserved checks that every operation of slurmrestd is an endpoint, or is
-// in the generated list of operations that are not served yet.
+// TestUnserved checks that every operation of slurmrestd either has an endpoint
+// or is in the generated list of operations that are not served yet.
 func TestUnserved(t *testing.T) {
 	want := new(strings.Builder)
 	want.WriteString(`package api
@@ -189,7 +189,8 @@ var Unserved = []Endpoint{`)
 	checkGenerated(t, "unserved.go", want.String())
 }
 
-// TestUnservedPage checks that docs/UNSERVED.md has the same list as Unserved.
+// TestUnservedPage checks that docs/UNSERVED.md lists the same operations as
+// Unserved.
 func TestUnservedPage(t *testing.T) {
 	page := new(strings.Builder)
 	page.WriteString(`# Operations that are not served yet
@@ -247,8 +248,8 @@ when the configuration has Slurm's keys. A slash at the end may be left out. The
 	checkGenerated(t, "../docs/ENDPOINTS.md", page.String())
 }
 
-// checkGenerated compares a file with its expected content, or writes the file
-// with -update.
+// checkGenerated checks that a file has the expected content. With the flag
+// -update it writes the file instead.
 func checkGenerated(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
@@ -283,9 +284,9 @@ func describeParam(p schema.Property) string {
 	return typ
 }
 
-// schemaName returns the name of body's schema in the form of testdata, or ""
-// without a body. For a schema that testdata defines in place it returns
-// "object", because TestCoverage compares the contents.
+// schemaName returns the name that testdata uses for body's schema, or "" if
+// there is no body. If testdata defines the schema in place, it returns
+// "object". In this case TestCoverage compares the contents.
 func schemaName(v schema.Version, documented string, body Table, view schema.View) string {
 	switch {
 	case body == nil:
@@ -298,9 +299,8 @@ func schemaName(v schema.Version, documented string, body Table, view schema.Vie
 
 var braces = regexp.MustCompile(`{([^}]*)}`)
 
-// TestPathParameters checks that the braces in each path agree with the table
-// of parameters. A parameter in braces must be in the table and be required. No
-// other parameter may be required.
+// TestPathParameters checks that a path has a parameter in braces if and only
+// if the table has this parameter and marks it as required.
 func TestPathParameters(t *testing.T) {
 	for _, e := range Endpoints {
 		var named []string

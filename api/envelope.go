@@ -7,7 +7,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Envelope has the fields that every answer has in addition to its content.
+// Envelope has the fields that all answers have in common.
 type Envelope struct {
 	Meta     Meta
 	Errors   []Error
@@ -24,14 +24,14 @@ type Error struct {
 	Retryable   bool   // whether the same request may succeed later
 }
 
-// Warning describes a value that the gateway ignored or interpreted differently
-// than written.
+// Warning describes a value that the gateway ignored, or did not take
+// literally.
 type Warning struct {
 	Description string
 	Source      string
 }
 
-// Meta describes the server and the client of an answer.
+// Meta describes the server that sent an answer, and its client.
 type Meta struct {
 	Accounting bool   // whether the accounting daemon serves the endpoint
 	Util       bool   // whether the endpoint needs no daemon
@@ -45,8 +45,8 @@ type Meta struct {
 	Cluster    string
 }
 
-// metaType declares the fields of Meta. Both the names and the values depend on
-// the spelling: this project's or Slurm's.
+// metaType declares the fields of Meta. In this project's spelling, some names
+// and values differ from those in Slurm's spelling.
 var metaType = schema.Object("openapi_meta", func() schema.Fields[Meta] {
 	return schema.Fields[Meta]{
 		schema.Group("plugin", "Part of the API that served the request", schema.Fields[Meta]{
@@ -100,8 +100,8 @@ func (m *Meta) storage() name {
 	return pluginStorage
 }
 
-// part returns the first, second or third number of both releases: this
-// program's and the controller's.
+// part returns one number of a release, such as 05 for 26.05 and i = 1: that of
+// this program's release, and that of the controller's.
 func (m *Meta) part(i int) name {
 	partOf := func(release string) string {
 		if parts := strings.SplitN(release, ".", 3); i < len(parts) {
@@ -138,12 +138,12 @@ type AnswerType[O any] struct {
 	failures sync.Map // by schema.View
 }
 
-// AnswerTable is implemented by every AnswerType, whatever its content.
+// AnswerTable is the interface of every AnswerType, whatever its content.
 type AnswerTable interface {
 	Table
 
-	// Failure returns a function that writes an answer without content, for a
-	// failed request or one that found nothing. If the answer contains a list,
+	// Failure returns a function that writes an answer without content. It is
+	// for requests that failed or found nothing. If the answer contains a list,
 	// the list is sent empty: clients in typed languages require it, and loop
 	// over it before they check for errors.
 	Failure(schema.View) func(schema.Encoder, *Envelope)
@@ -171,8 +171,8 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 	}
 }
 
-// enveloped returns the table of an answer: the fields of its content, then the
-// fields of its Envelope. The argument at returns the Envelope of an answer.
+// enveloped declares an answer: the fields of its content, then the fields of
+// its Envelope. The function at returns the address of an answer's Envelope.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, func() schema.Fields[O] {
 		return append(content,
@@ -183,8 +183,8 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 	}), at: at}
 }
 
-// EmptyAnswer is an answer without content. Changes get this answer, and so do
-// requests that fail before the gateway knows their endpoint.
+// EmptyAnswer is an answer without content. It is the answer to most changes,
+// and to requests that fail before the gateway knows their endpoint.
 type EmptyAnswer struct{ Envelope }
 
 // Empty declares the fields of an EmptyAnswer.

@@ -7,15 +7,15 @@ import (
 	"schedrestd/api/schema"
 )
 
-// IsFilter reports whether any operation of the API, in any version, has a
-// parameter of this name that narrows a list. Operations without this parameter
-// must refuse it. If they ignored it, a client would get more entries than it
-// expects.
+// IsFilter reports whether an operation of the API, in any version, has a
+// parameter of this name that narrows a list. An operation that lacks this
+// parameter must refuse it: if the operation ignored it, the client would get
+// more entries than it asked for.
 func IsFilter(name string) bool { return filters()[name] }
 
 // filters returns the names of the parameters with which clients narrow lists.
-// It omits parameters without effect, and those of listParams, which all lists
-// from the controller share.
+// It omits parameters without effect, and those in listParams, which all lists
+// of the controller have.
 var filters = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range Versions {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// HostlistAnswer is the answer to PostHostlist. It has a host list.
+// HostlistAnswer is the answer to PostHostlist: a host list.
 type HostlistAnswer struct {
 	Hostlist string
 	Envelope
@@ -18,7 +18,7 @@ var Hostlist = enveloped("openapi_hostlist_req_resp", func(a *HostlistAnswer) *E
 	schema.F("hostlist", schema.String, func(a *HostlistAnswer) *string { return &a.Hostlist }, "Nodes, as a host list", schema.Required(0)),
 )
 
-// HostnamesAnswer is the answer to PostHostnames. It has the names of nodes.
+// HostnamesAnswer is the answer to PostHostnames: the names of nodes.
 type HostnamesAnswer struct {
 	Hostnames []string
 	Envelope
@@ -29,9 +29,9 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostsRequest is a request with names of nodes. Its JSON has either the names
-// themselves, for the gateway to fold into a host list, or a host list, which
-// the parser expands into names.
+// HostsRequest is a request to fold names of nodes into a host list, or to
+// expand a host list into names. The parser has already expanded all host lists
+// in it.
 type HostsRequest struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.
@@ -56,12 +56,13 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", func() schema.Fi
 	}, ignoredEnvelope[HostsRequest]()...)
 })
 
-// maxHosts is the maximum number of names in a request, after its host lists
-// are expanded. A few bytes can expand to billions of names.
+// maxHosts is the maximum number of names in a request after its host lists
+// have been expanded. Without a limit, a few bytes could expand to billions of
+// names.
 const maxHosts = 1 << 16
 
-// hostsField returns a field that parses and expands host lists. The client
-// sends them in an array or in one text.
+// hostsField returns a field whose parser expands host lists. A client sends
+// them in an array, or as one text.
 func hostsField(name string, warn func(*schema.Report, *schema.Value)) schema.Field[HostsRequest] {
 	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
 		warn(r, doc)

@@ -22,8 +22,8 @@ var Instance = schema.Object("instance", func() schema.Fields[model.Instance] {
 	}
 })
 
-// InstancesAnswer is an answer with instances: which cloud instance each node
-// ran on, and when.
+// InstancesAnswer is an answer with instances. An instance records which cloud
+// machine a node ran on, and when.
 type InstancesAnswer struct {
 	Instances schema.Stream[model.Instance]
 	Envelope
@@ -58,8 +58,8 @@ var GetInstances = declare(instancesParams, Endpoint{
 	AnswerDoc:   "The instances",
 })
 
-// GetInstance returns all instances that match the parameters, as GetInstances
-// does, although its name is in the singular.
+// GetInstance returns all instances that match the parameters, not only one. It
+// differs from GetInstances only in its path.
 var GetInstance = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,

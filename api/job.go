@@ -9,19 +9,19 @@ import (
 	"schedrestd/model"
 )
 
-// JobRow is a job, with the Users that translate the user and group ids in it
-// to names.
+// JobRow is a job, with a Users value, which translates the user and group ids
+// in it to names.
 type JobRow struct {
 	*model.Job
 	Users Users
 }
 
 // Job declares the fields of a job. The table is in jobfields.go. This file has
-// the functions that compute values for it.
+// functions that compute values for the table.
 var Job = schema.Object("job_info", jobFields)
 
-// wireValue returns o as it is in the protocol, where the two largest numbers
-// mean "not set" and "unlimited".
+// wireValue returns the number that stands for o in the protocol. There, the
+// largest number means "unlimited", and the next smaller one "not set".
 func wireValue[T model.Unsigned](o model.Opt[T]) T {
 	switch {
 	case o.Infinite:
@@ -32,8 +32,8 @@ func wireValue[T model.Unsigned](o model.Opt[T]) T {
 	return o.Number
 }
 
-// specializedThreads is a bit of a job's number of specialized cores. If the
-// bit is set, the number counts threads.
+// specializedThreads is a bit in a job's number of specialized cores. If it is
+// set, the number is a number of threads instead.
 const specializedThreads = 0x8000
 
 func coreSpec(j *JobRow) uint16 {
@@ -50,8 +50,8 @@ func threadSpec(j *JobRow) uint16 {
 	return 0
 }
 
-// requirement returns o, one of the job's requirements, as it is in the
-// protocol. If the controller omitted the requirements, it returns 0.
+// requirement returns one of the job's requirements as the protocol encodes it.
+// If the controller sent no requirements for this job, it returns 0.
 func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0
@@ -59,14 +59,14 @@ func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 	return wireValue(o)
 }
 
-// memoryNotSet is the RPC's 64-bit number for "not set". The bit that marks
-// memory per CPU is set in it, too.
+// memoryNotSet is the RPC's 64-bit number for "not set". Its top bit is set, so
+// it must not be mistaken for an amount of memory per CPU.
 const memoryNotSet = ^uint64(0) - 1
 
-// jobMemory returns the memory that a job requests. If the job requests memory
-// per unit of a trackable resource, such as per GPU, jobMemory returns the
-// first of these amounts. In this case MinMemory has only the partition's
-// default.
+// jobMemory returns the memory that a job requests. A job that requests memory
+// per unit of a trackable resource, such as per GPU, may request different
+// amounts for several resources. jobMemory returns the first of them, because
+// MinMemory then has only the partition's default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -106,11 +106,11 @@ func jobUser(j *JobRow) string {
 }
 
 // oversubscribed reports whether a job may share its resources with other jobs.
-// Only a job that was submitted as exclusive may not.
+// This is the case unless the job was submitted as exclusive.
 func oversubscribed(j *JobRow) bool { return wireValue(j.Shared) != 0 }
 
-// ArrayTasks returns the pending tasks of the job array j. The protocol has
-// them as a bitmap in hexadecimal digits.
+// ArrayTasks returns the pending tasks of the job array j. The protocol encodes
+// them as a bitmap, written in hexadecimal digits.
 func ArrayTasks(j *model.Job) model.Bitmap {
 	digits, isBitmap := strings.CutPrefix(j.ArrayTasks, "0x")
 	if !isBitmap {
@@ -124,9 +124,9 @@ func ArrayTasks(j *model.Job) model.Bitmap {
 	return b
 }
 
-// arrayTasks returns a list of the pending tasks, such as "1-3,7%2". The number
-// after % is the limit on running tasks, which is a separate field of the
-// protocol.
+// arrayTasks returns the list of pending tasks, such as "1-3,7%2". The number
+// after the % limits how many tasks may run at the same time. In the protocol
+// it is a separate field.
 func arrayTasks(j *JobRow) string {
 	tasks := ArrayTasks(j.Job)
 	if !tasks.Set {
@@ -139,13 +139,13 @@ func arrayTasks(j *JobRow) string {
 	return list
 }
 
-// jobSizes returns the acceptable numbers of nodes of a job, as ranges such as
-// "2-4".
+// jobSizes returns the numbers of nodes that are acceptable to a job, as ranges
+// such as "2-4".
 func jobSizes(j *JobRow) []string {
 	return commaList(rangeList(members(&j.JobSizes)))
 }
 
-// members iterates over the numbers in a set.
+// members iterates over the numbers whose bits are set in b.
 func members(b *model.Bitmap) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range int(b.Len) {
@@ -185,7 +185,7 @@ func rangeList(numbers func(yield func(int) bool)) string {
 }
 
 // parseRange parses a number or a range, such as "3" or "1-3". ok is false if s
-// is neither, or if the range is empty.
+// is neither a number nor a range, or if the range is empty.
 func parseRange(s string) (from, to uint64, ok bool) {
 	low, high, isRange := strings.Cut(s, "-")
 	if !isRange {
@@ -223,8 +223,8 @@ func partitionPriorities(j *JobRow) []partitionPriority {
 	return list
 }
 
-// JobsAnswer is an answer with jobs. Its times are valid only after all of Jobs
-// has been read.
+// JobsAnswer is an answer with jobs. Its two times are valid only after all
+// jobs have been read from the stream.
 type JobsAnswer struct {
 	Jobs         schema.Stream[JobRow]
 	LastBackfill model.Time

@@ -5,9 +5,9 @@ import (
 	"schedrestd/model"
 )
 
-// JobDesc declares the fields of the job description in a submission. Job
-// descriptions are parsed but never shown. The files desc*.go have the
-// functions that parse the more complex fields.
+// JobDesc declares the fields of a job description. Clients send job
+// descriptions when they submit jobs, and never receive any. The files desc*.go
+// have functions that parse the more complex fields.
 var JobDesc = schema.Object("job_desc_msg", descFields)
 
 // descFields returns the fields of a job description.

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// JobChange has new values for fields of jobs in the accounting records.
+// JobChange has new values for the fields of a job in the accounting records.
 type JobChange struct {
 	*model.AccountingJob
 	Limits []Limit[model.AccountingJob] // limits that the client sent
@@ -79,8 +79,7 @@ var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 })
 
 // JobsChange is a request to change jobs in the accounting records
-// (PostAccountingJobs). It names the jobs, and has the same new values for all
-// of them.
+// (PostAccountingJobs). All jobs in the request get the same new values.
 type JobsChange struct {
 	Jobs   []string
 	Change *JobChange // nil if the client sent none
@@ -94,7 +93,7 @@ var JobsModifyBody = schema.Object("openapi_job_modify_req", func() schema.Field
 	}, unusedEnvelope[JobsChange]()...)
 })
 
-// Selections parses the names of the jobs in the request.
+// Selections parses the job ids in the request.
 func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 	var list []model.JobSelection
 	for _, name := range j.Jobs {

@@ -7,9 +7,9 @@ import (
 	"schedrestd/model"
 )
 
-// The controller sends the paths of a job's input and output as patterns.
-// Controllers before 26.05 leave out paths that the job did not set. slurmrestd
-// always shows complete paths.
+// The controller sends the paths of a job's input and output as patterns. If a
+// job did not set one of these paths, controllers before 26.05 omit it. The
+// functions below complete the paths, as slurmrestd does.
 
 // defaultOutput returns the output path of a job that sets none.
 func defaultOutput(j *JobRow) string {
@@ -29,8 +29,8 @@ func stdout(j *JobRow) string {
 	return ""
 }
 
-// stderr returns the path of the error output, which defaults to the path of
-// the output. An allocation without a script has no default.
+// stderr returns the path of the error output. If the job sets none, errors go
+// to the standard output. An allocation without a script has no such default.
 func stderr(j *JobRow) string {
 	switch {
 	case j.StdErr != "":
@@ -51,8 +51,8 @@ func stdin(j *JobRow) string {
 	return ""
 }
 
-// expandPath replaces those placeholders in the pattern that have one value for
-// the whole job, and makes the path absolute.
+// expandPath makes the path absolute, and replaces the placeholders in the
+// pattern. It leaves placeholders that can have several values in one job.
 func expandPath(j *JobRow, pattern string) string {
 	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
 	if strings.HasPrefix(pattern, "/") {

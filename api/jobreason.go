@@ -2,8 +2,9 @@ package api
 
 import "strconv"
 
-// reasonName returns the name of the reason why a job waits or failed. For an
-// unknown reason, which a newer controller may send, it returns the number.
+// reasonName returns the name of the reason why a job waits or failed. If the
+// reason is unknown, as it may be with a newer controller, reasonName returns
+// its number.
 func reasonName(n uint32) string {
 	if int64(n) < int64(len(reasons)) && reasons[n] != "" {
 		return reasons[n]
@@ -11,7 +12,7 @@ func reasonName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// reasons maps the numbers of a job's state_reason in the RPC to their names.
+// reasons maps the numbers in the RPC's field state_reason to their names.
 var reasons = [...]string{
 	0:   "None",
 	1:   "Priority",

@@ -7,12 +7,12 @@ import (
 	"schedrestd/model"
 )
 
-// The controller sends a job's allocation in compressed form: counts of
-// consecutive nodes with the same layout, and one bitmap of the cores of all
-// nodes. v0.0.40 shows the allocation in another form than later versions.
+// The controller sends a job's allocation in compressed form. It sends a layout
+// of sockets and cores once for all consecutive nodes that have it, and one
+// bitmap for the cores of all nodes. The API shows each node separately, but in
+// v0.0.40 not in the same form as in later versions.
 
-// jobResources returns the type of a job's allocation, which depends on the
-// version.
+// jobResources returns the type of a job's allocation.
 func jobResources() schema.Type[model.JobResources] { return jobResourcesType{} }
 
 type jobResourcesType struct{}
@@ -30,8 +30,8 @@ func (t jobResourcesType) Shape(v schema.View) *schema.Shape {
 	return s
 }
 
-// Renderer returns a function that writes an allocation. If the job has none,
-// it writes null, or in v0.0.40 an empty object.
+// Renderer returns a function that writes an allocation. If the job has no
+// allocation, the function writes null or, in v0.0.40, an empty object.
 func (t jobResourcesType) Renderer(v schema.View) func(schema.Encoder, *model.JobResources) {
 	render := t.forView(v).Renderer(v)
 	return func(e schema.Encoder, r *model.JobResources) {
@@ -51,8 +51,8 @@ func (jobResourcesType) Parser(schema.View) func(*schema.Report, *schema.Value, 
 	return schema.Refuse[model.JobResources]
 }
 
-// selectTypes are the words for the unit in which a resource is allocated, such
-// as a core.
+// selectTypes are the words for the units in which resources are allocated,
+// such as cores.
 var selectTypes = schema.Words("cr_type",
 	schema.Part("CPU", uint16(7), 1),
 	schema.Part("SOCKET", uint16(7), 2),
@@ -67,8 +67,8 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
 )
 
-// selectParameters replace selectTypes from v0.0.45 on. The cluster's
-// configuration uses the same words.
+// selectParameters are the words that replace selectTypes from v0.0.45 on. They
+// are the same as in the cluster's configuration.
 var selectParameters = schema.Words("select_type_param",
 	schema.Part("NONE", ^uint16(0), 0),
 	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),
@@ -177,10 +177,10 @@ var coreShareType = schema.Object("job_res_core", func() schema.Fields[coreShare
 	}
 })
 
-// shares returns the allocation of each node. The numbers that the controller
-// sends may contradict each other. So the sequence ends with the last name in
-// the list of nodes, missing amounts are 0, and a socket is omitted if its
-// cores are not all in the bitmap.
+// shares returns the allocation of each node. The controller's numbers may
+// contradict each other: shares ends with the last name in the list of nodes,
+// replaces missing amounts with 0, and omits a socket whose cores are not all
+// in the bitmap.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))
@@ -210,9 +210,9 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	}
 }
 
-// sockets decodes the part of the core bitmaps that describes one node. The
-// part begins at index bit. sockets also returns the index at which the next
-// node's part begins.
+// sockets decodes the bits of one node in the core bitmaps. The argument bit is
+// the index of the node's first bit. The second result is the index of the next
+// node's first bit.
 func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) {
 	var list []socketShare
 	for s := range count {

@@ -5,7 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// jobBase is the mask of the base state.
+// jobBase is the mask of the base state in a job's state. The other bits are
+// flags.
 const jobBase model.JobState = 0xff
 
 // jobStates are the words for a job's state: one for the base state, and one

@@ -25,8 +25,8 @@ var jobStateRow = schema.Object("job_state_resp_job", func() schema.Fields[JobSt
 	}
 })
 
-// EachState calls each(row) for every job or task that s describes. If s stands
-// for several tasks of an array, each task has its own row.
+// EachState calls the function each for every job or task in s. If s stands for
+// several tasks of an array, each task gets a row of its own.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {
@@ -51,14 +51,14 @@ func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	return each(&row)
 }
 
-// JobStatesAnswer is an answer with states of jobs.
+// JobStatesAnswer is an answer with the states of jobs.
 type JobStatesAnswer struct {
 	Jobs schema.Stream[JobStateRow]
 	Envelope
 }
 
-// JobStates declares the fields of a JobStatesAnswer. It follows slurmrestd's
-// answers, which contain states, and not its documents, which promise whole
+// JobStates declares the fields of a JobStatesAnswer. They are those that
+// slurmrestd sends. slurmrestd's documents are wrong here: they promise whole
 // jobs.
 var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states of the jobs", schema.Required(0)),
@@ -88,8 +88,8 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 	})
 }
 
-// jobSelection parses "12", "12_3" or "12+1". "12_*" has the same meaning as
-// "12": all tasks.
+// jobSelection parses a job, task or component, such as "12", "12_3" or "12+1".
+// "12_*" means all tasks, as "12" does.
 func jobSelection(s string) (sel model.JobSelection, err error) {
 	errSyntax := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
 	dst := &sel.HetOffset
@@ -122,10 +122,11 @@ var GetJobStates = declare(jobStatesParams, Endpoint{
 })
 
 // InTaskList reports whether a task is in a list such as "1-3,7,10-20:2%5". It
-// ignores the number after %, which limits the running tasks.
+// ignores the number after the %, which limits how many tasks may run at the
+// same time.
 //
-// The list comes from a daemon and not from a client. So an invalid part, which
-// Slurm would refuse in a submission, is not an error: it contains no task.
+// An invalid part of the list contains no task. It is not an error, because the
+// list comes from a daemon and not from a client.
 func InTaskList(list string, task uint32) bool {
 	list, _, _ = strings.Cut(list, "%")
 	for part := range strings.SplitSeq(list, ",") {

@@ -2,8 +2,8 @@ package api
 
 import "schedrestd/api/schema"
 
-// The flags and words below occur in jobs and in job descriptions. The bits are
-// those of the RPC.
+// The flags and words below occur both in jobs and in job descriptions. They
+// have the same numbers as in the RPC.
 
 // jobFlags are the names of a job's flags.
 var jobFlags = schema.Words("job_flags",
@@ -55,7 +55,7 @@ func flag(name string, bit uint, opts ...schema.Option) schema.Word[uint64] {
 	return schema.Bit(name, uint64(1)<<bit, opts...)
 }
 
-// mailTypes are words for the events about which a user gets mail.
+// mailTypes are words for the events that are reported to the user by mail.
 var mailTypes = schema.Words("job_mail_flags",
 	schema.Bit("BEGIN", uint16(1)<<0),
 	schema.Bit("END", uint16(1)<<1),
@@ -80,7 +80,7 @@ var profiles = schema.Words("acct_gather_profile",
 	schema.Bit("TASK", uint32(1)<<2),
 )
 
-// sharing are words that describe how a job shares its nodes.
+// sharing is the set of words that describe how a job shares its nodes.
 var sharing = schema.Words("job_shared",
 	schema.Part("none", ^uint16(0), 0),
 	schema.Part("oversubscribe", ^uint16(0), 1),
@@ -89,8 +89,8 @@ var sharing = schema.Words("job_shared",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// exclusiveness are the words with which versions before v0.0.42 describe how a
-// job shares its nodes.
+// exclusiveness is the set of words that describe how a job shares its nodes in
+// versions before v0.0.42.
 var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("true", ^uint16(0), 0),
 	schema.Part("false", ^uint16(0), 1),
@@ -99,8 +99,8 @@ var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// showFlags are the words for the details that a request asks the controller to
-// include.
+// showFlags are the words with which a client selects the details that the
+// controller sends.
 var showFlags = schema.Words("job_show_flags",
 	schema.Bit("ALL", uint16(1)<<0),
 	schema.Bit("DETAIL", uint16(1)<<1),

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// killResult declares the result of sending a signal to one job.
+// killResult declares the result of sending a signal to a job.
 var killResult = schema.Object("kill_jobs_resp_job", func() schema.Fields[model.KillResult] {
 	return schema.Fields[model.KillResult]{
 		schema.Group("error", "Reason why the signal was not sent", schema.Fields[model.KillResult]{
@@ -24,8 +24,8 @@ var killResult = schema.Object("kill_jobs_resp_job", func() schema.Fields[model.
 	}
 })
 
-// selectedName returns the name of what s selects: a job, a task, a component,
-// or a step of one of these.
+// selectedName returns the id of the object that s selects: a job, a task, a
+// component, or a step of one of these.
 func selectedName(s *model.SelectedStep) string {
 	name := fmt.Sprint(s.Step.JobID)
 	switch {
@@ -71,7 +71,8 @@ var killParams = schema.Object("", func() schema.Fields[KillParams] {
 	}
 })
 
-// DeleteJob cancels a job. Versions before v0.0.42 have OldDeleteJob instead.
+// DeleteJob cancels a job. In versions before v0.0.42, OldDeleteJob takes its
+// place.
 var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Killed, Since: V42,
@@ -79,8 +80,7 @@ var DeleteJob = declare(killParams, Endpoint{
 	AnswerDoc:   "The controller has accepted the request; jobs that could not be signalled are listed",
 })
 
-// OldDeleteJob cancels a job. Its answer does not list the results of the
-// tasks.
+// OldDeleteJob cancels a job. Its answer lists no results.
 var OldDeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty, Until: V42,

@@ -8,11 +8,11 @@ import (
 	"schedrestd/model"
 )
 
-// nodeArray is the type of an array of node names or host lists. It also
-// accepts a single text.
+// nodeArray is the type of an array of node names or host lists. Its parser
+// also accepts a single text.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState returns the type of a list of states that has at most one element.
+// oneState returns the type of an array that has at most one job state.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }
@@ -54,9 +54,9 @@ func setState(k *model.KillJobs, s model.JobState) error {
 	return nil
 }
 
-// setKilledUser sets the user whose jobs are to be killed. The client gives
-// the user's number or name. A second, different user is refused, because
-// otherwise the gateway would have to choose whose jobs to kill.
+// setKilledUser sets the user whose jobs are to be killed, by number or name.
+// If the client names two different users, setKilledUser returns an error,
+// because it can't know whose jobs to kill.
 func setKilledUser(k *model.KillJobs, s string) error {
 	number, name, err := identity(s)
 	switch {
@@ -75,7 +75,7 @@ func setKilledUser(k *model.KillJobs, s string) error {
 	return nil
 }
 
-// JobsKilled declares the fields of a KilledAnswer to DeleteJobs.
+// JobsKilled declares the fields of a KilledAnswer that answers DeleteJobs.
 var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
 	killResults,
 )

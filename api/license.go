@@ -23,15 +23,15 @@ var License = schema.Object("license", func() schema.Fields[model.License] {
 	}
 })
 
-// freeLicenses returns the number of free licenses. The total can shrink below
-// the number in use. The result is 0 in this case.
+// freeLicenses returns the number of free licenses. If the total has shrunk
+// below the number in use, this is 0.
 func freeLicenses(l *model.License) uint64 {
 	used := uint64(l.InUse) + uint64(l.LastDeficit)
 	return uint64(l.Total) - min(used, uint64(l.Total))
 }
 
 // LicensesAnswer is an answer with licenses. LastUpdate is valid only after all
-// of Licenses has been read.
+// licenses have been read from the stream.
 type LicensesAnswer struct {
 	Licenses   schema.Stream[model.License]
 	LastUpdate model.Time

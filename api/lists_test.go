@@ -6,8 +6,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// TestTaskLists checks that InTaskList finds tasks in lists of ranges, with
-// steps and a limit, and that an invalid part contains no task.
+// TestTaskLists checks that InTaskList finds tasks in lists of ranges with
+// steps and a limit, and finds no task in an invalid part.
 func TestTaskLists(t *testing.T) {
 	for list, want := range map[string][]uint32{
 		"1-3,7": {1, 2, 3, 7}, "0-9:3%2": {0, 3, 6, 9}, "5": {5}, "": nil, "x-3": nil, "3-1": nil, "4-": nil, "2-6:0": nil, "0-9:x": nil, "0-9:": nil, "0-9:x,4": {4}, "8%1": {8},

@@ -9,13 +9,13 @@ import (
 	"schedrestd/model"
 )
 
-// mebibytes returns the type of an amount of memory in MiB. In a request, a
-// text may have another unit.
+// mebibytes returns the type of an amount of memory in MiB. In a request, the
+// amount may also be a text with another unit, such as "2G".
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }
 
-// Parser parses a number, its wrapper, or a text.
+// Parser returns a function that parses a number, a wrapped number, or a text.
 func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
 	number := m.wrapper.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint64]) bool {

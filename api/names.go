@@ -6,8 +6,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Names that this project spells differently from Slurm. Clients may use either
-// spelling, so clients written for slurmrestd work without changes.
+// Names that differ between this project's spelling and Slurm's. Clients may
+// use either spelling, so clients written for slurmrestd work without changes.
 var (
 	// First segments of paths.
 	pathController = name{"sched", "slurm"}
@@ -33,23 +33,23 @@ const pathUtil = "util"
 // HeaderUser returns the header that names the user of a request.
 func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 
-// HeaderToken returns the header that contains the token.
+// HeaderToken returns the header that has the token of a request.
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
-// HeaderKey is the header with the key of a submission. The client chooses the
-// key and sends it again when it retries the submission, so that the gateway
-// submits the job only once. This header is an extension of this gateway.
+// HeaderKey is the header in which a client sends a key of its own choice with
+// a submission. If the client retries the submission with the same key, the
+// gateway does not submit the job again. slurmrestd has no such header.
 const HeaderKey = "Idempotency-Key"
 
 // MaxKey is the maximum length of an Idempotency-Key.
 const MaxKey = 255
 
-// HeaderReplayed marks an answer that repeats the answer to an earlier request
-// with the same key.
+// HeaderReplayed is the header of an answer that repeats the answer to an
+// earlier request with the same key.
 const HeaderReplayed = "Idempotency-Replayed"
 
 // SchemaName returns the name of a schema in documents, such as "v0.0.42_node".
-// shape is the name in the tables, which use Slurm's names.
+// The argument shape is its name in the tables, which use Slurm's names.
 func SchemaName(shape string, v schema.View) string {
 	if v.Spelling == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")
@@ -68,7 +68,7 @@ func (n name) in(s schema.Spelling) string {
 	return n.sched
 }
 
-// spelled returns the type of a text that differs between the spellings.
+// spelled returns the type of a text that has two spellings.
 func spelled() schema.Type[name] { return spelledType{} }
 
 type spelledType struct{}
@@ -86,14 +86,14 @@ func (spelledType) Parser(schema.View) func(*schema.Report, *schema.Value, *name
 // Names is the set of spellings that a gateway serves. The zero value is empty.
 type Names struct{ sched, slurm bool }
 
-// The values of Names that can be configured.
+// The possible configurations of Names.
 var (
 	NamesSched = Names{sched: true}
 	NamesSlurm = Names{slurm: true}
 	NamesBoth  = Names{sched: true, slurm: true}
 )
 
-// Serves reports whether s is one of the served spellings.
+// Serves reports whether the gateway serves the spelling s.
 func (n Names) Serves(s schema.Spelling) bool {
 	if s == schema.Slurm {
 		return n.slurm

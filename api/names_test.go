@@ -10,8 +10,8 @@ import (
 	"schedrestd/feature"
 )
 
-// TestParsersAreTheVersions checks that the parsers that the option -d accepts
-// are exactly the API versions of the tables.
+// TestParsersAreTheVersions checks that the option -d accepts exactly the API
+// versions that the tables have.
 func TestParsersAreTheVersions(t *testing.T) {
 	var named []schema.Version
 	for _, p := range feature.Parsers {
@@ -25,7 +25,8 @@ func TestParsersAreTheVersions(t *testing.T) {
 	}
 }
 
-// names adds the named schemas in a documented body to the map, by path.
+// names adds the names of all schemas in a documented body to the map. The keys
+// are the paths of the fields.
 func (d documents) names(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		inline, at := name+"."+row.field, path+"."+row.field
@@ -43,7 +44,8 @@ func (d documents) names(version, name, path string, into map[string]string) {
 	}
 }
 
-// shapeNames adds the named schemas in a Shape to the map, by path.
+// shapeNames adds the names of all schemas in a Shape to the map. The keys are
+// the paths of the fields.
 func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]string) {
 	for _, p := range s.Fields {
 		if p.Undocumented {
@@ -62,8 +64,8 @@ func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]str
 	}
 }
 
-// unnamed lists schemas that have a name in Slurm's documents, but that our
-// documents define in place. The values are the reasons.
+// unnamed lists schemas that Slurm's documents name, but that our documents
+// define in place. The values are the reasons.
 var unnamed = map[string]string{
 	"v0.0.40_job_submit_response_msg": "our answer has these fields in its own table, together with others",
 	"v0.0.40_power_flags":             "an array without elements",
@@ -77,10 +79,11 @@ var renamed = map[string]string{
 	"tres_of_task": "it has two fields that slurmrestd always sends, but that the documented schema lacks",
 }
 
-// TestSchemaNames checks that schemas keep the names that appear in the code of
-// generated clients. It skips v0.0.41, whose documents name hardly any schema.
-// From v0.0.43 on, Slurm's documents don't name sets of words, so the test
-// ignores our names for them there. It checks these names against v0.0.42.
+// TestSchemaNames checks that schemas have the same names as in Slurm's
+// documents, because the code of generated clients contains these names. The
+// documents of v0.0.41 name hardly any schema, so the test skips them. From
+// v0.0.43 on, they don't name sets of words, so the test ignores our names for
+// such sets in these versions.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {
@@ -117,8 +120,8 @@ func TestSchemaNames(t *testing.T) {
 	}
 }
 
-// wordPaths adds the paths of the arrays in s to the map. The value is true for
-// a set of words.
+// wordPaths adds the paths of all arrays in s to the map. The value is true if
+// the array is a set of words.
 func wordPaths(s *schema.Shape, path string, into map[string]bool) {
 	if s.Items != nil {
 		into[path] = s.Items.Enum != nil
@@ -129,8 +132,8 @@ func wordPaths(s *schema.Shape, path string, into map[string]bool) {
 	}
 }
 
-// TestOneNameOneSchema checks that within a View each name stands for one
-// schema, because a document can define a name only once.
+// TestOneNameOneSchema checks that no two schemas of a View have the same name,
+// because a document can define a name only once.
 func TestOneNameOneSchema(t *testing.T) {
 	for _, v := range Versions {
 		for _, names := range NamesBoth.Spellings() {

@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// NodeRow is a node, with data that its record lacks: its partitions, and the
-// Users that translate user ids to names.
+// NodeRow is a node, with data that the node's record lacks: its partitions,
+// and a Users value, which translates user ids to names.
 type NodeRow struct {
 	*model.Node
 	Partitions []string
@@ -85,7 +85,7 @@ var Node = schema.Object("node", func() schema.Fields[NodeRow] {
 	}
 })
 
-// Energy declares the fields of a node's energy consumption.
+// Energy declares the fields for a node's energy consumption.
 var Energy = schema.Object("acct_gather_energy", func() schema.Fields[model.Energy] {
 	return schema.Fields[model.Energy]{
 		schema.F("average_watts", schema.Int32, func(e *model.Energy) *uint32 { return &e.AverageWatts }, "Mean power", schema.Unit("W")),
@@ -97,9 +97,9 @@ var Energy = schema.Object("acct_gather_energy", func() schema.Fields[model.Ener
 	}
 })
 
-// reasonUser returns the user who set the node's reason, or "" if there is no
-// reason. A record without a reason has the user id of root, which has no
-// meaning there.
+// reasonUser returns the user who set the node's reason. If there is no reason,
+// it returns "" instead of root, because the record then has the meaningless
+// user id 0.
 func reasonUser(n *NodeRow) string {
 	if n.Reason == "" {
 		return ""
@@ -108,7 +108,7 @@ func reasonUser(n *NodeRow) string {
 }
 
 // idleCPUs returns the number of idle processors. It is never negative, even if
-// a controller sends inconsistent numbers.
+// the controller's numbers contradict each other.
 func idleCPUs(n *NodeRow) uint16 {
 	if n.AllocCPUs > n.CPUs {
 		return 0
@@ -116,8 +116,8 @@ func idleCPUs(n *NodeRow) uint16 {
 	return n.CPUs - n.AllocCPUs
 }
 
-// commaList splits a text at its commas. For an empty text it returns an empty
-// list.
+// commaList splits a text at its commas. For an empty text it returns no
+// elements.
 func commaList(s string) []string {
 	if s == "" {
 		return nil
@@ -125,8 +125,8 @@ func commaList(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// NodesAnswer is an answer with nodes. LastUpdate is valid only after all of
-// Nodes has been read.
+// NodesAnswer is an answer with nodes. LastUpdate is valid only after all nodes
+// have been read from the stream.
 type NodesAnswer struct {
 	Nodes      schema.Stream[NodeRow]
 	LastUpdate model.Time

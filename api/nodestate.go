@@ -5,12 +5,12 @@ import (
 	"schedrestd/model"
 )
 
-// nodeBase is the mask of the base state.
+// nodeBase is the mask of the base state in a node's state. The other bits are
+// flags.
 const nodeBase model.NodeState = 0xf
 
-// nodeStates are the words for a node's state. A state is shown as one word for
-// the base state and one word for each flag that is set. INVALID stands for "no
-// state" and is shown alone.
+// nodeStates are the words for a node's state: one word for the base state, and
+// one for each flag that is set. INVALID means "no state" and is shown alone.
 var nodeStates = schema.Words("node_states",
 	schema.Part("INVALID", ^model.NodeState(0), model.NodeStateNone, schema.Alone),
 	schema.Part("UNKNOWN", nodeBase, model.NodeUnknown),
@@ -51,9 +51,9 @@ var nodeStates = schema.Words("node_states",
 // certFlags are the words about a node's TLS certificate.
 var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 
-// shownState returns the state to show for a node. Controllers send ALLOCATED
-// for a partly allocated node, and leave it to their clients to recognize
-// MIXED. shownState returns MIXED for such a node unless Unmixed is set.
+// shownState returns the state to show for a node. If only some processors of a
+// node are allocated, its state is MIXED, but controllers send ALLOCATED.
+// shownState corrects this unless n.Unmixed is set.
 func shownState(n *NodeRow) model.NodeState {
 	if !n.Unmixed && n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
 		return n.State&^nodeBase | model.NodeMixed

@@ -53,7 +53,7 @@ var namedNodeParams = schema.Object("", func() schema.Fields[NamedNodeParams] {
 		schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0))}
 })
 
-// nodeName returns the type of the path segment that names nodes: one name or a
+// nodeName returns the type of a path segment that has the name of a node, or a
 // host list.
 func nodeName() schema.Type[string] {
 	parse := hostList().Parser(schema.View{})
@@ -65,7 +65,7 @@ func nodeName() schema.Type[string] {
 	})
 }
 
-// PostNode changes the nodes that the path names.
+// PostNode changes the nodes in its path.
 var PostNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
@@ -74,7 +74,7 @@ var PostNode = declare(namedNodeParams, Endpoint{
 	AnswerDoc:   "The node was changed",
 })
 
-// PostNodes changes the nodes that the body names.
+// PostNodes changes the nodes in its body.
 var PostNodes = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "nodes/", ID: "post_nodes",
 	Doc: "Change several nodes", Request: NodeUpdateBody, Answer: Empty,

@@ -9,15 +9,15 @@ import (
 	"schedrestd/model"
 )
 
-// In JSON, a number that may be unset or infinite is wrapped in an object:
-// {set, infinite, number}. A request may have a plain integer instead.
+// In JSON, a number that may be unset or infinite is an object, its wrapper:
+// {set, infinite, number}. In a request, it may also be a plain integer.
 
-// number returns the type of a model.Opt that is wrapped in JSON.
+// number returns the type of a model.Opt that has a wrapper in JSON.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber returns the type of an integer that is wrapped in JSON but not in
-// the model. In the model, the integer has the special values of the protocol:
-// the largest value means "infinite", and the next smaller value "not set".
+// rawNumber returns the type of an integer that has a wrapper in JSON, but is a
+// plain integer in the model. There, as in the protocol, the largest value
+// means "infinite", and the next smaller value "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -54,7 +54,7 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The name of its schema is
+// wrapperShape describes the wrapper of a number. Its schema has the name
 // typeName, such as "uint32", with a suffix.
 func wrapperShape(v schema.View, typeName string, number *schema.Shape) *schema.Shape {
 	name := typeName + "_no_val_struct"
@@ -74,7 +74,7 @@ func (wrapper[T]) Renderer(schema.View) func(schema.Encoder, *model.Opt[T]) {
 }
 
 // renderWrapper writes a wrapper. It is optimized for compact JSON, because
-// wrappers are the largest part of a job list.
+// most of the output for a list of jobs consists of wrappers.
 func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	if !set {
 		n = 0
@@ -87,7 +87,7 @@ func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	e.EndObject()
 }
 
-// wrapperText returns the compact JSON that beginWrapper would write.
+// wrapperText returns the text that beginWrapper writes in compact JSON.
 func wrapperText(set, infinite bool) string {
 	switch {
 	case set && infinite:
@@ -110,8 +110,8 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// wrapperInput is a wrapper as a client sends it. If it has a number, but
-// neither set nor infinite, the number counts as set.
+// wrapperInput is a wrapper as a client sends it. If the client sends only a
+// number, without set and infinite, the number is set.
 type wrapperInput struct {
 	set, infinite *bool
 	number        *int64
@@ -151,8 +151,8 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest returns the largest value of T that a client may send: neither "not
-// set" nor "infinite", and within an int64.
+// greatest returns the largest value of T that a client may send. The two
+// special values are larger. It is at most the largest int64.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
 }
@@ -185,8 +185,8 @@ func intBool[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optBool returns the same type as intBool, for a number that may be unset. An
-// unset number is shown as false.
+// optBool returns a type like intBool, for a number that may be unset. An unset
+// number is shown as false.
 func optBool[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := intBool[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
@@ -197,9 +197,9 @@ func optBool[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// double returns the type of a wrapped floating-point number. NaN is shown as
-// unset, and so is Slurm's value for "not set". An infinity is shown as
-// infinite, and so is Slurm's value for "infinite".
+// double returns the type of a floating-point number that has a wrapper in
+// JSON. NaN and Slurm's value for "not set" are shown as unset. Infinities and
+// Slurm's value for "infinite" are shown as infinite.
 func double() schema.Type[float64] {
 	return shaped[float64]{schema.Simple(nil,
 		func(e schema.Encoder, f *float64) {
@@ -231,7 +231,7 @@ var doubleInputType = schema.Object("", func() schema.Fields[doubleInput] {
 	}
 })
 
-// parseDouble parses a floating-point number, plain or wrapped.
+// parseDouble parses a floating-point number with or without a wrapper.
 func parseDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	if doc.Kind != schema.Map {
 		return schema.Float().Parser(schema.View{})(r, doc, into)
@@ -249,8 +249,8 @@ func parseDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	return true
 }
 
-// shaped is a type whose description depends on the version, but whose parser
-// and renderer do not.
+// shaped is a type whose description may differ between versions. The function
+// shape describes it. The parser and the renderer are the same in all versions.
 type shaped[T any] struct {
 	schema.Type[T]
 	shape func(schema.View) *schema.Shape

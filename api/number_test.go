@@ -10,7 +10,7 @@ import (
 )
 
 // TestWrapperIsOneInAllLayouts checks that the optimized code for compact JSON
-// writes the same wrapper as the general code.
+// writes the same wrapper as the general code does.
 func TestWrapperIsOneInAllLayouts(t *testing.T) {
 	render := number[uint32]().Renderer(schema.View{Version: V43})
 	for _, o := range []model.Opt[uint32]{{}, model.Some[uint32](7), model.Some[uint32](0), model.Infinite[uint32](), {Number: 9}, {Number: 9, Set: true, Infinite: true}} {

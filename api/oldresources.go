@@ -7,10 +7,10 @@ import (
 	"schedrestd/model"
 )
 
-// This file shows a job's allocation in the form of v0.0.40.
+// This file shows a job's allocation as v0.0.40 does.
 
-// byCore is the bit of CRType that is set if the unit of allocation is a core.
-// Otherwise the unit is a processor.
+// byCore is the bit of CRType that says that cores are the unit of allocation.
+// If it is not set, processors are the unit.
 const byCore = 4
 
 var oldResources = schema.Object("job_res", func() schema.Fields[model.JobResources] {
@@ -33,10 +33,9 @@ var oldResources = schema.Object("job_res", func() schema.Fields[model.JobResour
 	}
 })
 
-// oldShares returns the type of the nodes of an allocation in the form of
-// v0.0.40. In this form, sockets and cores are objects whose member names are
-// the numbers of the sockets and cores. The documents of v0.0.40 don't describe
-// this form.
+// oldShares returns the type of the list of nodes in v0.0.40. In this version,
+// the sockets of a node and the cores of a socket are objects, whose members
+// have numbers as names. The documents of v0.0.40 don't describe this.
 func oldShares() schema.Type[*model.JobResources] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
 		e.BeginArray()

@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// Parameters are declared like the fields of bodies. Clients of slurmrestd
-// expect that every parameter is a string.
+// Parameters are declared like the fields of bodies. Every parameter is a
+// string in the documents, as clients of slurmrestd expect.
 
 // NoParams is the type of the parameters of an endpoint that has none.
 type NoParams struct{}
@@ -26,8 +26,8 @@ var listParams = schema.Object("", func() schema.Fields[ListParams] {
 	}
 })
 
-// visibleParams are the parameters of a list that omits hidden records by
-// default.
+// visibleParams are the parameters of a list that by default omits hidden
+// records.
 var visibleParams = schema.Object("", func() schema.Fields[ListParams] {
 	return schema.Fields[ListParams]{
 		updateTime(func(p *ListParams) *model.Query { return &p.Query }),
@@ -44,16 +44,15 @@ func flags[P any](at func(*P) *model.Query) schema.Field[P] {
 	return flagsWithDefault("all records", at)
 }
 
-// flagsWithDefault returns the parameter "flags". Its description ends with
-// defaultDoc.
+// flagsWithDefault returns the parameter "flags", with a description that ends
+// with defaultDoc.
 func flagsWithDefault[P any](defaultDoc string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+defaultDoc)
 }
 
 // asList returns the type of a parameter that is a comma-separated list. If a
-// client sends the parameter several times, the list has the values of all
-// occurrences.
+// client sends the parameter more than once, the lists are joined.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	text := asText(parse)
 	parseOne := text.Parser(schema.View{})
@@ -73,8 +72,8 @@ func joinValues(v *schema.Value) *schema.Value {
 	return &schema.Value{Kind: schema.Text, Key: v.Key, Text: strings.Join(values, ","), Untyped: true}
 }
 
-// asText returns the type of a parameter that is parsed from text and never
-// shown.
+// asText returns the type of a parameter that is parsed from a text. It is
+// never shown in an answer.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
 		func(r *schema.Report, v *schema.Value, into *T) bool {
@@ -94,13 +93,12 @@ func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 		})
 }
 
-// noSuch returns the error for a name that no object of this kind has.
+// noSuch returns the error for the name of an object that does not exist.
 func noSuch(kind, name string) error {
 	return fmt.Errorf("there is no %s %q", kind, schema.Shorten(name))
 }
 
-// signalNumber returns the type of a signal, which clients send by name or
-// number.
+// signalNumber returns the type of a signal. Clients send its name or number.
 func signalNumber() schema.Type[model.Opt[uint16]] {
 	return asText(func(s string) (model.Opt[uint16], error) {
 		n, err := parseSignal(s)
@@ -108,7 +106,7 @@ func signalNumber() schema.Type[model.Opt[uint16]] {
 	})
 }
 
-// oneJob returns the type of the path segment that names a job, a task such as
+// oneJob returns the type of a path segment that names a job, a task such as
 // "12_3", or a component such as "12+1". "12_*" means all tasks.
 func oneJob() schema.Type[model.JobSelection] {
 	return asText(func(s string) (model.JobSelection, error) {
@@ -120,8 +118,8 @@ func oneJob() schema.Type[model.JobSelection] {
 	})
 }
 
-// jobName returns the type of the path segment that names a job, a task such as
-// "12_3", tasks such as "12_[1-3]", or a component such as "12+1".
+// jobName returns the type of a path segment that names a job, a task such as
+// "12_3", several tasks such as "12_[1-3]", or a component such as "12+1".
 func jobName() schema.Type[string] {
 	return asText(func(s string) (string, error) {
 		if s == "" || s[0] < '0' || s[0] > '9' || strings.Trim(s, "0123456789_+[],-") != "" {
@@ -131,7 +129,7 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// joined returns the type of a set of words in one text, separated by commas.
+// joined returns the type of a set of words that is one comma-separated text.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
 }

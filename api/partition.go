@@ -89,9 +89,10 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 	}
 })
 
-// partitionMemory returns the three fields for an amount of memory per CPU or
-// per node. The first field is a signed 64-bit number. Before v0.0.45 its sign
-// shows whether the amount is per CPU or per node.
+// partitionMemory returns three fields for an amount of memory, which is per
+// CPU or per node. The second field has an amount per CPU, and the third field
+// an amount per node. Before v0.0.45, the first field has either, and is
+// negative if the amount is per CPU.
 func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
 	return schema.Fields[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
@@ -101,16 +102,16 @@ func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.P
 	}
 }
 
-// shareForced is the bit of MaxShare that is set if jobs can't avoid sharing
-// (OverSubscribe=FORCE).
+// shareForced is the bit of MaxShare that means that jobs can't refuse to share
+// resources (OverSubscribe=FORCE).
 const shareForced uint16 = 0x8000
 
-// noShare returns the value of fields that v0.0.45 still has, but no longer
-// uses.
+// noShare returns the value of fields that v0.0.45 still has, but that have no
+// meaning there.
 func noShare(*model.Partition) uint16 { return 0 }
 
-// exclusivePartition returns the word for what each job of a partition gets
-// exclusively.
+// exclusivePartition returns the word for the resources that a job in the
+// partition gets exclusively, such as NODE.
 func exclusivePartition(p *model.Partition) string {
 	switch {
 	case p.Flags&partitionExclusiveTopo != 0:
@@ -123,8 +124,8 @@ func exclusivePartition(p *model.Partition) string {
 	return "NO"
 }
 
-// oversubscribedPartition returns how many jobs share a resource of a
-// partition, in the syntax of the configuration file.
+// oversubscribedPartition returns how many jobs may share a resource of the
+// partition, as a value of OverSubscribe in the configuration file.
 func oversubscribedPartition(p *model.Partition) string {
 	jobs := p.MaxShare &^ shareForced
 	switch {
@@ -138,15 +139,16 @@ func oversubscribedPartition(p *model.Partition) string {
 	return fmt.Sprintf("YES:%d", jobs)
 }
 
-// These bits of a partition's flags are not in partitionFlags: other fields
+// These flags of a partition are not in partitionFlags, because other fields
 // show them.
 const (
 	partitionExclusiveUser uint32 = 0x40
 	partitionExclusiveTopo uint32 = 0x10000
 )
 
-// partitionFlags are the names of a partition's flags. Those that end with
-// _CLEAR are for changes: HIDDEN_CLEAR, for example, resets HIDDEN.
+// partitionFlags are the names of a partition's flags. Names that end with
+// _CLEAR are only for changes: HIDDEN_CLEAR, for example, clears the flag
+// HIDDEN.
 var partitionFlags = schema.Words("partition_flags",
 	schema.Bit("DEFAULT", uint32(0x1)),
 	schema.Bit("HIDDEN", uint32(0x2)),
@@ -174,8 +176,8 @@ var partitionPreemption = schema.Words("partition_preempt_modes",
 	schema.Bit("PRIORITY", uint16(0x2000)),
 )
 
-// partitionBindings are the words for the default binding of tasks to
-// processors, which applies to jobs that set none.
+// partitionBindings are the words that say how tasks are bound to processors if
+// a job does not specify it.
 var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint32(0x1e), 0x2),
 	schema.Part("CPU_BIND_TO_CORES", uint32(0x1e), 0x4),
@@ -188,8 +190,8 @@ var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 
 var oversubscription = schema.Words("oversubscribe_flags", schema.Bit("force", shareForced))
 
-// partitionStates are the words for the state of a partition: bit 0 means that
-// jobs may be submitted, bit 1 that jobs may start.
+// partitionStates are the words for a partition's state. Bit 0 means that jobs
+// may be submitted, and bit 1 that jobs may start.
 var partitionStates = schema.Words("partition_states",
 	schema.Part("INACTIVE", ^uint16(0), 0),
 	schema.Part("UNKNOWN", ^uint16(0), ^uint16(0)-1),
@@ -199,7 +201,7 @@ var partitionStates = schema.Words("partition_states",
 )
 
 // PartitionsAnswer is an answer with partitions. LastUpdate is valid only after
-// all of Partitions has been read.
+// all partitions have been read from the stream.
 type PartitionsAnswer struct {
 	Partitions schema.Stream[model.Partition]
 	LastUpdate model.Time

@@ -11,7 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// PartitionChange is a partition to create or change.
+// PartitionChange has new values for the fields of a partition, which is
+// created if it does not exist.
 type PartitionChange struct {
 	model.PartitionUpdate
 	NodeSets string // added to Nodes
@@ -19,15 +20,15 @@ type PartitionChange struct {
 
 type partitionField = schema.Field[PartitionChange]
 
-// changedPartition returns the type of a PartitionChange. In documents, its
-// schema is that of a partition.
+// changedPartition returns the type of a PartitionChange. In documents, it has
+// the same schema as a partition.
 func changedPartition() schema.Type[PartitionChange] {
 	return shaped[PartitionChange]{partitionChange, Partition.Shape}
 }
 
 // partitionChange declares the fields of a PartitionChange. A client may send
-// all fields that answers have. Those that the controller computes have no
-// effect.
+// all fields that a partition has in answers. Fields that the controller
+// computes are ignored.
 var partitionChange = schema.Object("partition_info", func() schema.Fields[PartitionChange] {
 	return schema.Fields[PartitionChange]{
 		schema.Group("nodes", "Nodes of the partition", []partitionField{
@@ -102,8 +103,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 	}
 })
 
-// partitionMemoryInput returns the fields of partitionMemory in the form for
-// changes.
+// partitionMemoryInput returns the fields of partitionMemory for a request.
 func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
 	setWith := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
 		return func(p *PartitionChange, o model.Opt[uint64]) error {
@@ -128,9 +128,9 @@ func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partit
 	}
 }
 
-// setWord stores n, the number of a word. It refuses the number that means "not
-// set", because the controller would then leave the field unchanged. The error
-// names the word.
+// setWord sets a field to n, the number of a word. It returns an error if n is
+// the number for "not set", with which the controller would leave the field
+// unchanged.
 func setWord(into *model.Opt[uint16], n uint16, word string) error {
 	if n == model.NoVal16 {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)
@@ -190,7 +190,7 @@ func setOversubscription(p *PartitionChange, s string) error {
 	return nil
 }
 
-// Update returns the change in the form that the controller expects.
+// Update returns the change as the controller expects it.
 func (p *PartitionChange) Update() *model.PartitionUpdate {
 	u := p.PartitionUpdate
 	switch {

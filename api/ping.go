@@ -21,8 +21,8 @@ var Ping = schema.Object("controller_ping", func() schema.Fields[model.Ping] {
 })
 
 // AccountingPing declares the fields of the accounting daemon's answer to a
-// ping. Unlike Ping, it has no deprecated fields, and from v0.0.42 on all
-// fields are required.
+// ping. It has no deprecated fields, unlike Ping. All fields are required from
+// v0.0.42 on.
 var AccountingPing = schema.Object("slurmdbd_ping", func() schema.Fields[model.Ping] {
 	return schema.Fields[model.Ping]{
 		schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine", schema.Required(0)),
@@ -42,8 +42,8 @@ func upOrDown(p *model.Ping) string {
 	return "DOWN"
 }
 
-// pingStatus returns why a daemon did not answer. For a daemon that answered it
-// returns "No error", as slurmrestd does.
+// pingStatus returns the reason why a daemon did not answer. If it answered,
+// the text is "No error", as in slurmrestd.
 func pingStatus(p *model.Ping) string {
 	switch {
 	case p.Responding:
@@ -63,7 +63,7 @@ type PingsAnswer struct {
 func (a *PingsAnswer) envelope() *Envelope  { return &a.Envelope }
 func (a *PingsAnswer) pings() *[]model.Ping { return &a.Pings }
 
-// Pings declares the fields of a PingsAnswer of controllers.
+// Pings declares the fields of a PingsAnswer about controllers.
 var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("controller_ping_array", schema.List(Ping.Type)), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
 )
@@ -76,7 +76,7 @@ var GetPing = declare(noParams, Endpoint{
 	AnswerDoc:   "The controllers and whether they answered",
 })
 
-// AccountingPings declares the fields of a PingsAnswer of the accounting
+// AccountingPings declares the fields of a PingsAnswer about the accounting
 // daemon.
 var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup, if there is one", schema.Required(0)),

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// QOSRow is a quality of service, with the Records that translate its ids to
-// names.
+// QOSRow is a quality of service, with a Records value, which translates its
+// ids to names.
 type QOSRow struct {
 	*model.QOS
 	*Records
@@ -16,7 +16,7 @@ type QOSRow struct {
 	Preempt *[]string          // names that the client sent; nil if it sent none
 }
 
-// qosLimit returns a field that has limits on trackable resources.
+// qosLimit returns a field for limits on trackable resources.
 func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...schema.Option) schema.Field[QOSRow] {
 	return schema.GetSet(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
 		func(q *QOSRow, list []model.TRES) error {
@@ -26,7 +26,7 @@ func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...sche
 }
 
 // qosFlags are the names of the flags of a quality of service. The first three
-// occur only in changes.
+// are only for changes.
 var qosFlags = schema.Words("qos_flags",
 	schema.Bit("NOT_SET", uint32(1)<<28),
 	schema.Bit("ADD", uint32(1)<<29),
@@ -135,7 +135,7 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 })
 
 // preemptNames returns the names of the qualities of service whose jobs q may
-// preempt. It omits ids that no longer exist.
+// preempt. It omits ids that have no name.
 func preemptNames(q *QOSRow) []string {
 	var list []string
 	for n := range members(&q.PreemptIDs) {
@@ -157,7 +157,7 @@ var QOSList = enveloped("openapi_slurmdbd_qos_resp", func(a *QOSAnswer) *Envelop
 	schema.F("qos", schema.Named("qos_list", schema.StreamOf(QOS.Type)), func(a *QOSAnswer) *schema.Stream[QOSRow] { return &a.QOS }, "The qualities of service", schema.Required(0)),
 )
 
-// QOSListParams are the parameters of GetQOSList. Clients may give names
+// QOSListParams are the parameters of GetQOSList. Clients may send names
 // instead of ids.
 type QOSListParams struct{ model.QOSFilter }
 

@@ -28,7 +28,7 @@ var postQOSParams = schema.Object("", func() schema.Fields[PostQOSParams] {
 	}
 })
 
-// unused returns a parameter that slurmrestd accepts for changes and ignores.
+// unused returns a parameter that has no effect, as in slurmrestd.
 func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csvList, "Ignored: the body has the changes", opts...)
 }

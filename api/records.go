@@ -8,15 +8,15 @@ import (
 	"schedrestd/model"
 )
 
-// Records translates ids in accounting records to names.
+// Records translates the ids in accounting records to names.
 type Records struct {
 	TRES  map[uint32]model.TRES
 	QOS   map[uint32]string
 	Users Users
 }
 
-// amounts parses ids of trackable resources with their amounts, such as
-// "1=4,2=1000". The result for an unknown id has no type.
+// amounts parses a list of amounts, such as "1=4,2=1000", whose keys are the
+// ids of trackable resources. A resource with an unknown id gets no type.
 func (r *Records) amounts(s string) []model.TRES {
 	var list []model.TRES
 	for part := range strings.SplitSeq(s, ",") {
@@ -41,8 +41,8 @@ func amount(part string) (id uint32, count uint64, ok bool) {
 	return uint32(n), count, err == nil
 }
 
-// qos returns the name of a quality of service, "" for none, or its id if the
-// name is unknown.
+// qos returns the name of a quality of service. For the id 0 it returns "", and
+// for an unknown id the id itself.
 func (r *Records) qos(id uint32) string {
 	if name := r.QOS[id]; name != "" || id == 0 {
 		return name
@@ -50,9 +50,9 @@ func (r *Records) qos(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// qosList returns the names for a list of ids. An id may have a sign: "+1" adds
-// to the parent's list, and "-1" removes from it. The sign stays before the
-// name.
+// qosList returns the names for a list of ids. A sign in front of an id stays
+// in front of the name. The signs mean that the parent's list applies, after
+// the name was added to it (+) or removed from it (-).
 func (r *Records) qosList(ids []string) []string {
 	list := make([]string, 0, len(ids))
 	for _, s := range ids {
@@ -67,17 +67,17 @@ func (r *Records) qosList(ids []string) []string {
 }
 
 // Limit has the limits on trackable resources that a client sent for one field
-// of an M. The field stores the limits as text, and At returns its address.
+// of the record type M. At returns the address of this field, which stores the
+// limits as text.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
-// SetLimits writes limits into the fields of m, as text with the ids of the
-// resources. The argument old is the record before the change, or nil. If this
-// record limits a resource that is not in the client's list, SetLimits removes
-// the limit. The error names a resource that does not exist or is limited
-// twice.
+// SetLimits writes limits into the fields of m. The argument old is the record
+// before the change, or nil for a new record. SetLimits removes the limits in
+// that record that are not in the client's list. It returns an error if a
+// resource does not exist or is limited twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string
@@ -105,8 +105,8 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	return nil
 }
 
-// tresNumber returns the id of a trackable resource. A client identifies the
-// resource by type and name, or by id.
+// tresNumber returns the id of a trackable resource. The client specifies its
+// type and name, or its id.
 func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 	if t.Type == "" {
 		if _, known := r.TRES[t.ID]; known {
@@ -129,8 +129,8 @@ func tresName(t model.TRES) string {
 	return t.Type + "/" + t.Name
 }
 
-// QOSNumber returns the id of a quality of service. A client identifies it by
-// name or id.
+// QOSNumber returns the id of a quality of service. The client specifies its
+// name or its id.
 func (r *Records) QOSNumber(name string) (uint32, error) {
 	for id, known := range r.QOS {
 		if known == name {
@@ -143,8 +143,8 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 	return 0, noSuch("quality of service", name)
 }
 
-// QOSNumbers returns the ids of several qualities of service. A name may begin
-// with + or -, which then precedes the id.
+// QOSNumbers returns the ids of several qualities of service. A + or - in front
+// of a name stays in front of the id.
 func (r *Records) QOSNumbers(names []string) ([]string, error) {
 	list := []string{}
 	for _, name := range names {

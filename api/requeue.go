@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// requeueFlags are the words for the options of requeuing jobs.
+// requeueFlags are the words for the options of a request to requeue jobs.
 var requeueFlags = schema.Words("openapi_job_requeue_flags",
 	schema.Bit("Incomplete", model.RequeueIncomplete),
 	schema.Bit("Hold", model.RequeueHold),
@@ -59,7 +59,7 @@ type RequeueRequest struct {
 	Flags model.Requeue
 }
 
-// Check returns an error if r names no job.
+// Check returns an error if r has no jobs.
 func (r *RequeueRequest) Check() error {
 	if len(r.Jobs) == 0 {
 		return errors.New("expected at least one job")
@@ -75,9 +75,9 @@ var RequeueBody = schema.Object("openapi_jobs_requeue_query", func() schema.Fiel
 	}
 })
 
-// jobNames returns the type of a list of job names. The client sends an array,
-// or one text with commas between the names. A name may also contain commas, in
-// brackets: "12_[1,3]".
+// jobNames returns the type of a list of job ids. The client sends an array, or
+// one comma-separated text. An id may also contain commas, in brackets:
+// "12_[1,3]".
 func jobNames() schema.Type[[]string] {
 	list := csvString()
 	parse, parseOne := list.Parser(schema.View{}), jobName().Parser(schema.View{})
@@ -99,7 +99,7 @@ func jobNames() schema.Type[[]string] {
 }
 
 // splitOutsideBrackets splits s at the commas that are not in brackets. For an
-// empty text it returns an empty list.
+// empty text it returns no elements.
 func splitOutsideBrackets(s string) (list []string) {
 	if s == "" {
 		return nil

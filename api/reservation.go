@@ -43,13 +43,14 @@ var coreSpecialization = schema.Object("reservation_core_spec", func() schema.Fi
 })
 
 // formerNumber returns the type of an object that is always empty. Slurm's
-// documents still describe it as the wrapper of a number.
+// documents still describe it as a wrapped number.
 func formerNumber() schema.Type[struct{}] {
 	return shaped[struct{}]{empty(), wrapper[uint32]{}.Shape}
 }
 
 // reservationFlags are the names of a reservation's flags. Most names that
-// begin with NO_ are for changes: NO_DAILY, for example, resets DAILY.
+// begin with NO_ are only for changes: NO_DAILY, for example, clears the flag
+// DAILY.
 var reservationFlags = schema.Words("reservation_flags",
 	flag("MAINT", 0),
 	flag("NO_MAINT", 1),
@@ -95,7 +96,7 @@ var reservationFlags = schema.Words("reservation_flags",
 )
 
 // ReservationsAnswer is an answer with reservations. LastUpdate is valid only
-// after all of Reservations has been read.
+// after all reservations have been read from the stream.
 type ReservationsAnswer struct {
 	Reservations schema.Stream[model.Reservation]
 	LastUpdate   model.Time
@@ -108,8 +109,8 @@ var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAns
 	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// SinceParams are the parameters of a list without hidden entries: only
-// update_time.
+// SinceParams are the parameters of a list that has no hidden entries. The only
+// one is update_time.
 type SinceParams struct{ model.Query }
 
 var sinceParams = schema.Object("", func() schema.Fields[SinceParams] {

@@ -51,8 +51,8 @@ func momentInput() schema.Type[model.Time] {
 	}, plain.Parser(schema.View{})), plain.Shape}
 }
 
-// flagsInput returns the type of the flags in a request. The value is unset if
-// the client sends no flag, so that the reservation's flags stay unchanged.
+// flagsInput returns the type of the flags in a request. If the client sends no
+// flags, the value is unset and the reservation's flags stay unchanged.
 func flagsInput() schema.Type[model.Opt[uint64]] { return flagsInputType{} }
 
 type flagsInputType struct{}
@@ -81,8 +81,8 @@ func (flagsInputType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// tresText returns the type of a list of trackable resources that the model
-// stores as one text, such as "cpu=4,gres/gpu=2".
+// tresText returns the type of a list of trackable resources. The model stores
+// it as one text, such as "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
 	parse := schema.List(tresInput.Type)().Parser(schema.View{})
@@ -114,7 +114,7 @@ func tresText() schema.Type[string] {
 		}), list.Shape}
 }
 
-// tresInput declares the fields of a trackable resource and its amount in a
+// tresInput declares the fields for a trackable resource and its amount in a
 // request.
 var tresInput = schema.Object("tres", func() schema.Fields[model.TRES] {
 	return schema.Fields[model.TRES]{
@@ -158,7 +158,7 @@ const (
 
 // CheckNewReservation returns an error if u can't be a new reservation, because
 // a field is missing or two fields contradict each other. It also returns the
-// field to which the error refers.
+// name of the wrong field.
 func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	flags := u.Flags.Or(0)
 	switch {
@@ -183,7 +183,7 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 }
 
 // ReserveWholePartition completes a new reservation that names a partition but
-// no resources, so that it reserves all nodes of the partition.
+// no resources: it will reserve all nodes of the partition.
 func ReserveWholePartition(u *model.ReservationUpdate) {
 	resources := u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" ||
 		u.TRES != "" || u.Features != ""

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// resourceLayout declares the fields of a job's resources on one node.
+// resourceLayout declares the fields for a job's resources on one node.
 var resourceLayout = schema.Object("node_resource_layout", func() schema.Fields[model.ResourceLayout] {
 	return schema.Fields[model.ResourceLayout]{
 		schema.F("node", schema.String, func(l *model.ResourceLayout) *string { return &l.Node }, "Name of the node", schema.Required(0)),

@@ -8,14 +8,14 @@ import (
 	"schedrestd/model"
 )
 
-// ShareRow is the share and the usage of an association, with the names of the
-// trackable resources in its lists.
+// ShareRow is the share and usage of an association, with the names of the
+// trackable resources that its lists refer to.
 type ShareRow struct {
 	*model.Share
 	TRES []string
 }
 
-// Share declares the fields of an association's share and its usage.
+// Share declares the fields for an association's share and usage.
 var Share = schema.Object("assoc_shares_obj_wrap", func() schema.Fields[ShareRow] {
 	return schema.Fields[ShareRow]{
 		schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
@@ -46,8 +46,8 @@ func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[Sh
 	return schema.F(name, shareFloat, at, doc, schema.Bare)
 }
 
-// shareFloat returns the type of a floating-point number that is plain before
-// v0.0.42, and wrapped from v0.0.42 on.
+// shareFloat returns the type of a floating-point number that has a wrapper
+// from v0.0.42 on.
 func shareFloat() schema.Type[float64] { return shareFloatType{double()} }
 
 type shareFloatType struct{ schema.Type[float64] }
@@ -60,9 +60,9 @@ func (f shareFloatType) Shape(v schema.View) *schema.Shape {
 	return f.Type.Shape(v)
 }
 
-// Renderer returns a function that writes a number. From v0.0.42 on, it writes
-// the number as the type that double() returns. In earlier versions, infinity
-// becomes the largest unsigned 64-bit integer, and NaN becomes Slurm's number
+// Renderer returns a function that writes a number. From v0.0.42 on, the
+// function writes a wrapper, like double(). In earlier versions it writes
+// infinity as the largest unsigned 64-bit integer, and NaN as Slurm's number
 // for "not set".
 func (f shareFloatType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
@@ -92,8 +92,8 @@ func shareKind(s *ShareRow) uint8 {
 	return 0
 }
 
-// tresNumber is the amount of a trackable resource, with the resource's name.
-// In a tresFloat the amount may have a fraction.
+// tresNumber is an amount of a trackable resource, with the resource's name. In
+// a tresFloat the amount may have a fraction.
 type (
 	tresNumber = named[model.Opt[uint64]]
 	tresFloat  = named[float64]
@@ -104,9 +104,8 @@ type named[T any] struct {
 	value T
 }
 
-// tresList joins the names of resources with their amounts. If the lists differ
-// in length, which only a faulty controller causes, it drops the rest of the
-// longer one.
+// tresList combines the names of resources with their amounts. If one list is
+// longer, which is an error of the controller, the rest of it is ignored.
 func tresList[N ~struct {
 	name  string
 	value T
@@ -135,21 +134,21 @@ var (
 	})
 )
 
-// unsized returns the type of a floating-point number for which the documents
-// give no format. schema.Float has the format double.
+// unsized returns the type of a floating-point number without a format in the
+// documents. (The type schema.Float has the format double.)
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }
 
-// SharesAnswer is an answer with shares. Total is valid only after all of
-// Shares has been read.
+// SharesAnswer is an answer with shares. Total is valid only after all shares
+// have been read from the stream.
 type SharesAnswer struct {
 	Shares schema.Stream[ShareRow]
 	Total  uint64
 	Envelope
 }
 
-// sharesList declares the object that is the content of a SharesAnswer.
+// sharesList declares the object with the content of a SharesAnswer.
 var sharesList = schema.Object("shares_resp_msg", func() schema.Fields[SharesAnswer] {
 	return schema.Fields[SharesAnswer]{
 		schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Share of each association"),

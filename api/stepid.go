@@ -7,9 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// stepIDType declares the parts of the id of a job or of one of its steps. A
-// job description may contain such an id too, but only the number of the job
-// has an effect there.
+// stepIDType declares the parts of a job's or step's id. In a job description,
+// only the job's number has an effect.
 var stepIDType = schema.Object("slurm_step_id", func() schema.Fields[model.StepID] {
 	return schema.Fields[model.StepID]{
 		schema.F("sluid", showOnly(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
@@ -30,8 +29,8 @@ func setStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// showOnly returns a type like typ. If a request contains a value of it, the
-// value has no effect and causes a warning.
+// showOnly returns a type like typ, whose values have no effect in requests and
+// cause a warning.
 func showOnly[T any](typ func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return showOnlyType[T]{typ()} }
 }
@@ -62,9 +61,9 @@ func (jobNumberType) Parser(v schema.View) func(*schema.Report, *schema.Value, *
 
 const sluidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// sluid returns the type of a 64-bit number that is shown as "s" followed by 13
-// digits of Crockford's base 32. Such texts have the same order as the numbers.
-// 0 is shown as an empty text.
+// sluid returns the type of a 64-bit number that is shown as "s" and 13 digits
+// of Crockford's base 32. These texts sort in the same order as the numbers.
+// The number 0 is shown as an empty text.
 func sluid() schema.Type[uint64] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) {
 		if *n == 0 {
@@ -79,8 +78,8 @@ func sluid() schema.Type[uint64] {
 	}, nil)
 }
 
-// stepText returns the type of a step's number. A special step is shown as a
-// word, such as batch.
+// stepText returns the type of a step's number. The numbers of special steps
+// are shown as words, such as batch.
 func stepText() schema.Type[model.Opt[uint32]] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, o *model.Opt[uint32]) {
 		if !o.Set {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// Submission is a request to submit a job (PostJobSubmit). The script may be a
-// field of the job or of the request.
+// Submission is a request to submit a job (PostJobSubmit). The client sends the
+// script in the job description, or beside it.
 type Submission struct {
 	Script string
 	Job    *model.JobDesc
@@ -32,8 +32,8 @@ var SubmissionBody = schema.Object("job_submit_req", func() schema.Fields[Submis
 const maxComponents = 128
 
 // Descs returns complete descriptions of the job's components. A job that is
-// not heterogeneous has one component. The result at is the place of the
-// descriptions in the request, for error messages.
+// not heterogeneous has one component. For error messages, Descs also returns
+// at, the place of the descriptions in the request.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -47,9 +47,9 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the descriptions of a job's components. They are in the
-// request's field listField or, if the client did not set this field, in the
-// field "job", which describes the only component.
+// components returns the descriptions of a job's components. A heterogeneous
+// job has them in the request's field listField. Any other job has one
+// component, and its description is in the field "job".
 func components(job *model.JobDesc, list []model.JobDesc, listField string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(list) > 0 && job != nil:
@@ -92,8 +92,8 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Message of the site's submission policy; empty if there is none")
 )
 
-// stepName returns the name of a step: its number, or a word such as batch for
-// the numbers of special steps.
+// stepName returns the name of a step: its number or, for a special step, a
+// word such as batch.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// Slurm's special values for a time that is not set or has no end.
+// Slurm's special values for a time that is not set or infinite.
 const (
 	timeNotSet   model.Time = math.MaxUint32 - 1
 	timeInfinite model.Time = math.MaxUint32
@@ -17,8 +17,8 @@ const (
 // UnixTime is the unit of a point in time.
 const UnixTime = "seconds since 1970"
 
-// moment returns the type of a time that is shown as seconds since 1970, in a
-// wrapper: an object that also says whether the time is set or infinite.
+// moment returns the type of a time that is shown as seconds since 1970 in a
+// wrapper. The wrapper also says whether the time is set or infinite.
 func moment() schema.Type[model.Time] {
 	return shaped[model.Time]{schema.Simple(nil,
 		func(e schema.Encoder, t *model.Time) {
@@ -34,16 +34,15 @@ func moment() schema.Type[model.Time] {
 		parseTime), wrapper[uint64]{}.Shape}
 }
 
-// secondsInput returns the type of a time that is shown as plain seconds since
-// 1970. In a request it may have every form that moment accepts.
+// secondsInput returns the type of a time that is shown as seconds since 1970,
+// without a wrapper. In a request it may have any form that moment accepts.
 func secondsInput() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)
 }
 
-// parseTime parses a time. The value may be a wrapper, a number of seconds
-// since 1970, or a text in any form that Slurm's commands accept. An empty text
-// means that the time is not set.
+// parseTime parses a time: a wrapper, a number of seconds since 1970, or a text
+// that Slurm's commands accept. An empty text means that the time is not set.
 func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 	if doc.Kind == schema.Text {
 		if doc.Text == "" {
@@ -70,5 +69,6 @@ func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 
 var parseMoment = wrapper[uint64]{}.Parser(schema.View{Version: V43})
 
-// seconds returns the type of a time that is shown as plain seconds since 1970.
+// seconds returns the type of a time that is shown as seconds since 1970,
+// without a wrapper.
 func seconds() schema.Type[model.Time] { return schema.Int64[model.Time]() }

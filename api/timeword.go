@@ -13,33 +13,33 @@ import (
 	"schedrestd/model"
 )
 
-// TimeText describes the forms that a time in a request may have. Fields use it
-// as their unit.
+// TimeText describes the times that a request may contain. Fields use it as
+// their unit.
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
 
-// The first use of the time zone reads a file. A worker can't open files once
-// it is confined, so the zone is read here.
+// The program reads a file when it first uses the time zone. A worker can't
+// open files once it is confined, so the zone is read here.
 //
 //lint:ignore SA4017 it reads that file
 var _, _ = time.Now().Zone()
 
-// instant returns the type of a time in a parameter.
+// instant returns the type of a parameter that is a time.
 func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return parseTimeText(s, time.Now()) })
 }
 
-// expression returns a function that compiles text when it is first called. If
-// all expressions were compiled at start-up, this would take a tenth of a
-// worker's start-up time, although few requests need them.
+// expression returns a function that compiles the regular expression when it is
+// first called. Few requests need these expressions, and compiling all of them
+// at start-up would take a tenth of a worker's start-up time.
 func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 var (
 	timeSeconds = expression(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
-	// In a parsed query, a "+" that the client did not escape has become a
-	// space. A space has no other meaning after "now".
+	// A "+" that the client did not escape is a space in a parsed query. A
+	// space has no other meaning after "now".
 	timeNow    = expression(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
 	timeBlanks = expression(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
 	timeWord   = expression(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
@@ -53,14 +53,15 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// parseTimeText parses a time in the forms of Slurm's manuals or of RFC 3339.
+// parseTimeText parses a time as described in Slurm's manuals or in RFC 3339.
 // For a time without a date, or a date without a year, it returns the next
 // occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. parseTimeText
-// refuses two kinds of texts that Slurm accepts: a text with two dates or two
-// times of day, of which Slurm uses the last, and an impossible date, such as
-// the 30th of February, for which Slurm uses another day.
+// A text of digits is a number of seconds since 1970, never a date of the form
+// MMDDYY. parseTimeText refuses two kinds of text that Slurm accepts. One is a
+// text with two dates or two times of day, of which Slurm uses the last. The
+// other is an impossible date, such as the 30th of February, for which Slurm
+// uses another day.
 func parseTimeText(s string, now time.Time) (model.Time, error) {
 	errSyntax := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
@@ -83,7 +84,7 @@ func parseTimeText(s string, now time.Time) (model.Time, error) {
 	return model.At(at), nil
 }
 
-// fromNow returns the current time, shifted by an offset such as +2hours.
+// fromNow returns the current time plus or minus an offset, such as +2hours.
 func fromNow(m []string, now time.Time) time.Time {
 	n, _ := strconv.ParseInt(m[2], 10, 64) // at most ten digits, or none
 	n *= timeUnits[strings.TrimSuffix(strings.ToLower(m[3]), "s")]
@@ -93,8 +94,8 @@ func fromNow(m []string, now time.Time) time.Time {
 	return time.Unix(now.Unix()+n, 0)
 }
 
-// dayAndHour parses a text that has a day, a time of day, or both in either
-// order.
+// dayAndHour parses a text that has a day, a time of day, or both. Their order
+// does not matter.
 func dayAndHour(s string, now time.Time) (time.Time, error) {
 	p := timeParts{now: now}
 	for s != "" {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// TestTimeWords checks the forms of times that Slurm's commands accept, as
-// listed in sacct's manual. The current time in the tests is a Sunday in
-// November, 14:30:15.
+// TestTimeWords checks the texts for times in sacct's manual. The current time
+// in this test is 14:30:15 on a Sunday in November.
 func TestTimeWords(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	now := time.Date(2026, 11, 22, 14, 30, 15, 500, zone)
@@ -49,8 +48,8 @@ func TestTimeWords(t *testing.T) {
 	}
 }
 
-// TestSummerTime checks offsets across the beginning of summer time: a day is
-// not always 24 hours long.
+// TestSummerTime checks offsets that include the beginning of summer time,
+// because a day then has 23 hours.
 func TestSummerTime(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

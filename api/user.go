@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// adminLevels are the words for a user's privileges in accounting.
+// adminLevels are the words for a user's privileges in the accounting database.
 var adminLevels = schema.Words("admin_lvl",
 	schema.Part("Not Set", ^uint16(0), 0),
 	schema.Part("None", ^uint16(0), 1),

@@ -33,8 +33,8 @@ var DeleteUser = declare(namedUserParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the user is removed",
 })
 
-// UsersWithAssocs is a request to create users with associations
-// (PostUsersAssociation). User has the fields that all new users get.
+// UsersWithAssocs is a request to create users and their associations
+// (PostUsersAssociation). All new users get the fields of User.
 type UsersWithAssocs struct {
 	Set  AssocSet
 	User model.User

@@ -7,19 +7,19 @@ import (
 )
 
 // Users translates the ids of users and groups to names, because the scheduler
-// often knows only the ids. An id that has no name is returned as a number.
+// often knows only ids. For an id without a name it returns the id in decimal.
 type Users interface {
 	User(uid uint32) string
 	Group(gid uint32) string
 }
 
-// Numbers implements Users for a process that can't look up names.
+// Numbers is a Users for a process that can't look up names.
 type Numbers struct{}
 
-// User returns uid in decimal, but 0 as root.
+// User returns "root" for 0, and any other uid in decimal.
 func (Numbers) User(uid uint32) string { return formatID(uid) }
 
-// Group returns gid in decimal, but 0 as root.
+// Group returns "root" for 0, and any other gid in decimal.
 func (Numbers) Group(gid uint32) string { return formatID(gid) }
 
 func formatID(n uint32) string {
@@ -29,8 +29,8 @@ func formatID(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// noUser is the smaller of the two ids that no user or group has. In the RPC,
-// they mean "not set" and "unlimited".
+// noUser is the smaller of two numbers that are not the id of any user or
+// group. In the RPC these numbers mean "not set" and "unlimited".
 const noUser = 0xfffffffe
 
 func userName(u Users, uid uint32) string {
@@ -47,8 +47,8 @@ func groupName(u Users, gid uint32) string {
 	return u.Group(gid)
 }
 
-// empty returns the type of an object that had members in earlier versions of
-// Slurm, and has none now.
+// empty returns the type of an object without members. Earlier versions of
+// Slurm had members in it.
 func empty() schema.Type[struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "object"},
 		func(e schema.Encoder, _ *struct{}) {

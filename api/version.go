@@ -1,11 +1,11 @@
 // Package api declares the REST API: its endpoints and the objects in their
-// bodies, in all API versions and both spellings. It contains no HTTP and does
-// not implement the endpoints: package handlers does. The router, the parsers
-// and renderers of bodies, and the OpenAPI documents are all derived from the
-// tables in this package, so that they always agree.
+// bodies, in all API versions and both spellings. It contains no HTTP, and
+// package handlers has the code that serves the endpoints. The router, the
+// parsers and renderers of bodies, and the OpenAPI documents all use the tables
+// in this package, so that they always agree.
 //
-// Each file declares one kind of object: node.go has the table of nodes, and so
-// on. Fields and types are those of slurmrestd, version by version. A test
+// Each file declares one kind of object. For example, node.go has the table of
+// nodes. In each version, fields and types are those of slurmrestd. A test
 // compares them with slurmrestd's documents. Fields that slurmrestd lacks are
 // marked with schema.Extension, and operations that it lacks with SlurmSince.
 package api

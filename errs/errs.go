@@ -1,10 +1,11 @@
-// Package errs defines the kinds of failure that this project distinguishes. A
-// kind determines the answer to the client (handlers maps it to an HTTP status,
-// rpc/server to a Slurm error number) and whether retrying can help.
+// Package errs defines the kinds of failure that this project distinguishes. An
+// error's kind determines the answer to the client, and whether a retry can
+// help. Package handlers maps kinds to HTTP statuses, and rpc/server maps them
+// to Slurm's error numbers.
 //
-// An Error has two texts: Message is for the client and may be sent to it; the
-// wrapped cause is for the log only. An error that is not an *Error is
-// Internal: its text is logged and never sent.
+// An Error has two texts. Clients may see its Message. The wrapped cause is
+// only for the log. An error that is not an *Error counts as Internal: its text
+// is logged and never sent.
 package errs
 
 import (
@@ -15,8 +16,8 @@ import (
 // Kind is a class of failure.
 type Kind uint8
 
-// The kinds. The zero value is Internal, so that an unclassified error counts
-// as our own fault and its text is kept from clients.
+// The kinds of failure. The zero value is Internal, so that an unclassified
+// error counts as our own fault and clients don't see its text.
 const (
 	Internal        Kind = iota // our own fault
 	Malformed                   // can't be parsed: syntax, encoding
@@ -32,7 +33,7 @@ const (
 	BadAnswer                   // a daemon's answer is invalid
 	Unsupported                 // neither the gateway nor the daemon supports this
 
-	// These kinds concern HTTP requests to any operation.
+	// The kinds below are about HTTP requests, whatever the operation.
 	MethodNotAllowed // the path exists without this method
 	UnsupportedMedia // an unsupported media type of the body
 	RequestTimeout   // the rest of the request did not arrive in time
@@ -45,8 +46,8 @@ const (
 	Unchanged // not a failure: the requested object has not changed
 )
 
-// OutcomeUnknown is the Code of a change that was sent and not answered. It may
-// have been carried out, so a retry may carry it out twice.
+// OutcomeUnknown is the Code of a change that was sent, but not answered. The
+// daemon may have made the change, so a retry may make it twice.
 const OutcomeUnknown = "outcome_unknown"
 
 // Error is a failure with its kind and the texts for the client and the log.
@@ -61,7 +62,7 @@ type Error struct {
 	Err     error  // cause, for the log
 }
 
-// Error returns the text for logs and terminals: message, then cause.
+// Error returns the text for logs and terminals: the message, then the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -72,17 +73,17 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap returns the cause for errors.Is and errors.As.
+// Unwrap returns the cause, so that errors.Is and errors.As examine it.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New returns an Error of kind k without a cause. format and args are those of
-// fmt.Sprintf.
+// New returns an Error of kind k without a cause. The format and args of its
+// message are those of fmt.Sprintf.
 func New(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns err with a kind and a message. Clients get the message but not
-// err's own text. Wrap returns nil if err is nil.
+// Wrap returns an Error with err as its cause. Clients get the message, but not
+// the text of err. Wrap returns nil if err is nil.
 func Wrap(err error, k Kind, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -96,7 +97,7 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
-// WithSource sets the place in the request that e is about, and returns e.
+// WithSource sets the place in the request that caused e, and returns e.
 func (e *Error) WithSource(source string) *Error {
 	e.Source = source
 	return e
@@ -110,8 +111,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// HintOf returns the hint of the first *Error in err's chain that has one, or
-// "".
+// HintOf returns the first hint of an *Error in err's chain, or "" if there is
+// none.
 func HintOf(err error) string {
 	for err != nil {
 		e, ok := errors.AsType[*Error](err)
@@ -126,7 +127,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// LogAttrs returns attrs for a log line, with the hint unless that is empty.
+// LogAttrs adds the hint to the attributes of a log line, unless it is empty.
 func LogAttrs(hint string, attrs ...any) []any {
 	if hint != "" {
 		attrs = append(attrs, "hint", hint)

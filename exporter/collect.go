@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// answerTimeout is the time within which the dispatcher must have sent all
-	// samples.
+	// answerTimeout is how long the exporter waits for all samples from the
+	// dispatcher.
 	answerTimeout = 5 * time.Second
 
-	// cacheTTL is the time for which samples are reused. Without it, several
-	// Prometheus servers, or a client that scrapes continuously, could keep the
-	// dispatcher busy.
+	// cacheTTL is how long samples are reused. Otherwise several Prometheus
+	// servers, or a client that scrapes continuously, could keep the dispatcher
+	// busy.
 	cacheTTL = 100 * time.Millisecond
 
 	// maxScrapes is the maximum number of concurrent scrapes.
@@ -45,8 +45,8 @@ func (e *exporter) handler() http.Handler {
 
 var errTimeout = errors.New("the dispatcher did not send its samples in time")
 
-// samples requests the dispatcher's samples, unless it has received some within
-// cacheTTL.
+// samples returns the dispatcher's samples. It requests new ones if the last
+// ones are older than cacheTTL.
 func (e *exporter) samples() (map[uint16]uint64, error) {
 	e.scrapeMu.Lock()
 	defer e.scrapeMu.Unlock()
@@ -104,7 +104,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect sends the metrics. In histograms, and in families with more than
-// maxDenseCells cells, it omits the combinations of labels whose value is 0.
+// maxDenseCells cells, it omits combinations of labels whose value is 0.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {
@@ -122,9 +122,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// maxDenseCells is the number of cells up to which a family is sent completely,
-// including zeros. With the zeros, Prometheus can compute rates from the first
-// event on.
+// maxDenseCells is the maximum number of cells of a family whose zeros are
+// sent, too. If Prometheus knows the zeros, it can compute a rate from the
+// first event on.
 const maxDenseCells = 16
 
 func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {

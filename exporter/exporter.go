@@ -1,14 +1,14 @@
 // Package exporter is the process that serves the gateway's metrics to
-// Prometheus. It does not run as root, it is not a worker, and it has a sandbox
-// of its own. It can accept connections on the sockets that the parent has
-// opened, and ask the dispatcher for the values of the metrics. It has no keys,
-// no tokens, no connections of the API's clients, and no names of users.
+// Prometheus. The process does not run as root, is not a worker, and has its
+// own sandbox. It accepts connections on sockets that the parent has opened,
+// and asks the dispatcher for the values of the metrics. It has no keys, no
+// tokens, no connections of the API's clients, and no names of users.
 //
-// Workers count, the dispatcher adds up the counts, and this process gives
-// names to the totals (package metric/table). So no counts are lost when this
+// Workers count, the dispatcher adds up their counts, and this process gives
+// names to the totals (package metric/table). No counts are lost when this
 // process or a worker is restarted.
 //
-// Main starts it.
+// Main starts the process.
 package exporter
 
 import (
@@ -56,8 +56,7 @@ type exporter struct {
 	cachedAt time.Time           // time of the last answer; guarded by scrapeMu
 }
 
-// Limits for the clients that request metrics. The exporter does not
-// authenticate these clients.
+// Limits for clients that request metrics. These clients are not authenticated.
 const (
 	maxConnections = 32
 	readTimeout    = 5 * time.Second
@@ -128,7 +127,7 @@ func (e *exporter) Counters() []any {
 func (e *exporter) Close() { _ = e.http.Close() }
 
 // limitListener is a listener that accepts a limited number of concurrent
-// connections. Further connections wait in the kernel's queue.
+// connections. Other connections wait in the kernel's queue.
 type limitListener struct {
 	net.Listener
 	sem chan struct{}
@@ -145,8 +144,8 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-l.sem })}, nil
 }
 
-// limitConn is a connection that a limitListener has accepted. It counts
-// towards the limit until it is closed.
+// limitConn is a connection of a limitListener. It counts towards the limit
+// until it is closed.
 type limitConn struct {
 	net.Conn
 	release func()

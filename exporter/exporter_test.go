@@ -18,9 +18,9 @@ import (
 	"schedrestd/metric/table"
 )
 
-// exporterWithValues returns an exporter with a fake dispatcher, which sends it
-// the given values in several messages. requests counts the exporter's requests
-// to the dispatcher.
+// exporterWithValues returns an exporter with a fake dispatcher, which sends
+// the given values in several messages. *requests is the number of requests
+// that the dispatcher received.
 func exporterWithValues(t *testing.T, values map[uint16]uint64) (e *exporter, requests *int) {
 	t.Helper()
 	requests = new(int)
@@ -53,8 +53,8 @@ func everyCell() map[uint16]uint64 {
 	return values
 }
 
-// TestScrape checks that the values of cells appear under their names, and that
-// a family without labels exists from the start.
+// TestScrape checks that values are sent under the names of their cells. A
+// family without labels must be sent even if its value is 0.
 func TestScrape(t *testing.T) {
 	all := table.New()
 	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
@@ -88,8 +88,8 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestSamplesAreReused checks that several scrapes within cacheTTL cause one
-// request to the dispatcher.
+// TestSamplesAreReused checks that the exporter sends only one request to the
+// dispatcher for several scrapes within cacheTTL.
 func TestSamplesAreReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, requests := exporterWithValues(t, map[uint16]uint64{uint16(metric.SlotsWaiting.Cell()): 1})
@@ -125,8 +125,8 @@ func TestPromtool(t *testing.T) {
 	t.Logf("%d lines", strings.Count(text, "\n"))
 }
 
-// TestDispatcherGone checks that a scrape fails if no samples arrive. The
-// exporter must not send old samples.
+// TestDispatcherGone checks that a scrape fails if the dispatcher sends no
+// samples. The exporter must not reuse old samples.
 func TestDispatcherGone(t *testing.T) {
 	e := newExporter(func(ipc.Message, ...int) error { return errors.New("gone") })
 	if code, text := scrape(t, e); code != http.StatusInternalServerError || strings.Contains(text, "build_info{") {
@@ -151,8 +151,8 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
-// TestBounded checks the limit on connections. Connections above the limit must
-// not be accepted, until one of the accepted connections is closed.
+// TestBounded checks the limit on connections. A connection above the limit
+// must wait until one of the accepted connections is closed.
 func TestBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/auth"
 )
 
-// Access is the log line of a request. The line has the same fields for all
-// requests, even for those that could not be parsed.
+// Access is the log line of a request. It has the same fields for every
+// request, even if the request could not be parsed.
 type Access struct {
 	ID           string
 	FromProxy    bool // whether ID comes from a trusted proxy
@@ -26,10 +26,10 @@ type Access struct {
 	Reason       string // why the request was refused or malformed; "" otherwise
 }
 
-// Log writes the line. It contains neither headers nor the query, because both
-// may contain a token. The field user is set only for verified credentials.
-// Otherwise a client with a forged token could make lines appear under another
-// user's name.
+// Log writes the line. The line contains neither headers nor the query, because
+// a token may be in either. It names a user only if the credential was
+// verified. Otherwise a client with a forged token could make a line appear
+// under another user's name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
@@ -73,7 +73,7 @@ func (c *call) logAccess() {
 	c.observe(a)
 }
 
-// Observation describes an answered request for the metrics.
+// Observation describes a request and its answer for the metrics.
 type Observation struct {
 	Endpoint *api.Endpoint // nil for none
 	Page     string        // a path outside of the API; "" for none

@@ -66,9 +66,9 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	return changed || coordinatorsChanged, err
 }
 
-// changeCoordinators makes the users in a.Coordinators the coordinators of the
-// account, whose present coordinators are current. Coordinators that the
-// account inherits from a parent account remain.
+// changeCoordinators changes the account's coordinators from current to
+// a.Coordinators. It does not remove coordinators that the account inherits
+// from a parent account.
 func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
 	isNamed := func(name string) func(model.Coordinator) bool {
@@ -102,8 +102,8 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 	return len(add)+len(remove) > 0, nil
 }
 
-// checkName returns an error for a record without a name. A daemon may take an
-// empty name to mean all records, and would then change every one.
+// checkName returns an error if a record has no name. A daemon may apply a
+// change with an empty name to all records.
 func checkName(name, at string) error {
 	if name == "" {
 		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name")

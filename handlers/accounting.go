@@ -18,8 +18,8 @@ func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// getAccountingDiag returns the accounting daemon's statistics and the result
-// of a ping.
+// getAccountingDiag returns the accounting daemon's statistics, and whether the
+// daemon answered a ping.
 func (h *handler) getAccountingDiag(c *call, _ *api.NoParams) error {
 	stats, pings, err := h.Accounting.Stats(c.ctx, c.cred)
 	if err != nil {

@@ -35,7 +35,7 @@ func (h *handler) getConfig(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Config, &body)
 }
 
-// rows converts records to rows, one at a time.
+// rows converts a stream of records to a stream of rows.
 func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	return func(each func(*R) error) error {
 		return list(func(record *T) error {
@@ -45,8 +45,8 @@ func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	}
 }
 
-// postConfig loads records of every kind. A record is loaded after the records
-// to which it refers.
+// postConfig loads records of all kinds. If a record refers to other records,
+// it is loaded after them.
 func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.ConfigRequest)
 	if err != nil {
@@ -90,9 +90,9 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	return h.answerEdit(c, err)
 }
 
-// changeAgain changes records a second time, after the records to which they
-// refer were created. It drops the warnings, because the first change has
-// already added them.
+// changeAgain changes records a second time, after the records that they refer
+// to were created. It discards the warnings, which the first change has already
+// added.
 func changeAgain[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeFunc[T]) error {
 	numWarnings := len(c.warnings)
 	_, err := changeRecords(c, e, list, records, name, each)
@@ -100,8 +100,8 @@ func changeAgain[T any](c *call, e model.Editor, list string, records []T, name 
 	return err
 }
 
-// withoutCoordinators returns accounts without their coordinators, because
-// these users may not exist yet.
+// withoutCoordinators returns a copy of the accounts without coordinators.
+// These users may not exist yet.
 func withoutCoordinators(all []model.Account) []model.Account {
 	all = slices.Clone(all)
 	for i := range all {
@@ -110,8 +110,8 @@ func withoutCoordinators(all []model.Account) []model.Account {
 	return all
 }
 
-// withoutDefaults returns users without their defaults, because their
-// associations and workload keys may not exist yet.
+// withoutDefaults returns a copy of the users without their defaults. The
+// associations and workload keys for the defaults may not exist yet.
 func withoutDefaults(all []model.User) []model.User {
 	all = slices.Clone(all)
 	for i := range all {

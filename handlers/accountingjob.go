@@ -11,13 +11,13 @@ import (
 	"schedrestd/model"
 )
 
-// defaultJobFlags are the flags of a search for jobs if the client sets no
-// flags.
+// defaultJobFlags are the flags of a search for jobs in which the client sets
+// none.
 const defaultJobFlags = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
-// getAccountingJobs returns recorded jobs. A query that does not name clusters
-// selects only jobs of this cluster. A request without a query selects all
-// jobs.
+// getAccountingJobs returns recorded jobs. A request without a query selects
+// all jobs. A query selects only jobs of this cluster, unless it names other
+// clusters.
 func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -39,9 +39,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if len(filter.Clusters) == 0 && h.Cluster != "" && c.r.URL.RawQuery != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
-	// The daemon selects users and groups by id, and not every gateway can
-	// resolve names to ids. If the client sent names, compare them here with
-	// the names in the records.
+	// The daemon selects users and groups only by id, and not every gateway can
+	// resolve names to ids. If the client sent names, the gateway compares them
+	// with the names in the records instead.
 	users, groups := extractNames(&filter.UserIDs), extractNames(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
@@ -54,9 +54,8 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// completeRange completes a range that has only one limit. slurmdbd would take
-// a minimum without a maximum for the exact value, and ignore a maximum without
-// a minimum.
+// completeRange sets the missing limit of a range that has only one. slurmdbd
+// would treat a lone minimum as the exact value, and ignore a lone maximum.
 func completeRange(low, high uint32) (uint32, uint32) {
 	switch {
 	case low == 0 && high == 0:
@@ -67,8 +66,8 @@ func completeRange(low, high uint32) (uint32, uint32) {
 	return max(low, 1), high
 }
 
-// extractNames checks whether a list of the filter contains a name. If it does,
-// extractNames returns the list and removes it from the filter.
+// extractNames checks whether a list in the filter contains a name. If so,
+// extractNames removes the whole list from the filter and returns it.
 func extractNames(list *[]string) (names []string) {
 	isName := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 32)
@@ -80,8 +79,8 @@ func extractNames(list *[]string) (names []string) {
 	return names
 }
 
-// inList reports whether a user or group is in a list of names and ids. A nil
-// list contains every user and group.
+// inList reports whether a user or group is in a list of names and ids. If the
+// list is nil, it returns true.
 func inList(list []string, name string, number uint32, nameOf func(uint32) string) bool {
 	if list == nil {
 		return true
@@ -92,8 +91,8 @@ func inList(list []string, name string, number uint32, nameOf func(uint32) strin
 	return slices.Contains(list, name) || slices.Contains(list, strconv.FormatUint(uint64(number), 10))
 }
 
-// getAccountingJob returns one job. It has several records if its number was
-// reused or belongs to an array.
+// getAccountingJob returns one job. The job has several records if it is an
+// array, or if its number was reused.
 func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -117,9 +116,9 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 		}
 		err := list(func(*model.AccountingJob) bool { return true })
 		if part := p.Job; err == nil && !found && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
-			// The daemon can't find a pending task of an array or a component
-			// of a heterogeneous job. So request the whole job, and select the
-			// part here.
+			// The daemon can't find a component of a heterogeneous job, or a
+			// task of an array that is still pending. So the gateway requests
+			// the whole job, and selects the component or task itself.
 			filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}
@@ -130,8 +129,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	})
 }
 
-// isPart reports whether j is the record of the selected task or component, or
-// the common record of pending tasks to which the selected task belongs.
+// isPart reports whether j is the record of the selected task or component. All
+// pending tasks of an array have a record in common.
 func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	if selected.HetOffset.Set {
 		return j.HetJobID == selected.Step.JobID && j.HetJobOffset == selected.HetOffset

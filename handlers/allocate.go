@@ -12,13 +12,12 @@ import (
 	"schedrestd/model"
 )
 
-// allocationWait limits how long a client may wait for resources. While it
-// waits, it occupies a connection, and counts as one of the concurrent
-// requests.
+// allocationWait is how long a client may wait for resources. A waiting client
+// occupies a connection, and counts as a concurrent request.
 const allocationWait = 5 * time.Minute
 
-// postJobAllocate requests resources without a batch script, and answers when
-// the job has them.
+// postJobAllocate requests resources without a batch script. It answers when
+// the job has got the resources.
 func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if c.r.Header.Get(api.HeaderKey) != "" {
 		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").
@@ -64,9 +63,9 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 }
 
 // cancelWhen calls halfClosed once a second, and cancels ctx when halfClosed
-// returns true. When a client closes its TCP connection, ctx does not end by
-// itself. Until something is sent to this client, it looks as if the client had
-// only shut down its sending side.
+// returns true. This is necessary because ctx does not end when a client closes
+// its TCP connection. Until the gateway sends something, it can't distinguish
+// this from a client that has shut down only its sending side.
 func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Context) bool) {
 	for {
 		select {
@@ -81,8 +80,8 @@ func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Cont
 	}
 }
 
-// origin returns the address of the client. Controllers require it as the name
-// of the host that requests resources.
+// origin returns the address of the client. A request for resources must name
+// the host that sends it, and for the controller this is the client.
 func (c *call) origin() string {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {

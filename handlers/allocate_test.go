@@ -12,9 +12,10 @@ import (
 	"schedrestd/model"
 )
 
-// TestAllocate checks an allocation: the controller gets no port to connect to,
-// and a job without a number of nodes gets one node. The gateway refuses a
-// request that has no job, that sets both job and hetjob, or that has a script.
+// TestAllocate checks requests for resources. The controller must get no port
+// for callbacks. If the client sends no number of nodes, the controller must be
+// asked for one node. The gateway must refuse a request that has no job, that
+// sets both job and hetjob, or that has a script.
 func TestAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
@@ -43,8 +44,8 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// TestAllocateDisconnected checks that a job stops waiting for resources when
-// its client has disconnected.
+// TestAllocateDisconnected checks that the gateway stops waiting for resources
+// when the client has disconnected.
 func TestAllocateDisconnected(t *testing.T) {
 	f := demo()
 	f.allocating = true

@@ -11,8 +11,8 @@ import (
 	"schedrestd/handlers/apipage"
 )
 
-// apiPages returns the paths of the page at /docs. It is static and served
-// without a token, like the OpenAPI document that it shows.
+// apiPages returns the pages below /docs, by path. They are static and served
+// without a token, like the OpenAPI document that they show.
 func (h *handler) apiPages() map[string]page {
 	pages := map[string]page{}
 	if !h.Docs {
@@ -24,7 +24,7 @@ func (h *handler) apiPages() map[string]page {
 	return pages
 }
 
-// sendFile answers with a file of the page.
+// sendFile answers with a file of the pages below /docs.
 func (c *call) sendFile(path string, file apipage.File) error {
 	if strings.HasSuffix(c.r.URL.Path, "/") { // the page refers to its other files by relative names
 		up := "../" + path[strings.LastIndexByte(path, '/')+1:]

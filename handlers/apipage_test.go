@@ -13,8 +13,8 @@ import (
 )
 
 // TestAPIPage checks that the page's files are served without a token and with
-// the policy, to clients with and without support for compression. They must
-// not be served if the page is disabled.
+// the policy, whether or not the client supports compression. If the page is
+// disabled, they must not be served.
 func TestAPIPage(t *testing.T) {
 	get := func(h http.Handler, method, path, coding string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, nil)

@@ -39,8 +39,8 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	if c.skipDeleted(row.Flags, recordDeleted, at) {
 		return false, nil
 	}
-	// An empty list would match any user and any partition. An empty name
-	// matches only associations without a user or partition.
+	// In a filter, an empty list matches any user or partition. A list with an
+	// empty name matches only associations without a user or partition.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
 	old, err := findOne[model.Association](e, filter)
@@ -69,10 +69,10 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	return true, modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record})
 }
 
-// checkReferences returns an error unless all records to which a refers exist.
-// The argument old is the existing association, or nil. Without this check a
-// daemon would create the association anyway, or report success and create
-// nothing.
+// checkReferences returns an error if a refers to a record that does not exist.
+// Without this check, the daemon would create the association anyway, or create
+// nothing and report success. The argument old is the existing association, or
+// nil.
 func checkReferences(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
 		clusters := model.ClusterFilter{Names: []string{a.Cluster}}
@@ -95,9 +95,9 @@ func checkReferences(e model.Editor, a, old *model.Association, at string) error
 	return checkInCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
 }
 
-// checkInCluster returns an error unless the account itself has an association
-// in the cluster. Associations of its users don't count. If cluster is "", an
-// association in any cluster is sufficient.
+// checkInCluster returns an error unless the account has an association of its
+// own in the cluster. Associations of its users don't count. If cluster is "",
+// any cluster is sufficient.
 func checkInCluster(e model.Editor, account, cluster, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
 	scope := "any cluster"
@@ -111,8 +111,8 @@ func checkInCluster(e model.Editor, account, cluster, source string) error {
 	return err
 }
 
-// fillAssociation sets those fields of record for which the client sent names
-// instead of ids.
+// fillAssociation sets those fields of the record that contain ids, if the
+// client sent names instead.
 func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, old *model.Association, at string) error {
 	if len(row.Limits) == 0 && row.DefaultQOS == "" && row.QOS == nil {
 		return nil
@@ -147,8 +147,8 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 	return nil
 }
 
-// selectsAssociations reports whether a filter has any condition. A filter
-// without a condition would select all associations.
+// selectsAssociations reports whether a filter has a condition. Without one, it
+// would select all associations.
 func selectsAssociations(f *model.AssocFilter) bool {
 	for _, list := range [][]string{
 		f.Accounts, f.Clusters, f.DefaultQOSIDs, f.IDs, f.Partitions, f.ParentAccounts, f.QOSIDs, f.Users,

@@ -66,11 +66,12 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 	})
 }
 
-// atSet is the place of an api.AssocSet in a body.
+// atSet is where an api.AssocSet is in a body.
 const atSet = "#/association_condition"
 
-// checkSet returns an error if s contains an empty name, or if the list
-// required is empty. The argument name is the name of this list in the body.
+// checkSet returns an error if a list in s contains an empty name, or if the
+// list required is empty. The argument name is what required is called in the
+// body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
@@ -89,8 +90,7 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 }
 
 // checkExists returns an error if a filter selects no record. Without this
-// check, the daemon would report success for a missing record and change
-// nothing.
+// check, the daemon would change nothing and report success.
 func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
 	found, err := hasRecord(e, filter)
 	if err == nil && !found {
@@ -99,9 +99,9 @@ func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, sour
 	return err
 }
 
-// checkInClusters returns an error unless each account itself has an
-// association in each of the clusters. If clusters is empty, an association in
-// any cluster is sufficient.
+// checkInClusters returns an error unless each account has an association of
+// its own in each of the clusters. If clusters is empty, any cluster is
+// sufficient.
 func checkInClusters(e model.Editor, accounts, clusters []string, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}
@@ -116,7 +116,7 @@ func checkInClusters(e model.Editor, accounts, clusters []string, source string)
 	return nil
 }
 
-// assocSet returns the associations that a body names.
+// assocSet returns the associations that a body describes.
 func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error) {
 	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
 		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
@@ -138,8 +138,9 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// addRecords makes the change that buildChange returns, in one transaction. The
-// answer has the daemon's description of the added records.
+// addRecords adds records in one transaction. The function buildChange returns
+// the change to make. The answer has the daemon's description of the new
+// records.
 func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string,
 	buildChange func(model.Editor) (any, error)) error {
 	descriptions, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {

@@ -13,9 +13,9 @@ import (
 
 // Audit writes a line to the audit log before each change.
 type Audit interface {
-	// Intend records the change, and returns when the line is written. If it
-	// returns an error, the change must not be made. Otherwise the caller must
-	// call report once, with the result.
+	// Intend records a change before it is made. It returns when the line is
+	// written. If it returns an error, the change must not be made. Otherwise
+	// the caller must make the change, and then call the function report once.
 	Intend(context.Context, Change) (report func(Result), err error)
 }
 
@@ -40,12 +40,14 @@ type Result struct {
 	Objects string // created or changed objects
 }
 
-// change calls do to make a change, and records the change in the audit log. It
-// first evaluates the client's If-Match and If-None-Match. A handler that makes
-// a daemon change something must call the daemon in do, and nowhere else.
-// object is the name of the object, or "" if the name is not known before the
-// change. After a successful change, describe returns the result for the audit
-// log.
+// change calls the function do to make a change, and records the change in the
+// audit log. Every call that makes a daemon change something must be in such a
+// function. Before change calls the function, it evaluates the client's
+// If-Match and If-None-Match.
+//
+// The argument object is the name of the object, or "" if the name is not known
+// before the change. After a successful change, the function describe returns
+// the result for the audit log.
 func change[T any](c *call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
@@ -92,7 +94,7 @@ func (c *call) auditChange(object string) Change {
 	return a
 }
 
-// failureResult returns the result of a failed change.
+// failureResult returns the Result of a change that failed with err.
 func failureResult(err error) Result {
 	code := status(err)
 	p := problems(err, code)[0]
@@ -104,8 +106,8 @@ func submitResult(s *model.Submitted) Result {
 	return Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
 }
 
-// signalResult returns the result of a request that sends a signal to several
-// jobs. The daemon may have refused the signal for some of them.
+// signalResult returns the Result of a request to signal several jobs. The
+// daemon may have refused to signal some of them.
 func signalResult(list []model.KillResult) (r Result) {
 	var ids []string
 	for _, k := range list {
@@ -122,7 +124,7 @@ func signalResult(list []model.KillResult) (r Result) {
 	return r
 }
 
-// jobName returns the name of a job that was signalled, such as "12", "12_3" or
+// jobName returns the id of a job that was signalled, such as "12", "12_3" or
 // "12+1".
 func jobName(k *model.KillResult) string {
 	id := strconv.FormatUint(uint64(k.ID.Step.JobID), 10)

@@ -15,7 +15,8 @@ import (
 	"schedrestd/model"
 )
 
-// recorder is an audit log that keeps its lines for a test, or fails.
+// recorder is an audit log that keeps its lines for a test. It can also be made
+// to fail.
 type recorder struct {
 	err     error
 	changes []Change
@@ -34,9 +35,10 @@ func (r *recorder) Intend(_ context.Context, c Change) (func(Result), error) {
 // changeBody is a request body that every endpoint with a body accepts.
 const changeBody = `{"job": {"script": "#!/bin/sh\n", "current_working_directory": "/tmp", "environment": ["A=b"]}}`
 
-// TestNoChangeWithoutRecord checks that no endpoint that changes something, in
-// any version, calls its daemon while the audit log can't be written. The test
-// fails if a new endpoint calls its daemon without the function change.
+// TestNoChangeWithoutRecord checks that no change reaches a daemon while the
+// audit log can't be written. It tries every endpoint that changes something,
+// in every version. It fails for a new endpoint that calls its daemon without
+// the function change.
 func TestNoChangeWithoutRecord(t *testing.T) {
 	h := newHandler(config(demo()))
 	tested := map[*api.Endpoint]bool{}

@@ -16,7 +16,7 @@ import (
 	"schedrestd/errs"
 )
 
-// untouched is a body that fails the test if it is read.
+// untouched is a request body that must not be read. Reading it fails the test.
 type untouched struct{ t *testing.T }
 
 func (u untouched) Read([]byte) (int, error) {
@@ -26,9 +26,9 @@ func (u untouched) Read([]byte) (int, error) {
 
 func (untouched) Close() error { return nil }
 
-// TestNobodyUnknownIsServed checks requests without a valid credential: no
-// daemon does any work, the body is not read, and the answer is always the
-// same.
+// TestNobodyUnknownIsServed checks requests without a valid credential. No
+// daemon may do any work except to verify the credential, the body must not be
+// read, and all answers must be the same.
 func TestNobodyUnknownIsServed(t *testing.T) {
 	forged := &errs.Error{Kind: errs.Unauthenticated, Message: "protocol authentication error", Number: 1007}
 	tests := []struct {
@@ -100,8 +100,8 @@ func TestLocalUser(t *testing.T) {
 }
 
 // TestNoTokenInAnyLog puts a token into every part of a request, and checks
-// that the log does not contain it. It first verifies that it would find a
-// token in the log.
+// that the token is not logged. To verify its own search, it first looks for a
+// token that was logged on purpose.
 func TestNoTokenInAnyLog(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -135,8 +135,8 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	}
 }
 
-// TestPanicIsAnswered checks that after a panic the client gets a 500 with the
-// usual envelope, and the next request is served.
+// TestPanicIsAnswered checks that a panic is answered with a 500 and the usual
+// envelope, and that the next request is served.
 func TestPanicIsAnswered(t *testing.T) {
 	cfg := config(demo())
 	cfg.Controller = nil

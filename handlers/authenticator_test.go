@@ -23,7 +23,7 @@ var (
 	errDown   = &errs.Error{Kind: errs.Unavailable, Message: "the daemon can't be reached"}
 )
 
-// verifyCount returns the number of requests to f to verify a credential.
+// verifyCount returns how many times f was asked to verify a credential.
 func verifyCount(f *fake) (n int) {
 	for _, call := range f.calls {
 		if call == "verify" {
@@ -34,8 +34,8 @@ func verifyCount(f *fake) (n int) {
 }
 
 // TestAuthenticatesFirst checks that a client without a valid credential gets
-// 401. It learns only whether path, method and format exist, which the OpenAPI
-// document shows to everyone.
+// 401. Other answers may only reveal whether the path, the method and the
+// format exist. The OpenAPI document reveals this to everyone.
 func TestAuthenticatesFirst(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	header := func(name, value string) func(*http.Request) {
@@ -110,9 +110,9 @@ func TestAuthenticatesFirst(t *testing.T) {
 	}
 }
 
-// TestWordCounts checks how long and for which requests a daemon's acceptance
-// of a token is valid: for one minute, and only for requests with the same
-// token, for the same daemon and as the same user.
+// TestWordCounts checks that the gateway relies on a daemon's verification of a
+// token for one minute. It must ask the daemon again if a request names another
+// user. A verification by one daemon must not count for requests to the other.
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
@@ -161,10 +161,10 @@ func TestWordCounts(t *testing.T) {
 	}
 }
 
-// TestOneDaemonDown checks that a request's credential is verified by the
-// daemon that serves the request, even while the other daemon is down. A client
-// whose credential can't be verified must not be served, and the log must name
-// no verified user.
+// TestOneDaemonDown checks that each request's credential is verified by the
+// daemon that serves the request, even while the other daemon is down. If this
+// daemon is down or refuses the credential, the client must not be served, and
+// the log must name no verified user.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -208,10 +208,10 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey checks what happens when a daemon gets a new key after
-// it has accepted a token. The gateway relies on the acceptance for the rest of
-// its minute. When a request reaches the daemon and the daemon refuses the
-// token, the gateway must forget the acceptance at once.
+// TestAfterAChangeOfKey checks a daemon that gets a new key after it has
+// verified a token. The gateway relies on the verification for the rest of its
+// minute. But if the daemon refuses the token when it serves a request, the
+// gateway must forget the verification at once.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -246,8 +246,9 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	}
 }
 
-// TestRefusedLater checks that a refusal by the daemon that serves the request
-// has the usual answer, and that the log has no verified user.
+// TestRefusedLater checks a daemon that refuses the credential when it serves
+// the request. The answer must be the usual one, and the log must name no
+// verified user.
 func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
@@ -304,9 +305,9 @@ func (b slowBody) Read(p []byte) (int, error) {
 func (slowBody) Close() error { return nil }
 
 // TestTokenEndsMeanwhile checks a token that expires while the daemon works,
-// while a list is sent or while a body arrives. The gateway must complete the
-// request, because it looks at the expiry only when a request begins. It must
-// refuse the next request.
+// while a list is sent, or while a body arrives. The gateway checks the expiry
+// only when a request begins, so it must complete the request. It must refuse
+// the next one.
 func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {
@@ -342,8 +343,7 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 }
 
 // TestTokenElsewhere checks that a token is accepted in its own header and in
-// Authorization: Bearer. A token in another header does not authenticate the
-// request. No token is ever logged.
+// Authorization: Bearer, but in no other header. No token may be logged.
 func TestTokenElsewhere(t *testing.T) {
 	const otherToken = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {
@@ -417,8 +417,8 @@ func TestTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestLocalUserIsNotVerified checks that a local client, which the kernel
-// identifies, is served without a daemon's verification.
+// TestLocalUserIsNotVerified checks that a client on a UNIX socket is served
+// without a verification by a daemon, because the kernel identifies it.
 func TestLocalUserIsNotVerified(t *testing.T) {
 	f := demo()
 	cfg := config(f)
@@ -434,9 +434,9 @@ func TestLocalUserIsNotVerified(t *testing.T) {
 	}
 }
 
-// TestVerificationFails checks the answer if an internal error keeps the
-// gateway from asking the daemon about a token: the client gets no details, and
-// the log names no verified user.
+// TestVerificationFails checks the answer if an internal error keeps the daemon
+// from verifying a token. The client must get no details, and the log must name
+// no verified user.
 func TestVerificationFails(t *testing.T) {
 	f := demo()
 	f.callErr = fmt.Errorf("dial: %w", errors.New("inner cause"))

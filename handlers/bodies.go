@@ -7,9 +7,8 @@ import (
 )
 
 // bodyMemory is the memory that the body of one request takes from its worker's
-// budget. (Stored answers take memory from the same budget.) A body may have
-// MaxBody bytes, and many requests may be in progress. Without the budget, one
-// user with a token could make a worker use gigabytes.
+// budget. (Stored answers use the same budget.) Without a budget, one user with
+// a token could make a worker use gigabytes, by sending many long bodies.
 type bodyMemory struct {
 	call     *call
 	reserved int
@@ -21,14 +20,14 @@ const (
 	largeBody = 64 << 10 // only a few longer bodies are parsed at a time, because parsing takes many times their memory
 )
 
-// MaxBody returns the maximum length of a body if the budget is the given
-// number of bytes. One client may use half of the budget (client.Budget), and a
-// body reserves it in steps of stepBody.
+// MaxBody returns the maximum length of a body, for a budget of the given
+// number of bytes. One client may use half of the budget (client.Budget). A
+// body reserves memory in steps of stepBody.
 func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// grow makes sure that s has memory for a body of n bytes. If there is not
-// enough memory, it fails at once. If it waited, two bodies that each hold half
-// of the memory would wait for each other.
+// grow reserves memory for a body of n bytes, or fails at once if there is not
+// enough. It does not wait, because two bodies that each have half of the
+// memory would wait for each other.
 func (s *bodyMemory) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.reserved) {
@@ -48,8 +47,8 @@ func (s *bodyMemory) release() {
 	}
 }
 
-// parse calls f, which parses a body of n bytes. If the body is long, parse
-// first waits while too many other long bodies are being parsed.
+// parse calls the function f to parse a body of n bytes. A long body first
+// waits for its turn, because only a few long bodies are parsed at a time.
 func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	if n < largeBody {
 		return f()
@@ -63,8 +62,8 @@ func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	}
 }
 
-// cancelled returns the error of a request that ended before its body could be
-// parsed.
+// cancelled returns the error for a request that was cancelled before its body
+// could be parsed.
 func cancelled(err error) error {
 	return errs.Wrap(err, errs.Unavailable, "request cancelled before its body was parsed")
 }

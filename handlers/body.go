@@ -18,14 +18,14 @@ import (
 	"schedrestd/http1"
 )
 
-// readBody reads and parses a request's body into *T. It must be called after
-// authenticate. It adds warnings about the body to those of the call.
+// readBody reads and parses a request's body. It must be called after
+// authenticate. It adds the warnings about the body to the call's warnings.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	return readBodyInto(c, table, new(T))
 }
 
-// readBodyInto reads the body of a request into body. The existing values of
-// body apply to the fields that the request omits.
+// readBodyInto reads and parses a request's body into body. Fields that the
+// request omits keep their values.
 func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, error) {
 	format, err := c.requestFormat()
 	if err != nil {
@@ -34,8 +34,8 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	if c.r.ContentLength > c.h.MaxBody {
 		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
 	}
-	// ContentLength is -1 if the client did not announce the length. In this
-	// case memory is reserved while the body arrives.
+	// If the client did not announce the length, ContentLength is -1, and
+	// memory is reserved while the body arrives.
 	if err := c.memory.grow(c.r.ContentLength); err != nil {
 		return nil, err
 	}
@@ -70,18 +70,20 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	return body, nil
 }
 
-// closeUnlessRead makes the connection end after the answer if the request
-// announces a body. If net/http kept the connection, it would wait for the rest
-// of an unread body before it sends the answer. An unauthenticated client that
-// sends one byte of a thousand would then keep its slot permanently. After
-// readBody has read the whole body, the connection may stay open, unless its
-// worker is retired or another client waits for its slot.
+// closeUnlessRead prepares the connection to end after the answer if the
+// request has a body. If net/http kept the connection, it would wait for the
+// rest of the body before it sends the answer. An unauthenticated client that
+// sends one byte of a thousand could then occupy its slot permanently.
+//
+// If readBody later reads the whole body, the connection may stay open, unless
+// its worker is retired or another client waits for its slot.
 //
 // A connection always ends after a chunked body or an HTTP/1.0 request, because
-// a proxy may parse chunks differently. Bytes that are part of the body for the
-// proxy could then be another request for us, with headers that the proxy's
-// client has chosen (RFC 9112, 6.1 and 11.2). Package http1 has already refused
-// a length together with chunks, and chunks in HTTP/1.0.
+// a proxy may parse chunks differently. Bytes that the proxy takes for a part
+// of the body could be another request for the gateway, and the proxy's client
+// would have chosen the headers of that request (RFC 9112, 6.1 and 11.2).
+// Package http1 has already refused requests that have a length and chunks, and
+// HTTP/1.0 requests with chunks.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
 	isHTTP11 := c.r.ProtoAtLeast(1, 1)
@@ -91,9 +93,9 @@ func (c *call) closeUnlessRead() {
 	}
 }
 
-// body returns the request's body, with limits on its size and on the time for
-// each piece. With a limit for each piece, a slow client is served, but a
-// client that stops sending is not.
+// body returns the request's body. It limits the length, and the time until the
+// next bytes arrive. So a slow client is served, but not a client that stops
+// sending.
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
@@ -125,15 +127,15 @@ type bodyFormat struct {
 	parse func(context.Context, string, schema.Limits) (*schema.Value, error)
 }
 
-// jsonBody parses JSON. It ignores the context, because it takes less than a
-// second for any permitted length.
+// jsonBody parses JSON. It ignores the context, because even the longest
+// permitted body takes less than a second.
 var jsonBody = bodyFormat{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
 	return schema.ReadJSON(text, lim)
 }}
 
-// requestFormat returns the bodyFormat for the Content-Type of the request, or
-// for JSON if it has none. Both formats use UTF-8. A body that declares another
-// encoding, or is compressed, is refused.
+// requestFormat returns the bodyFormat for the request's Content-Type. Without
+// this header, the format is JSON. A body that is compressed, or declares an
+// encoding other than UTF-8, is refused.
 func (c *call) requestFormat() (bodyFormat, error) {
 	coding, present, ok := singleValue(c.r.Header, "Content-Encoding")
 	if present && (!ok || !strings.EqualFold(coding, identity)) {
@@ -158,16 +160,17 @@ func (c *call) requestFormat() (bodyFormat, error) {
 	return bodyFormat{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
 }
 
-// unsupported returns the error for a body whose header declares an unsupported
-// encoding or format.
+// unsupported returns the error for a body whose encoding or format is not
+// supported, according to the given header.
 func (c *call) unsupported(header string) *errs.Error {
 	value := strings.Join(c.r.Header.Values(header), ", ")
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))
 }
 
-// readText reads a body within the limits that the reader body sets. The
-// announced length only determines the size of the first buffer, which is
-// small. After that, memory is allocated as bytes arrive.
+// readText reads a body, whose length is limited by the reader. A client may
+// announce a long body and not send it. So the announced length determines only
+// the size of the first, small buffer, and more memory is allocated as bytes
+// arrive.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(announced, 0), 1<<20)))

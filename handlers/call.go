@@ -62,8 +62,9 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// ErrorHandler returns a function that answers a request with an error. Content
-// negotiation, envelope and log line are as for other answers.
+// ErrorHandler returns a function that answers a request with an error. The
+// answer has the negotiated format and the usual envelope, and is logged like
+// others.
 func ErrorHandler(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 	h := newHandler(cfg)
 	return func(w http.ResponseWriter, r *http.Request, err error) {
@@ -109,7 +110,7 @@ func (c *call) serve() error {
 }
 
 // authenticate verifies the credential of the request. It is called before
-// anything else: a client without a valid credential must not make the gateway
+// anything else. A client without a valid credential must not make the gateway
 // read a body, and learns only that its credential was refused.
 func (c *call) authenticate() error {
 	if err := checkURLToken(c.r.URL); err != nil {
@@ -135,8 +136,8 @@ func (c *call) authenticate() error {
 	return nil
 }
 
-// daemon returns the name of the daemon that serves the request, and a function
-// that asks it to verify a credential.
+// daemon returns the name of the daemon that serves the request, and the
+// function with which this daemon verifies a credential.
 func (c *call) daemon() (name string, verify func(context.Context, model.Credential) error) {
 	if c.route != nil && c.route.Accounting {
 		return "accounting", c.h.Accounting.Verify
@@ -144,9 +145,10 @@ func (c *call) daemon() (name string, verify func(context.Context, model.Credent
 	return "controller", c.h.Controller.Verify
 }
 
-// forgetIfRefused returns err, the result of the request. A daemon may refuse a
-// credential that was verified before, for example because its key was
-// replaced. Then forgetIfRefused removes the cached verification.
+// forgetIfRefused returns err, the result of the request. If the daemon has
+// refused the credential, forgetIfRefused removes the cached verification. A
+// daemon may refuse a credential that it has verified before, for example
+// because its key was replaced.
 func (c *call) forgetIfRefused(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()
@@ -191,8 +193,8 @@ func (c *call) meta() api.Meta {
 	return m
 }
 
-// asUser returns the user that the request acts as. It returns "" for a request
-// without a token.
+// asUser returns the name of the user that the request acts as, or "" if the
+// request has no token.
 func (c *call) asUser() string {
 	if c.client.ActAs != "" {
 		return c.client.ActAs

@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// changeResults has the results of a request that changes several records, one
-// after the other.
+// changeResults has the results of a request that changes several records one
+// by one.
 type changeResults struct {
 	kind       string // "reservation"
 	list       string // place of the records in the body, "#/reservations/"; "" for a body that is a single record
@@ -21,13 +21,16 @@ type changeResults struct {
 	numFailed  int
 }
 
-// errNotTried is the error of a record that comes after the one at which
-// changeEach stopped.
+// errNotTried is the error for a record that changeEach did not try to change,
+// because it had already stopped.
 var errNotTried = errs.New(errs.Unavailable, "not tried, because the change before it failed")
 
-// changeEach calls do to change each of the named records. If a daemon refuses
-// a change, changeEach continues with the next record. After any other failure
-// it stops. The error is nil if at least one record was changed.
+// changeEach calls the function do to change one record after another. If a
+// daemon refuses a change, changeEach continues with the next record. After any
+// other failure it stops.
+//
+// It returns the results if at least one record was changed, or if several
+// failed and the client is authenticated. Otherwise it returns the error.
 func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*changeResults, error) {
 	e := &changeResults{kind: kind, list: list, names: names, errs: make([]error, len(names))}
 	_, err := change(c, strings.Join(names, " "), func() (*changeResults, error) {
@@ -63,7 +66,7 @@ func changeEach(c *call, kind, list string, names []string, do func(i int) error
 	return nil, err
 }
 
-// source returns the place of the name of record i in the body.
+// source returns where the name of record i is in the body.
 func (e *changeResults) source(i int) string { return sourceOf(e.list, i, "name") }
 
 // status returns the status of the first failure, or 200 if there was none.
@@ -95,8 +98,8 @@ func (e *changeResults) result() Result {
 }
 
 // envelope returns the envelope of the answer. It has an error for each record
-// that was not changed. If there is an error, it also has a warning for each
-// record that was changed.
+// that was not changed. If there are such records, it also has a warning for
+// each record that was changed.
 func (e *changeResults) envelope(c *call) api.Envelope {
 	code := e.status()
 	var list []api.Error
@@ -118,8 +121,8 @@ func (e *changeResults) envelope(c *call) api.Envelope {
 	return envelope
 }
 
-// checkNames refuses an empty list, and a record without a name, before
-// anything is changed.
+// checkNames returns an error if the list is empty, or if a record has no name.
+// It is called before anything is changed.
 func checkNames(kind, list string, names []string) error {
 	if len(names) == 0 {
 		return errs.New(errs.Invalid, "the body names no %s", kind).WithSource(strings.TrimSuffix(list, "/"))
@@ -132,7 +135,7 @@ func checkNames(kind, list string, names []string) error {
 	return nil
 }
 
-// sourceOf returns the place of a field of record i in the body.
+// sourceOf returns where a field of record i is in the body.
 func sourceOf(list string, i int, field string) string {
 	if list == "" {
 		return "#/" + field

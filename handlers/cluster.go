@@ -21,8 +21,8 @@ func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
 	return h.sendClusters(c, p.ClusterFilter, p.Name)
 }
 
-// sendClusters answers with the clusters that filter selects. If name is set,
-// it answers with the cluster of that name.
+// sendClusters answers with the clusters that the filter selects. If name is
+// set, it sends only the cluster with this name.
 func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string) error {
 	r, err := h.records(c)
 	if err != nil {

@@ -19,8 +19,8 @@ func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
-// addCluster creates a cluster. It leaves an existing cluster unchanged,
-// because the daemon would reset it.
+// addCluster creates a cluster. It does not send an existing cluster to the
+// daemon, which would reset it.
 func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
 	if err := checkName(row.Name, at); err != nil {
 		return false, err

@@ -18,9 +18,9 @@ const (
 	mediaText      = "text/plain"      // the media type of exposition.Media, without parameters
 )
 
-// clusterPages returns the path of the cluster's metrics. Like the paths of
-// other pages it has no version and is not in the OpenAPI document. Unlike them
-// it requires a credential.
+// clusterPages returns the page with the cluster's metrics, by path. Like other
+// pages, it has no version and is not in the OpenAPI document. But it requires
+// a credential.
 func (h *handler) clusterPages() map[string]page {
 	if !h.Content.Has(feature.Controller) {
 		return nil
@@ -28,9 +28,9 @@ func (h *handler) clusterPages() map[string]page {
 	return map[string]page{clusterMetrics: {id: clusterMetrics, do: h.getClusterMetrics}}
 }
 
-// getClusterMetrics answers with numbers that it computes from the controller's
-// records. It sends nothing until it has read all records, so that the scrape
-// fails if the controller fails midway.
+// getClusterMetrics answers with metrics that it computes from the controller's
+// records. It sends nothing before it has read all records: if the controller
+// fails midway, the whole scrape must fail.
 func (h *handler) getClusterMetrics(c *call) error {
 	if err := c.negotiate([]string{mediaText}); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (h *handler) getClusterMetrics(c *call) error {
 	return nil
 }
 
-// countCluster reads the controller's records and counts each one as it
-// arrives. It never holds the whole lists of nodes and jobs in memory.
+// countCluster reads the controller's records, and counts each one when it
+// arrives. The lists of nodes and jobs are never in memory as a whole.
 func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.ctx, c.cred)
@@ -98,7 +98,7 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 	return counts, err
 }
 
-// metricLabels parses the only parameter, by, which is a list of labels.
+// metricLabels parses the only parameter, "by", which is a list of labels.
 func metricLabels(query string) (by cluster.By, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 const clusterPath = "/metrics/cluster"
 
 // TestClusterMetrics checks that the page counts the objects that the token's
-// user may see, and contains names only if they are requested.
+// user may see. It must contain names of users and accounts only if the client
+// requests them.
 func TestClusterMetrics(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodGet, clusterPath, ""))
@@ -57,8 +58,8 @@ func TestClusterMetrics(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsRefused checks failed requests for metrics. The answer must
-// be the usual envelope with an error, and must contain no metrics.
+// TestClusterMetricsRefused checks requests for metrics that fail. The answer
+// must have the usual envelope with an error, and no metrics.
 func TestClusterMetricsRefused(t *testing.T) {
 	tests := []struct {
 		name, path string
@@ -96,7 +97,7 @@ func TestClusterMetricsRefused(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsNeedController checks that the page is absent if the
+// TestClusterMetricsNeedController checks that the page does not exist if the
 // controller's paths are not served.
 func TestClusterMetricsNeedController(t *testing.T) {
 	cfg := config(demo())

@@ -8,19 +8,21 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Answers are compressed if the client accepts it: lists of jobs shrink to a
-// tenth. No answer contains a secret that its client does not know: tokens are
-// removed from jobs' environments, and headers are never echoed. So an attacker
-// who controls a part of the request learns nothing from the length of the
-// compressed answer.
+// Answers are compressed if the client accepts it. Lists of jobs shrink to a
+// tenth.
+//
+// Compression is safe here. An attacker who controls a part of a request can
+// measure the length of the compressed answer, but it reveals nothing: no
+// answer contains a secret that its client does not know. Tokens are removed
+// from jobs' environments, and headers are never echoed.
 
 const identity = "identity" // without compression
 
-// codings are the supported content codings, the preferred one first.
+// codings are the supported content codings. The preferred one is first.
 var codings = []string{"zstd", "gzip"}
 
-// minCodedSize is the minimum size of a body to be compressed. Smaller bodies
-// fit into one packet anyway.
+// minCodedSize is the length from which on a body is compressed. A shorter body
+// fits into one packet anyway.
 const minCodedSize = 1 << 10
 
 // chosenCoding is the content coding of an answer.
@@ -30,7 +32,7 @@ type chosenCoding struct {
 }
 
 // chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). If the header is
-// absent, or names none of our codings, the answer is not compressed. If the
+// missing, or names none of our codings, the answer is not compressed. If the
 // client does not accept an uncompressed answer either, ok is false.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	bestQuality := 0
@@ -50,9 +52,10 @@ func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	return c, true
 }
 
-// codingQuality returns the weight of a coding in prefs. listed is false if
-// prefs does not mention the coding. A "*" stands for every coding that is not
-// listed by name. For identity it counts only if its weight is 0.
+// codingQuality returns the weight of a coding. If prefs does not mention the
+// coding, listed is false. A "*" in prefs stands for every coding that is not
+// listed by name. For the coding "identity", a "*" counts only if its weight is
+// 0.
 func codingQuality(prefs []preference, name string) (q int, listed bool) {
 	alias := "x-" + name // x-gzip is gzip (RFC 9110, 8.4.1.3)
 	for _, p := range prefs {
@@ -74,8 +77,8 @@ type coder interface {
 	Reset(io.Writer)
 }
 
-// coders are reused, because creating a coder costs more than compressing a
-// small answer.
+// coders has coders for reuse, because creating a coder costs more than
+// compressing a small answer.
 var coders = map[string]*sync.Pool{
 	"gzip": {New: func() any {
 		w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -84,8 +87,8 @@ var coders = map[string]*sync.Pool{
 		}
 		return w
 	}},
-	// The encoder has no goroutines of its own, compresses one answer at a
-	// time, and uses a window for which a phone has enough memory.
+	// This encoder has no goroutines of its own, and compresses one answer at a
+	// time. Its window is small enough for the memory of a phone.
 	"zstd": {New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
@@ -96,14 +99,14 @@ var coders = map[string]*sync.Pool{
 	}},
 }
 
-// getCoder returns a coder from the pool that writes to w.
+// getCoder takes a coder from the pool and makes it write to w.
 func getCoder(name string, w io.Writer) coder {
 	z := coders[name].Get().(coder)
 	z.Reset(w)
 	return z
 }
 
-// putCoder returns a coder, in any state, to the pool.
+// putCoder puts a coder back into the pool, whatever its state.
 func putCoder(name string, z coder) {
 	z.Reset(nil)
 	coders[name].Put(z)

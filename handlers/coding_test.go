@@ -129,8 +129,8 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
-// TestCompressedListThatBreaksOff checks that a client can tell that a list is
-// truncated even if it is compressed.
+// TestCompressedListThatBreaksOff checks that a client notices a truncated
+// list, even if it is compressed.
 func TestCompressedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
@@ -178,7 +178,8 @@ func TestHeadHasTheHeaders(t *testing.T) {
 	}
 }
 
-// BenchmarkCodings measures compressed lists of 500 jobs; see BenchmarkJobs.
+// BenchmarkCodings measures compressed lists of 500 jobs. BenchmarkJobs
+// measures uncompressed ones.
 func BenchmarkCodings(b *testing.B) {
 	f := demo()
 	for range 499 {
@@ -200,8 +201,8 @@ func BenchmarkCodings(b *testing.B) {
 	}
 }
 
-// TestCompressedDocument checks that the OpenAPI document, which is stored
-// compressed, is the same in each coding and on each request.
+// TestCompressedDocument checks that the OpenAPI document, which is stored in
+// compressed form, has the same content in each coding and in each answer.
 func TestCompressedDocument(t *testing.T) {
 	server := httptest.NewServer(New(config(demo())))
 	defer server.Close()

@@ -12,11 +12,12 @@ import (
 	"schedrestd/feature"
 )
 
-// documentPages returns the paths of the OpenAPI document. The document is
-// served without a token, because tools that fetch it have none yet. It is
-// generated from the tables of this program, and reveals only the supported
-// paths, versions and authentication methods. The suffix of a path selects the
-// format. Without a suffix, the Accept header selects it.
+// documentPages returns the pages with the OpenAPI document, by path. They need
+// no token, because the tools that fetch the document have none yet. The
+// document is generated from the tables of this program, and reveals only the
+// supported paths, versions and authentication methods. A path may have a
+// suffix for the format. Without a suffix, the Accept header determines the
+// format.
 func (h *handler) documentPages() map[string]page {
 	newPage := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
 	return map[string]page{
@@ -27,10 +28,9 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument sends the document. It generates the document on the first
-// request and keeps it in memory. Generating and compressing it takes several
-// hundred times as long as sending it, and clients can request it without a
-// token.
+// getDocument sends the document. It generates the document for the first
+// request, and then keeps it in memory. Generating and compressing it takes
+// several hundred times as long as sending it, and anyone can request it.
 func (h *handler) getDocument(c *call) error {
 	body, err := h.document.encoded(c)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *handler) getDocument(c *call) error {
 }
 
 // document caches the OpenAPI document in each format and coding that was
-// requested so far. One copy takes half a megabyte, or a tenth of that if it is
+// requested so far. Each copy takes half a megabyte, or a tenth of that if
 // compressed.
 type document struct {
 	collect func() (*openapi.Document, error)
@@ -93,7 +93,7 @@ func (d *document) write(c *call, collected *openapi.Document, to io.Writer) err
 	return cmp.Or(out.Err(), out.Flush())
 }
 
-// documentOptions returns the options for a document of the operations that
+// documentOptions returns the options for a document about the operations that
 // this gateway serves.
 func (h *handler) documentOptions() openapi.Options {
 	o := openapi.Options{

@@ -28,7 +28,7 @@ import (
 // long.
 var documents sync.Map
 
-// documentOf returns the OpenAPI document of h after validating it.
+// documentOf returns the validated OpenAPI document of h.
 func documentOf(t *testing.T, h *handler) *openapi3.T {
 	t.Helper()
 	key := fmt.Sprint(h.documentOptions())
@@ -56,8 +56,8 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 	return doc
 }
 
-// checkDocumented fails the test unless the answer w to the request r is as the
-// OpenAPI document of h describes it.
+// checkDocumented fails the test unless the answer w to the request r agrees
+// with the OpenAPI document of h.
 func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
 	m := h.router.find(r)
@@ -107,8 +107,8 @@ func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Resp
 	checkedAnswers.Store(answer, true)
 }
 
-// checkedAnswer has everything that determines whether an answer is as
-// documented.
+// checkedAnswer has everything about an answer that checkDocumented compares
+// with the document.
 type checkedAnswer struct {
 	doc          *openapi3.T
 	method, path string
@@ -117,13 +117,12 @@ type checkedAnswer struct {
 	body         [sha256.Size]byte
 }
 
-// checkedAnswers has the answers that were found to be as documented. Many
-// tests get the same answers, and each answer is checked only once.
+// checkedAnswers has the answers that agreed with the document. Many tests get
+// the same answers, and each of these is checked only once.
 var checkedAnswers sync.Map
 
-// checkEnvelope checks the body of an answer to a request that matches no
-// operation. The body must be the common envelope, as the document describes
-// it.
+// checkEnvelope checks the body of the answer to a request that matches no
+// operation. The body must be the common envelope that the document describes.
 func checkEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
 	t.Helper()
 	var value any
@@ -143,8 +142,8 @@ func checkEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, b
 	}
 }
 
-// TestDocument checks that the document is served at the paths where tools
-// expect it, to every client, in the requested format, with the same content in
+// TestDocument checks the paths where tools expect the document. It must be
+// served to every client, in the requested format, and have the same content in
 // both formats.
 func TestDocument(t *testing.T) {
 	tests := []struct {
@@ -194,8 +193,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentTellsWhatIsServed checks that the document contains nothing that
-// the configuration has disabled.
+// TestDocumentTellsWhatIsServed checks that the document omits everything that
+// the configuration disables.
 func TestDocumentTellsWhatIsServed(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -11,10 +11,10 @@ import (
 	"schedrestd/model"
 )
 
-// edit makes the changes of f in one transaction, and returns the result of f.
-// object is the object's name in the request, for the audit log. f may run more
-// than once, because its changes are discarded if the session with the daemon
-// is lost.
+// edit calls the function f to make changes in one transaction, and returns its
+// result. It may call f again if the session with the daemon is lost, which
+// discards all changes. The argument object is the object's name in the
+// request, for the audit log.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	numWarnings := len(c.warnings)
 	return change(c, truncateList(object), func() (done []string, err error) {
@@ -27,8 +27,8 @@ func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, e
 	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
 }
 
-// truncateList truncates a list of names to a length that fits into a line of
-// the audit log.
+// truncateList truncates a list of names so that it fits into a line of the
+// audit log.
 func truncateList(names string) string {
 	const maxLen = 1000
 	if len(names) <= maxLen {
@@ -42,7 +42,8 @@ func (c *call) warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
 
-// answerEdit answers a change of records with an empty answer.
+// answerEdit answers a request that has changed records. The answer has no
+// content.
 func (h *handler) answerEdit(c *call, err error) error {
 	if err != nil {
 		return err
@@ -50,12 +51,12 @@ func (h *handler) answerEdit(c *call, err error) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// changeFunc changes or creates a record, and reports whether a change was
-// necessary. at is the record's place in the request.
+// changeFunc creates or changes a record, and reports whether it had to change
+// anything. The argument at is the record's place in the request.
 type changeFunc[T any] func(e model.Editor, one *T, at string) (bool, error)
 
-// editEach makes a request's changes to its records one by one, in one
-// transaction. If one record can't be changed, no record is changed.
+// editEach calls the function each for one record after another, in one
+// transaction. If one record can't be changed, none is.
 func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeFunc[T]) error {
 	if len(records) == 0 {
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
@@ -74,8 +75,8 @@ func namesOf[T any](records []T, name func(*T) string) []string {
 	return names
 }
 
-// changeRecords makes the changes of editEach in the transaction e. It returns
-// the names of the records that changed.
+// changeRecords does the work of editEach in the transaction e. It returns the
+// names of the records that were changed.
 func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 	name func(*T) string, each changeFunc[T]) ([]string, error) {
 	names := namesOf(records, name)
@@ -98,16 +99,17 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 }
 
 // kinds maps the name of each list in a body to the word for one of its
-// records.
+// elements.
 var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster",
 	"qos": "quality of service", "users": "user", "wckeys": "workload key"}
 
-// recordDeleted is the flag of a deleted record, for most kinds of records.
+// recordDeleted is the flag of a deleted record. It is the same for most kinds
+// of records.
 const recordDeleted uint32 = 1
 
-// skipDeleted reports whether a record must be skipped because it is marked as
-// deleted. If so, it adds a warning. A body may be a copy of a configuration,
-// which contains deleted records, too.
+// skipDeleted reports whether a record is marked as deleted, and must therefore
+// be skipped. If so, it adds a warning. A body may have such records if it is a
+// copy of a configuration.
 func (c *call) skipDeleted(flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
@@ -132,10 +134,12 @@ func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// removeRecords makes the removal that buildRemoval returns, in one
-// transaction. It returns the names of the removed records, or an error if
-// there were none. If check is not nil, removeRecords calls it with these names
-// before the transaction is committed. If check returns an error, no record is
+// removeRecords removes records in one transaction. The function buildRemoval
+// returns the removal to make. The names of the removed records are returned,
+// or an error if there were none.
+//
+// If the function check is not nil, removeRecords calls it with these names
+// before it commits the transaction. If check returns an error, nothing is
 // removed.
 func (h *handler) removeRecords(c *call, kind, name, source string,
 	buildRemoval func(model.Editor) (any, error), check func([]string) error) ([]string, error) {
@@ -161,7 +165,7 @@ func (h *handler) removeRecords(c *call, kind, name, source string,
 }
 
 // annotateBlocked adds names to the error of a removal that the daemon refused.
-// names lists the records that prevent the removal.
+// The names are those of the records that prevent the removal.
 func annotateBlocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -184,14 +188,14 @@ func (h *handler) answerRemoval(c *call, table *api.AnswerType[api.RemovedAnswer
 	return send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.envelope()})
 }
 
-// hasRecord reports whether a filter selects any record.
+// hasRecord reports whether a filter selects at least one record.
 func hasRecord[T any](e model.Editor, filter model.Filter[T]) (found bool, err error) {
 	err = e.List(model.List(filter, func(*T) error { found = true; return nil }))
 	return found, err
 }
 
-// findOne returns the record that a filter selects, or nil if there is none. It
-// returns an error if there are several.
+// findOne returns the record that a filter selects, or nil if there is none. If
+// there are several, it returns an error.
 func findOne[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
 	var found *T
 	several := false

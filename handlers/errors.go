@@ -19,8 +19,8 @@ import (
 	"schedrestd/http1"
 )
 
-// status returns the HTTP status of an error. Kinds are mapped to statuses only
-// here.
+// status returns the HTTP status for an error. No other function maps kinds of
+// errors to statuses.
 func status(err error) int {
 	switch errs.KindOf(err) {
 	case errs.Malformed:
@@ -70,11 +70,10 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is the Retry-After of a 503 or 429 whose error has no time of its
-// own, in seconds.
+// retryAfter is the default value of Retry-After for a 503 or 429, in seconds.
 const retryAfter = "5"
 
-// RetryAfterError is an error with the time after which a retry may succeed.
+// RetryAfterError is an error that says when a retry may succeed.
 type RetryAfterError struct {
 	Err   error
 	After time.Duration
@@ -94,7 +93,7 @@ func retrySeconds(err error) string {
 	return retryAfter
 }
 
-// fail logs err if it may interest an administrator, and answers with it. It
+// fail answers with err, and logs it if it may interest an administrator. It
 // must be called before anything is sent.
 func (c *call) fail(err error) {
 	code := status(err)
@@ -133,7 +132,7 @@ func (c *call) sendError(err error, code int) {
 }
 
 // sendFailure answers with errors and warnings. The answer has the endpoint's
-// usual form, with empty lists.
+// usual lists, but they are empty.
 func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
 	c.warnings = append(c.warnings, warnings...)
 	body := c.envelope()
@@ -149,9 +148,9 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 }
 
 // answerNotFound answers a request whose path names an object that does not
-// exist as slurmrestd does: with status 200 or 422. It returns err without
-// answering if err is another error, if the path is not in Slurm's spelling
-// (/slurm), or if slurmrestd answers 404, too.
+// exist, if slurmrestd answers such a request with 200 or 422 instead of 404.
+// In all other cases it only returns err. This includes other errors, and paths
+// that are not in Slurm's spelling (/slurm).
 func (c *call) answerNotFound(err error) error {
 	mode := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Spelling != schema.Slurm || mode == api.MissingIs404 {
@@ -173,9 +172,9 @@ func (c *call) answerNotFound(err error) error {
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
-// problems returns the error entries of err. For an internal error and for a
-// refused credential the client gets a fixed text. For any other *errs.Error it
-// gets the Message and the hint, but not the cause.
+// problems returns the error entries for err. For an internal error or a
+// refused credential, the client gets a fixed text. For any other *errs.Error
+// it gets the Message and the hint, but not the cause.
 func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
@@ -207,9 +206,9 @@ func problems(err error, code int) []api.Error {
 	return []api.Error{p}
 }
 
-// problems returns the error entries of err. An entry with one of Slurm's
-// numbers gets Slurm's text as its name, because clients of slurmrestd compare
-// it. A 401 gets a hint on how to authenticate.
+// problems returns the error entries for err. If an entry has one of Slurm's
+// error numbers, its name is Slurm's text for this number, because clients of
+// slurmrestd compare the name. For a 401 it adds a hint on how to authenticate.
 func (c *call) problems(err error, code int) []api.Error {
 	list := problems(err, code)
 	for i, p := range list {
@@ -223,9 +222,9 @@ func (c *call) problems(err error, code int) []api.Error {
 	return list
 }
 
-// authHint returns the hint of a 401. The hint depends only on the path and the
-// configuration, so that a client that guesses credentials does not learn why
-// one was refused.
+// authHint returns the hint for a 401. The hint depends only on the path and
+// the configuration. A client that guesses credentials must not learn why one
+// was refused.
 func (c *call) authHint() string {
 	hint := "this socket accepts local users without a token"
 	if c.h.Auth.JWT {
@@ -288,8 +287,8 @@ func (c *call) recover() {
 	c.fail(errors.New("panic"))
 }
 
-// logFailure logs the complete error under the request's id. Clients never
-// receive it.
+// logFailure logs the complete error with the request's id. Clients never see
+// this text.
 func (c *call) logFailure(err error) {
 	if c.ctx.Err() != nil {
 		return // the client has closed the connection
@@ -297,8 +296,8 @@ func (c *call) logFailure(err error) {
 	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", redact(err.Error())))
 }
 
-// multiError are the errors about several objects of one request. The first
-// error determines the status of the answer.
+// multiError has errors about several objects of one request. The first error
+// determines the status of the answer.
 type multiError []error
 
 func (s multiError) Error() string { return errors.Join(s...).Error() }

@@ -7,8 +7,8 @@ import (
 )
 
 // excepted lists the differences between our answers and captured answers of
-// slurmrestd, with the reasons. The function change converts a captured answer
-// to ours, and reports whether it had to change anything.
+// slurmrestd, each with the reason. The function change makes a captured answer
+// like ours, and reports whether it had to change anything.
 var excepted = []struct {
 	suite, path, reason string
 	change              func(want map[string]any) bool
@@ -28,8 +28,8 @@ func outputOfErrors(want map[string]any) (changed bool) {
 	for _, v := range jobs {
 		job, _ := v.(map[string]any)
 		for out, err := range map[string]string{"standard_output": "standard_error", "stdout_expanded": "stderr_expanded"} {
-			// From v0.0.43 on, slurmrestd's standard_error is the value that
-			// the job set, which is empty here.
+			// From v0.0.43 on, slurmrestd shows only the value that the job has
+			// set in standard_error. The jobs in this test have set none.
 			if _, present := job["stderr_expanded"]; job[err] == "" && job[out] != "" && !(present && err == "standard_error") {
 				job[err], changed = job[out], true
 			}
@@ -38,8 +38,8 @@ func outputOfErrors(want map[string]any) (changed bool) {
 	return changed
 }
 
-// except applies the exceptions to want. The test fails if an exception is no
-// longer needed.
+// except applies the exceptions to want. If one of them has no effect any more,
+// the test fails.
 func except(t *testing.T, suite, path string, want map[string]any) {
 	t.Helper()
 	for _, e := range excepted {

@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// fake is a controller and an accounting daemon whose answers the test
-// determines.
+// fake is a controller and an accounting daemon. The test determines its
+// answers.
 type fake struct {
 	release      string
 	callErr      error // error of every call; nil for none
@@ -109,9 +109,8 @@ func (f *fake) Partition(_ context.Context, cred model.Credential, name string, 
 	return findByName(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
 }
 
-// findByName returns the results of a method that looks up an element by name:
-// the element and lastUpdate or, if list has no such element, an error with
-// Slurm's number.
+// findByName returns the element with the given name, and lastUpdate. If list
+// has no such element, it returns an error with Slurm's error number.
 func findByName[T any](list []T, getName func(*T) string, name string, lastUpdate model.Time, number int) (*T, model.Time, error) {
 	for i := range list {
 		if getName(&list[i]) == name {
@@ -235,9 +234,8 @@ func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.Controlle
 	return &f.counts, f.logCall("diag", cred)
 }
 
-// accounts is a fake in the role of an accounting daemon. It has a type of its
-// own, because the statistics of an accounting daemon and of a controller
-// differ in type.
+// accounts is a fake that acts as an accounting daemon. It has its own type,
+// because the two daemons return statistics of different types.
 type accounts struct{ *fake }
 
 func (a accounts) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
@@ -285,12 +283,12 @@ var testUsers = users{0: "root", 20001: "alice", 20002: "bob"}
 // now is the current time in the tests.
 var now = time.Unix(1_795_000_000, 0)
 
-// token is a token of alice: {"alg":"HS256"}
+// token is alice's token {"alg":"HS256"}
 // {"exp":1795000600,"iat":1795000000,"sun":"alice"}, with an invalid signature.
 const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYWxpY2UifQ.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 
-// config returns the configuration of a gateway that serves f under both
-// spellings of the paths (sched and slurm).
+// config returns the configuration of a gateway whose daemons are f. It serves
+// both spellings of the paths (sched and slurm).
 func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},
@@ -305,15 +303,15 @@ func config(f *fake) Config {
 	}
 }
 
-// request returns a request of the user alice.
+// request returns a request by the user alice.
 func request(method, path, body string) *http.Request {
 	r := newRequest(method, path, body)
 	r.Header.Set("X-SCHED-USER-TOKEN", token)
 	return r
 }
 
-// serve answers r with the handlers of cfg, and checks that the answer is as
-// documented.
+// serve answers r with the handlers for cfg, and checks that the answer agrees
+// with the OpenAPI document.
 func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// changes has the changes that a fake was asked to make, and its answers.
+// changes has the changes that a fake was asked to make, and the answers that
+// it gives.
 type changes struct {
 	reservationUpdates []*model.ReservationUpdate
 	partitionUpdates   []*model.PartitionUpdate
@@ -16,7 +17,7 @@ type changes struct {
 	refusals           map[string]error // by name of the object to change
 }
 
-// record stores a change to the named object.
+// record stores a change to the object with the given name.
 func record[T any](f *fake, list *[]*T, u *T, call, name string, cred model.Credential) error {
 	*list = append(*list, u)
 	if err := f.logChange(call+" "+name, cred); err != nil {

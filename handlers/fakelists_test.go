@@ -6,7 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// The fake's lists, except those of nodes, jobs and partitions.
+// The methods below return the fake's objects other than nodes, jobs and
+// partitions.
 
 func (f *fake) Reservations(_ context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (model.Time, error) {
 	f.queries = append(f.queries, q)

@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestFast checks that with the parser flag +fast, values that can't be
-// understood are ignored without warnings. Without the flag, and in a version
-// that has no such flag, the same request is refused.
+// TestFast checks that the parser flag +fast makes the gateway ignore values
+// that it can't understand, without warnings. Without the flag, the same
+// request must cause an error or a warning.
 func TestFast(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -48,9 +48,8 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks that even with +fast a request is refused if its
-// body is not JSON, if it submits a job without a script, or if its path names
-// no job.
+// TestFastHasItsEnd checks requests that are refused even with +fast: if the
+// body is not JSON, if a submission has no script, or if the path names no job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

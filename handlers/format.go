@@ -16,11 +16,11 @@ type writer interface {
 	Capacity() int
 }
 
-// maxPooled is the maximum size of a buffer that is kept for the next answer,
-// so that a job with a very long text does not occupy memory permanently.
+// maxPooled is the maximum size of a buffer that is kept for the next answer.
+// Without a limit, a job with a very long text would occupy memory permanently.
 const maxPooled = 256 << 10
 
-// formats holds the writers of each format for reuse.
+// formats keeps the writers of each format for reuse.
 type formats struct{ json, yaml sync.Pool }
 
 func newFormats(json, yaml schema.Layout) *formats {
@@ -37,7 +37,7 @@ func (f *formats) pool(media string) *sync.Pool {
 	return &f.json
 }
 
-// get returns a writer of media that writes to w.
+// get returns a writer for the media type media that writes to w.
 func (f *formats) get(media string, w io.Writer) writer {
 	out := f.pool(media).Get().(writer)
 	out.Reset(w)

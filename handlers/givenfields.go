@@ -9,8 +9,8 @@ import (
 )
 
 // bodyShape returns the shape of the request's body, which describes the fields
-// that the body may have. It keeps shapes for later requests, because creating
-// the shape of a large body, such as a submission, takes as long as parsing the
+// that a body may have. It keeps the shape for later requests. Creating the
+// shape of a large body, such as a submission, takes as long as parsing the
 // body.
 func (c *call) bodyShape() *schema.Shape {
 	key := routeView{c.route.Endpoint, c.view}
@@ -22,16 +22,16 @@ func (c *call) bodyShape() *schema.Shape {
 	return shape
 }
 
-// routeView identifies an operation in one version and with one spelling of its
-// path (sched or slurm).
+// routeView identifies an operation in one version and one spelling of its path
+// (sched or slurm).
 type routeView struct {
 	endpoint *api.Endpoint
 	view     schema.View
 }
 
-// bodyFields lists the fields that a body sets, such as "job/time_limit", each
-// once. It lists only fields of the body's table, and no values, because values
-// may be secret. The names of fields in lists of records have no indexes.
+// bodyFields lists the fields that a body sets, such as "job/time_limit". It
+// lists each field once, even if several records in a list set it. It includes
+// no values, which may be secret, and no fields that the body's table lacks.
 func bodyFields(shape *schema.Shape, doc *schema.Value) []string {
 	var list []string
 	walkFields(shape, doc, "", &list)
@@ -39,7 +39,7 @@ func bodyFields(shape *schema.Shape, doc *schema.Value) []string {
 }
 
 func walkFields(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
-	// An empty list removes existing elements, so it is a value.
+	// An empty list is a value like any other: it removes existing elements.
 	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 {
 		for i := range doc.Items {
 			walkFields(shape.Items, &doc.Items[i], at, list)
@@ -61,12 +61,12 @@ func walkFields(shape *schema.Shape, doc *schema.Value, at string, list *[]strin
 	}
 }
 
-// maxFields is the maximum number of names to collect. The audit log has space
-// for fewer.
+// maxFields is the maximum number of names to collect. A line of the audit log
+// has space for fewer.
 const maxFields = 100
 
-// isRecord reports whether a shape has fields of its own. The object around a
-// number that may be unset is not a record.
+// isRecord reports whether a shape has fields. The wrapper of a number that may
+// be unset does not count as a record.
 func isRecord(s *schema.Shape) bool {
 	return s != nil && s.Kind == "object" && !strings.Contains(s.Name, "_no_val")
 }

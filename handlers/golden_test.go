@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// demo returns a small cluster. The cluster has an example of every kind of
-// object that has its own rendering.
+// demo returns a small cluster. It has an example of every kind of object that
+// is rendered differently.
 func demo() *fake {
 	return &fake{
 		release:    "24.11.5",
@@ -112,8 +112,9 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
-// A golden is a request whose answers, one for each version, are stored in
-// files. An endpoint without a golden is requested without parameters and body.
+// A golden is a request whose answers are stored in files, one for each
+// version. An endpoint without a golden gets a request without parameters and
+// body.
 type golden struct{ name, method, url, body string }
 
 var goldens = []golden{
@@ -193,12 +194,12 @@ var goldens = []golden{
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
 
-// placeholders replaces placeholders in the paths of goldens.
+// placeholders replaces the placeholders in the paths of goldens.
 var placeholders = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
 	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k")
 
-// allGoldens returns goldens, and one more for each endpoint that they don't
-// request.
+// allGoldens returns the goldens, and another one for each endpoint that they
+// don't request.
 func allGoldens(t *testing.T) []golden {
 	list := slices.Clone(goldens)
 	requested := requestedEndpoints(t, goldens)
@@ -271,7 +272,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestStatus checks the status and the code of every kind of error, and that
+// TestStatus checks the status and the code for every kind of error, and that
 // the client gets only the error's message.
 func TestStatus(t *testing.T) {
 	tests := []struct {
@@ -330,8 +331,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAStatus checks that only the kind Internal has status 500, so
-// that a new kind is not reported as an internal error by accident.
+// TestEveryKindHasAStatus checks that no kind except Internal has status 500.
+// It fails if a new kind was not added to the function status.
 func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
 	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // after the last kind, the code is "internal" again
@@ -346,7 +347,7 @@ func TestEveryKindHasAStatus(t *testing.T) {
 }
 
 // TestUnchanged checks that a request for an unchanged list gets an answer
-// without a body, which is not an error.
+// without a body. This is not an error.
 func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midwayErr = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
@@ -359,7 +360,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// enveloped is the part of any answer that tests read.
+// enveloped has the fields of an answer that tests read.
 type enveloped struct {
 	Errors []struct {
 		Description, Error, Source, Code string

@@ -1,13 +1,13 @@
-// Package handlers answers requests. It finds the endpoint, verifies the client
-// with package auth, reads the body, sends requests to the controller or the
-// accounting daemon, and renders the answer, which always has the same
-// envelope.
+// Package handlers answers requests. It finds the endpoint, authenticates the
+// client with package auth, reads the body, and sends requests to the
+// controller or the accounting daemon. Then it renders the answer, which always
+// has the same envelope.
 //
-// routes.go lists every endpoint that api declares, together with its handler.
-// Each resource has a file (node.go, job.go, …). The daemons are interfaces,
-// which controller.go declares.
+// The file routes.go lists all endpoints that package api declares, each with
+// its handler. Each resource has a file (node.go, job.go, …). The daemons are
+// interfaces, which controller.go declares.
 //
-// This package reads a body only after the client is authenticated, because
+// This package never reads a body before the client is authenticated, because
 // parsing a hostile body may take long. It never sends a truncated answer that
 // looks complete, nor the internal cause of a failure. It refuses tokens in
 // URLs. It logs no token, wherever the token was in the request (stray.go).
@@ -56,19 +56,19 @@ type Config struct {
 	Keys          Keys                // stores Idempotency-Keys; nil if they are refused
 	Log           *slog.Logger        // nil for no log
 
-	// If Observe is not nil, it is called for each request after the answer.
+	// Observe is called after each answered request, unless it is nil.
 	Observe func(Observation)
 
 	// Ready returns the reasons why new requests should go to another gateway.
-	// If Ready is nil, there are none.
+	// A gateway without this function is always ready.
 	Ready func(context.Context) (reasons []string)
 
-	// Admit returns an error if a request of the authenticated user must be
-	// refused. If it is nil, all requests are admitted.
+	// Admit returns an error if a request of an authenticated user must be
+	// refused. If Admit is nil, all requests are admitted.
 	Admit func(ctx context.Context, who string) error
 
 	// HalfClosed reports whether the client of a request has shut down its
-	// sending side. HalfClosed is nil if this can't be determined.
+	// sending side. It is nil if the gateway can't know this.
 	HalfClosed func(ctx context.Context) bool
 }
 

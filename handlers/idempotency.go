@@ -13,24 +13,24 @@ import (
 	"schedrestd/model"
 )
 
-// Keys stores the Idempotency-Keys of submissions and the first answer to each,
-// for all workers.
+// Keys stores the Idempotency-Keys of submissions, and the first answer for
+// each key, for all workers.
 type Keys interface {
 	// Claim claims a key for a request. If the state is KeyFresh, the caller
-	// must call settle once. In any other state it must not call settle. If
-	// Claim returns an error, the request must not be carried out.
+	// must submit the job and then call settle once. In any other state it must
+	// do neither. If Claim returns an error, the job must not be submitted.
 	Claim(context.Context, KeyClaim) (state KeyState, answer []byte, settle func(KeyState, []byte), err error)
 }
 
-// KeyClaim is a request to claim an Idempotency-Key. It consists of hashes.
+// KeyClaim is a request to claim an Idempotency-Key. All its fields are hashes.
 type KeyClaim struct {
 	Key  [32]byte // hash of the user and the key
 	User [32]byte
 	Body [32]byte // hash of the whole request
 }
 
-// KeyState is the state of an Idempotency-Key, or the outcome of its first
-// request.
+// KeyState is the state of an Idempotency-Key. It includes the outcome of the
+// first request with the key.
 type KeyState uint8
 
 // The states.
@@ -44,10 +44,11 @@ const (
 	KeyNotDone                      // the first request was not carried out, so the key is free
 )
 
-// MaxKept is the maximum length of an answer that Keys stores, in bytes.
+// MaxKept is the maximum length of a stored answer, in bytes.
 const MaxKept = 1400
 
-// keyWait is how long a request waits for another request with the same key.
+// keyWait is how long a request waits for the end of another request with the
+// same key.
 const keyWait = 2 * time.Second
 
 // Codes of errors about Idempotency-Keys.
@@ -56,8 +57,9 @@ const (
 	codeKeyReused  = "idempotency_key_reused"
 )
 
-// readKey reads the Idempotency-Key of a request, before the body is read. A
-// key is never ignored: if it can't be stored, readKey refuses the request.
+// readKey reads the request's Idempotency-Key, before the body is read. It
+// returns an error if the key is invalid or can't be stored, because ignoring
+// the key could submit a job twice.
 func (c *call) readKey() error {
 	values := c.r.Header.Values(api.HeaderKey)
 	switch {
@@ -78,9 +80,9 @@ func (c *call) readKey() error {
 
 func isUnprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// submitOnce calls do to submit a job. If an earlier request with the same
-// Idempotency-Key has submitted the job, submitOnce returns the answer to that
-// request instead.
+// submitOnce calls the function do to submit a job. If an earlier request with
+// the same Idempotency-Key has already submitted it, submitOnce returns the
+// answer to that request instead.
 func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()
@@ -116,8 +118,8 @@ func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted,
 	return nil, e
 }
 
-// claim claims the key of the request. If another request with the same key is
-// in progress, claim waits for at most keyWait.
+// claim claims the request's key. If another request with this key is in
+// progress, claim waits for it, but at most for keyWait.
 func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
 	user := fmt.Sprintf("uid %d", c.client.UID)
 	if !c.client.Local {
@@ -138,8 +140,8 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	}
 }
 
-// submitAndSettle submits a job for which a key was claimed, and stores the
-// result.
+// submitAndSettle submits a job after its key was claimed, and stores the
+// result for the key.
 func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
 	state, answer := KeyUnknown, []byte(nil) // stored if do panics
 	defer func() { settle(state, answer) }()
@@ -153,8 +155,8 @@ func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted,
 	return submitted, err
 }
 
-// storedAnswer is the stored form of an answer. A gateway may read answers that
-// another release has stored.
+// storedAnswer is the form in which answers are stored. It must stay readable
+// by other releases of the gateway.
 type storedAnswer struct {
 	Version int     `json:"v"`
 	Job     uint32  `json:"job"`
@@ -167,7 +169,8 @@ type storedAnswer struct {
 
 const storedVersion = 1
 
-// encodeAnswer encodes s for Keys. It truncates a message that is too long.
+// encodeAnswer returns s as a stored answer. It truncates a message that is too
+// long.
 func encodeAnswer(s *model.Submitted) []byte {
 	k := storedAnswer{Version: storedVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID,
 		Code: s.ErrorCode, Message: s.UserMessage}
@@ -186,8 +189,8 @@ func encodeAnswer(s *model.Submitted) []byte {
 	}
 }
 
-// decodeAnswer decodes the result of encodeAnswer. It returns nil for any other
-// bytes.
+// decodeAnswer decodes a stored answer. If the bytes are not one, it returns
+// nil.
 func decodeAnswer(b []byte) *model.Submitted {
 	var k storedAnswer
 	if err := json.Unmarshal(b, &k); err != nil || k.Version != storedVersion || k.Job == 0 {

@@ -50,15 +50,16 @@ func (m *keyMemory) Claim(_ context.Context, k KeyClaim) (KeyState, []byte, func
 
 const keyedBody = `{"job": {"script": "x", "name": "n", "colour": "red"}}`
 
-// keyed returns a submission with the given keys.
+// keyed returns a request to submit a job, with one Idempotency-Key header for
+// each of the keys.
 func keyed(body string, keys ...string) *http.Request {
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", body)
 	r.Header[api.HeaderKey] = keys
 	return r
 }
 
-// TestIdempotencyKey checks the answer to the second request with a key, which
-// depends on the outcome of the first one.
+// TestIdempotencyKey checks the answer to a second request with the same key.
+// It depends on the outcome of the first request.
 func TestIdempotencyKey(t *testing.T) {
 	several := `{"jobs": [{"script": "x"}, {"name": "second"}]}`
 	tests := []struct {
@@ -111,9 +112,9 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyOfOthers checks that a key belongs to one user. Requests
-// with the same key must count as different if they differ in anything that
-// determines the submitted job.
+// TestIdempotencyKeyOfOthers checks that each user has their own keys. A
+// request with a known key must be refused if anything differs that determines
+// the submitted job.
 func TestIdempotencyKeyOfOthers(t *testing.T) {
 	f := demo()
 	cfg := config(f)
@@ -133,8 +134,8 @@ func TestIdempotencyKeyOfOthers(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyRefused checks that a request whose key can't be stored is
-// refused, and that no job is submitted.
+// TestIdempotencyKeyRefused checks that a request is refused, and no job
+// submitted, if its key can't be stored.
 func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -175,8 +176,8 @@ func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, [
 	return KeyFull, nil, nil, nil
 }
 
-// busy answers KeyRunning to the given number of remaining claims, and then
-// behaves as keyMemory.
+// busy is a Keys that returns KeyRunning for the given number of claims. After
+// that it behaves like keyMemory.
 type busy struct {
 	remaining int
 	keyMemory
@@ -189,8 +190,8 @@ func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(Ke
 	return b.keyMemory.Claim(ctx, k)
 }
 
-// TestIdempotencyKeyInProgress checks that a request waits for another request
-// with the same key, but not for long.
+// TestIdempotencyKeyInProgress checks that a request waits while another
+// request with the same key is in progress, but not for long.
 func TestIdempotencyKeyInProgress(t *testing.T) {
 	for busyClaims, want := range map[int]int{3: 200, 1000: 409} {
 		synctest.Test(t, func(t *testing.T) {
@@ -205,8 +206,8 @@ func TestIdempotencyKeyInProgress(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyPanics checks that after a panic during a submission the
-// outcome of its key is unknown.
+// TestIdempotencyKeyPanics checks that the outcome of a submission that panics
+// is stored as unknown.
 func TestIdempotencyKeyPanics(t *testing.T) {
 	var got KeyState
 	func() {
@@ -218,8 +219,9 @@ func TestIdempotencyKeyPanics(t *testing.T) {
 	}
 }
 
-// TestRemember checks that recall returns the answer that remember stored, and
-// that a message that is too long is truncated.
+// TestRemember checks that decodeAnswer returns what encodeAnswer has encoded,
+// with a message that is too long truncated. Anything else must not count as an
+// answer.
 func TestRemember(t *testing.T) {
 	for _, s := range []*model.Submitted{
 		{StepID: model.StepID{JobID: 1}},
@@ -243,7 +245,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// answered is a Keys whose stored answers can't be decoded.
+// answered is a Keys with an answer for every key, which can't be decoded.
 type answered struct{}
 
 func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {

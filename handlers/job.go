@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// getJobs returns all jobs. It passes on one job at a time from the
+// getJobs returns all jobs. It passes them on one at a time, while it reads the
 // controller's answer.
 func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
@@ -26,9 +26,9 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// getJob returns one job. An array or a heterogeneous job has several records
-// unless the request names a task or component. Records are passed on one at a
-// time, because an array may have a million records.
+// getJob returns one job. An array or a heterogeneous job has several records,
+// unless the request selects a task or component. The records are passed on one
+// at a time, because an array may have a million of them.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
 	body := api.JobsAnswer{Envelope: c.envelope()}
@@ -52,9 +52,9 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// partOf returns the name of the requested part of an array or heterogeneous
-// job, for errors, and a function that reports whether a record belongs to this
-// part. For a pending task that is the common record of all pending tasks, as
+// partOf returns the name of the job, task or component that a request selects,
+// for errors. It also returns a function that reports whether a record matches.
+// All pending tasks of an array have one record, which matches each of them, as
 // in the output of "scontrol show job 12_3".
 func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool) {
 	switch task, offset := job.ArrayTaskID, job.HetOffset; {
@@ -74,7 +74,7 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 	return name, matches
 }
 
-// deleteJob cancels a job, or sends it another signal.
+// deleteJob cancels a job, or sends it the signal that the request contains.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
 		return h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
@@ -101,8 +101,8 @@ func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// killFlags returns the flags of the request. By default, the signal goes to
-// the whole job.
+// killFlags returns the flags for the signal. By default, all processes of the
+// job get the signal.
 func killFlags(p *api.KillParams) model.Kill {
 	if p.Flags == 0 {
 		return model.KillFullJob

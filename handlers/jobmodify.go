@@ -37,8 +37,8 @@ func (h *handler) postAccountingJobs(c *call, _ *api.NoParams) error {
 	return h.modifyJobs(c, jobs, body.Jobs, body.Change, "#/job_rec", "#/job_id_list")
 }
 
-// modifyJobs changes the records of jobs of this cluster. It always selects the
-// cluster, because other clusters use the same job numbers.
+// modifyJobs changes the records of jobs of this cluster. It selects the jobs
+// by number and cluster, because other clusters use the same job numbers.
 func (h *handler) modifyJobs(c *call, jobs []model.JobSelection, names []string, change *api.JobChange, at, source string) error {
 	if len(change.Limits) == 0 && reflect.DeepEqual(*change.AccountingJob, model.BlankAccountingJob()) {
 		return errs.New(errs.Invalid, "the body has no field to change").WithSource(at)

@@ -9,9 +9,9 @@ import (
 	"schedrestd/model"
 )
 
-// getJobStates returns the states of jobs, one at a time. If the controller
-// does not support this request (before Slurm 23.11), getJobStates extracts the
-// states from complete job records.
+// getJobStates returns the states of jobs, one at a time. Controllers before
+// Slurm 23.11 don't support this request. In that case getJobStates requests
+// the jobs, and extracts the states from them.
 func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobStateRow) error) error {
@@ -25,7 +25,7 @@ func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 	return send(c, http.StatusOK, api.JobStates, &body)
 }
 
-// statesOfJobs requests the jobs themselves and extracts their states.
+// statesOfJobs requests jobs from the controller, and extracts their states.
 func (h *handler) statesOfJobs(c *call, selections []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	_, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}

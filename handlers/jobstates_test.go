@@ -32,9 +32,9 @@ func statesOf(t *testing.T, f *fake, query string) (states map[string][]string) 
 	return states
 }
 
-// TestJobSelection checks that the request to the controller selects the jobs
-// that the client names. If a name can't be that of a job, the controller must
-// not be called.
+// TestJobSelection checks that the gateway requests the states of the jobs that
+// the client selects. If a text can't be a job's id, the controller must not be
+// called.
 func TestJobSelection(t *testing.T) {
 	f := demo()
 	statesOf(t, f, "?job_id=12,20_3,30%2B1,40_*")
@@ -52,9 +52,8 @@ func TestJobSelection(t *testing.T) {
 	}
 }
 
-// TestStatesFromJobs checks that states are extracted from the jobs if the
-// controller does not support the request for states. The result must be the
-// same.
+// TestStatesFromJobs checks a controller that does not support the request for
+// states. The gateway must extract the states from the jobs instead.
 func TestStatesFromJobs(t *testing.T) {
 	f := demo()
 	f.states = nil

@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// postJob changes a job. It changes nothing if any part of the body is invalid,
-// or if the body sets no field.
+// postJob changes a job. If any part of the body is invalid, or if the body
+// sets no field, it changes nothing.
 func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	desc, err := readBody(c, api.JobDesc)
 	if err != nil {
@@ -43,8 +43,8 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	return send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.envelope()})
 }
 
-// tasksResult returns the result of a change to a job. The change may have
-// failed for some tasks.
+// tasksResult returns the Result of a change to a job, which may have failed
+// for some of its tasks.
 func tasksResult(job string, list []model.TaskResult) Result {
 	r := Result{Objects: job}
 	for _, t := range list {

@@ -13,9 +13,9 @@ import (
 	"schedrestd/model"
 )
 
-// deleteJobs cancels the jobs that a body selects, or sends them a signal. It
-// refuses a body without a condition, because slurmctld would apply it to all
-// pending jobs.
+// deleteJobs cancels the jobs that a body selects, or sends them another
+// signal. A body without a condition is refused, because slurmctld would apply
+// it to all pending jobs.
 func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	k, err := readBody(c, api.KillJobsBody)
 	if err != nil {
@@ -53,9 +53,9 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// resolveKilledUser sets both the number and the name of the user whose jobs
-// are selected. slurmctld ignores a number without a name, and would apply the
-// other conditions to the jobs of all users.
+// resolveKilledUser completes the user whose jobs are selected, so that it has
+// a number and a name. If slurmctld got only a number, it would ignore this
+// number, and apply the other conditions to the jobs of all users.
 func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	if k.UserName != "" {
 		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name")
@@ -76,15 +76,15 @@ func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 		return nil
 	}
 	if k.UserID.Set {
-		// The name can be any text, because the controller only compares the
-		// number.
+		// The controller compares only the number, so any text can serve as the
+		// name.
 		k.UserName = fmt.Sprint(k.UserID.Number)
 	}
 	return nil
 }
 
-// conditions returns the conditions of a body that lists no jobs, for the audit
-// log.
+// conditions returns the conditions in a body that lists no jobs. They are for
+// the audit log.
 func conditions(k *model.KillJobs) string {
 	var list []string
 	for _, f := range []struct{ name, value string }{

@@ -13,8 +13,8 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) WriteHeader(int)             {}
 func (d discard) Write(b []byte) (int, error) { return io.Discard.Write(b) }
 
-// BenchmarkJobs measures a list of 500 jobs: only rendering, without a
-// controller and network.
+// BenchmarkJobs measures how a list of 500 jobs is rendered. It involves no
+// controller and no network.
 func BenchmarkJobs(b *testing.B) {
 	f := demo()
 	job := f.jobs[0]
@@ -30,7 +30,8 @@ func BenchmarkJobs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/job")
 }
 
-// BenchmarkPing measures the minimum cost of a request in this package.
+// BenchmarkPing measures the smallest cost that a request can have in this
+// package.
 func BenchmarkPing(b *testing.B) {
 	h := New(config(demo()))
 	r := request(http.MethodGet, "/sched/v0.0.43/ping", "")

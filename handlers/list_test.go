@@ -13,7 +13,8 @@ import (
 	"schedrestd/model"
 )
 
-// big returns a controller with enough jobs for a list of several pieces.
+// big returns a controller with so many jobs that their list is sent in several
+// pieces.
 func big() *fake {
 	f := demo()
 	for i := range 500 {
@@ -43,8 +44,9 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// TestListThatBreaksOff checks that if the controller fails in the middle of a
-// list, the client can't mistake the partial list for the whole.
+// TestListThatBreaksOff checks a controller that fails in the middle of a list.
+// The client must not be able to mistake the beginning of the list for the
+// whole list.
 func TestListThatBreaksOff(t *testing.T) {
 	f, broken := big(), errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for i := range f.jobs[1:] { // an array is a list too
@@ -74,8 +76,8 @@ func TestListThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestListThatFailsAtOnce checks that the client gets a normal error if the
-// controller fails before anything was sent.
+// TestListThatFailsAtOnce checks a controller that fails before anything was
+// sent. The client must get a normal error.
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
 	f.midwayErr = errs.New(errs.Unavailable, "the controller can't be reached")
@@ -90,8 +92,8 @@ func TestListThatFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHostileController checks that the gateway does not trust host lists and
-// counts from a controller.
+// TestHostileController checks that the gateway does not trust a controller's
+// host lists and counts.
 func TestHostileController(t *testing.T) {
 	f := demo()
 	f.jobs[0].Resources.Hosts = model.Some[uint32](1 << 31)

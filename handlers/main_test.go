@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain makes garbage collection rarer. These tests send a hundred thousand
-// bodies, and would otherwise spend half of the time on collecting garbage.
+// TestMain makes garbage collection less frequent. These tests send a hundred
+// thousand bodies, and would otherwise spend half of their time on it.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())

@@ -7,15 +7,16 @@ import (
 	"schedrestd/model"
 )
 
-// Limits on the nodes of a controller's partitions, because a short host list
-// expression can stand for billions of nodes.
+// Limits on the nodes in a controller's partitions. A short host list can
+// expand to billions of nodes.
 const (
 	maxMembers = 2_000_000 // total number of nodes in all partitions
 	maxNodes   = 200_000   // number of different names among them
 )
 
-// membership maps nodes to their partitions, which the record of a node lacks.
-// Many nodes have the same set of partitions, so each set is stored once.
+// membership maps nodes to their partitions, which are not in a node's record.
+// Many nodes are in the same partitions, so each combination of partitions is
+// stored once.
 type membership struct {
 	sets     [][]string        // sets[0] is empty
 	setIndex map[string]int    // node to index in sets
@@ -42,17 +43,16 @@ func (m *membership) add(node, partition string) {
 	m.setIndex[node] = to
 }
 
-// allPartitions is a query that includes hidden partitions, because nodes are
-// in these, too.
+// allPartitions is a query for all partitions, including hidden ones.
 var allPartitions = model.Query{Flags: model.ShowAll}
 
 // membership requests the partitions from the controller, and returns which
-// nodes are in them.
+// nodes they have.
 func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }
 
-// members returns the result of membership, and also calls each(partition) for
+// members returns the same as membership. It also calls the function each for
 // every partition.
 func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, setIndex: map[string]int{}, extended: map[extension]int{}}

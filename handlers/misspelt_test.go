@@ -12,8 +12,8 @@ import (
 
 const misspelt = `{"job": {"script": "x", "time_limt": 5, "rlimits": {"nofiles": 7}}}`
 
-// TestMisspeltField checks that a misspelt field of a submission is ignored
-// with a warning that suggests the correct name.
+// TestMisspeltField checks that a misspelt field in a submission is ignored,
+// and that a warning suggests the correct name.
 func TestMisspeltField(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.43/job/submit", misspelt))
@@ -33,8 +33,9 @@ func TestMisspeltField(t *testing.T) {
 	}
 }
 
-// TestStrictBodies checks that with the setting strict_bodies an unknown field
-// is refused, even with +fast, and that nothing is submitted.
+// TestStrictBodies checks that the setting strict_bodies makes the gateway
+// refuse a body with an unknown field, even with +fast. Nothing may be
+// submitted.
 func TestStrictBodies(t *testing.T) {
 	for _, flags := range []feature.Flags{0, feature.Fast} {
 		f := demo()

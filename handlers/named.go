@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// annotateNamed adds the name of the object to a daemon's error, as in "job 12:
-// there is no such job", and the name's place in the request. Errors of daemons
-// rarely contain the name.
+// annotateNamed adds an object's name to a daemon's error, as in "job 12: there
+// is no such job", because errors of daemons rarely contain it. It also adds
+// source, the place of the name in the request.
 func annotateNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
@@ -33,6 +33,6 @@ func annotateNamed(err error, kind, name, source string) error {
 	return err
 }
 
-// unknownNames are Slurm's error numbers for a node, reservation or partition
-// that does not exist.
+// unknownNames are Slurm's error numbers for unknown nodes, reservations and
+// partitions.
 var unknownNames = []int{invalidNodeName, invalidReservation, invalidPartition}

@@ -14,10 +14,10 @@ type preference struct {
 	quality int    // in thousandths; 0 means "not acceptable"
 }
 
-// preferences parses the lines of an Accept or Accept-Encoding header as one
-// list (RFC 9110, 12.4 and 5.3). It skips invalid elements, and ignores
-// parameters other than q. A header without a valid element counts as absent,
-// because a default answer is more useful to such a client than an error.
+// preferences parses an Accept or Accept-Encoding header. It treats several
+// lines as one list (RFC 9110, 12.4 and 5.3), skips invalid elements, and
+// ignores parameters other than q. A header without a valid element counts as
+// absent, because a default answer helps such a client more than an error.
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
@@ -54,8 +54,8 @@ func readPreference(element string) (preference, bool) {
 	return p, p.name != ""
 }
 
-// isName reports whether s looks like a media range or a coding: tokens with at
-// most one slash.
+// isName reports whether s looks like a media range or a coding: one token, or
+// two tokens with a slash between them.
 func isName(s string) bool {
 	slash := false
 	for i := range len(s) {
@@ -70,8 +70,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// readQuality parses a weight from 0 to 1. Decimals after the third are
-// ignored.
+// readQuality parses a weight from 0 to 1, and returns it in thousandths. It
+// ignores further decimals.
 func readQuality(s string) (thousandths int, ok bool) {
 	whole, decimals, _ := strings.Cut(s, ".")
 	if whole != "0" && whole != "1" || strings.Trim(decimals, "0123456789") != "" {
@@ -111,10 +111,13 @@ func splitUnquoted(s string, separator byte) func(yield func(string) bool) {
 }
 
 // singleValue returns the value of a header that may have only one value, and
-// whether the header was sent. Several equal values count once: some client
-// libraries add a header that the application has already set, and a proxy may
-// join the two lines with a comma. If the values differ, ok is false. Headers
-// with credentials must not be repeated at all; package auth reads them.
+// whether the client sent the header. If the client sent different values, ok
+// is false.
+//
+// Equal values count as one. Some client libraries add a header that the
+// application has already set, and a proxy may join the two lines with a comma.
+// Package auth does not use singleValue, because headers with credentials must
+// not be repeated.
 func singleValue(h http.Header, name string) (value string, present, ok bool) {
 	for _, line := range h.Values(name) {
 		for element := range splitUnquoted(line, ',') {
@@ -129,9 +132,9 @@ func singleValue(h http.Header, name string) (value string, present, ok bool) {
 }
 
 // choose returns the offer with the highest weight in prefs, or the first of
-// several such offers. For each offer, the most specific preference applies,
-// wherever it is in the list. If there are no prefs, choose returns the first
-// offer. If no offer is acceptable, it returns "".
+// several with this weight. If several preferences match an offer, the most
+// specific one applies, wherever it is in prefs. If prefs is empty, choose
+// returns the first offer. If no offer is acceptable, it returns "".
 func choose(prefs []preference, offers []string) string {
 	if len(prefs) == 0 {
 		return offers[0]
@@ -145,8 +148,8 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality returns the weight of the media type offer. matched is false if no
-// preference matches it.
+// quality returns the weight of a media type, offer. If no preference matches
+// it, matched is false.
 func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
@@ -169,13 +172,14 @@ const (
 	mediaXYAML = "application/x-yaml" // in use before application/yaml was registered, and by clients of slurmrestd
 )
 
-// bodyMedia are the media types in which every answer is available.
+// bodyMedia are the media types that every answer can have.
 var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
 
 // negotiate selects the media type of the answer from offers, and its content
-// coding. If the client accepts none of the offers, or none of our codings, it
-// returns an error. The error itself is JSON if the client accepts none of our
-// formats, and uncompressed if it accepts none of our codings.
+// coding. It returns an error if the client accepts none of the offers, or none
+// of our codings. The answer with this error is JSON if the client accepts none
+// of our formats. It is not compressed if the client accepts none of our
+// codings.
 func (c *call) negotiate(offers []string) error {
 	c.w.Header().Set("Vary", "Accept, Accept-Encoding")
 	accept := preferences(c.r.Header.Values("Accept"))
@@ -198,5 +202,5 @@ func (c *call) negotiate(offers []string) error {
 	return nil
 }
 
-// isYAML reports whether a media type is YAML rather than JSON.
+// isYAML reports whether a body's media type is YAML. Otherwise it is JSON.
 func isYAML(media string) bool { return strings.HasSuffix(media, "yaml") }

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// defaultShowFlags has the flags that a list gets if the client sends none.
+// defaultShowFlags has the flags for a list if the client sends none.
 const defaultShowFlags = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.

@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// postNode changes the nodes that the path names.
+// postNode changes the nodes in the request's path.
 func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
 	u, err := readBody(c, api.NodeUpdateBody)
 	if err != nil {
@@ -23,7 +23,7 @@ func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
 	return h.updateNodes(c, u, inPath+"node_name")
 }
 
-// postNodes changes the nodes that the body names.
+// postNodes changes the nodes in the request's body.
 func (h *handler) postNodes(c *call, _ *api.NoParams) error {
 	u, err := readBody(c, api.NodeUpdateBody)
 	if err != nil {
@@ -50,8 +50,9 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
 }
 
-// changeNamed calls do to change an object, and answers with an envelope. name
-// is the object's name, and source is the name's place in the request.
+// changeNamed calls the function do to change an object, and then answers
+// without content. The argument name is the object's name, and source is the
+// place of this name in the request.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
 	_, err := change(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
 		func(name string) Result { return Result{Objects: name} })
@@ -63,7 +64,7 @@ func (h *handler) changeNamed(c *call, kind, name, source string, do func() erro
 
 // checkNodesExist returns an error if names lists several nodes and one of them
 // does not exist. Without this check, a controller would change the nodes
-// before the missing one and then stop.
+// before the unknown one in the list, and then stop.
 func (h *handler) checkNodesExist(c *call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil

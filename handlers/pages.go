@@ -9,8 +9,8 @@ import (
 	"schedrestd/errs"
 )
 
-// page is a path outside of the API. It has no version, and clients can only
-// read it.
+// page is a path that does not belong to the API. It has no version, and
+// supports only reading.
 type page struct {
 	id    string   // name in the log
 	quiet bool     // its requests are logged only at level debug
@@ -18,7 +18,8 @@ type page struct {
 	do    func(*call) error
 }
 
-// pages returns the paths outside of the API, without the leading slash.
+// pages returns the pages outside of the API. The keys are their paths, without
+// the leading slash.
 func (h *handler) pages() map[string]page {
 	pages := map[string]page{
 		"healthz": {id: "healthz", quiet: true, do: h.getHealth},
@@ -31,7 +32,7 @@ func (h *handler) pages() map[string]page {
 	return pages
 }
 
-// Pages returns the names of all pages in the log and in metrics.
+// Pages returns the names of all pages, as the log and the metrics use them.
 func Pages() (names []string) {
 	for _, p := range newHandler(Config{}).pages() {
 		names = append(names, p.id)
@@ -52,17 +53,17 @@ func (c *call) servePage() error {
 	return c.page.do(c)
 }
 
-// getHealth reports that this process answers. Clients poll it often and
-// without a token, so it asks no daemon and reveals nothing.
+// getHealth answers "ok" if this process can answer. Clients poll it often and
+// without a token, so it calls no daemon and reveals nothing.
 func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
 
 // unready is the answer to /readyz while new requests should go to another
 // gateway.
 const unready = "unready\n"
 
-// getReadiness returns 503 while new requests should go to another gateway.
-// Only authenticated clients get the reasons, because these reveal details
-// about the site.
+// getReadiness answers with 503 while new requests should go to another
+// gateway. Only authenticated clients get the reasons, because the reasons
+// reveal details of the site.
 func (h *handler) getReadiness(c *call) error {
 	var reasons []string
 	if h.Ready != nil {
@@ -76,7 +77,8 @@ func (h *handler) getReadiness(c *call) error {
 	case err == nil:
 		text += strings.Join(reasons, "\n") + "\n"
 	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout:
-		// Without a key or a daemon, the credential can't be verified.
+		// If there is no key, or the daemon does not answer, the credential
+		// can't be verified.
 	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.r.Header):
 		return err // an invalid credential gets the usual refusal
 	}

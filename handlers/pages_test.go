@@ -12,8 +12,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestReadiness checks that only an authenticated client learns why the gateway
-// is not ready, and that guessing tokens at /readyz has the usual penalty.
+// TestReadiness checks that only authenticated clients learn why the gateway is
+// not ready. A client that guesses tokens at /readyz must get the usual
+// penalty.
 func TestReadiness(t *testing.T) {
 	const reasons = "keys: expired\ncontroller: unreachable\n"
 	for _, tt := range []struct {
@@ -55,8 +56,8 @@ func TestReadiness(t *testing.T) {
 }
 
 // TestProxyRequestID checks that the request id of a trusted proxy is in the
-// answer and in both logs, and that the logs distinguish it from the gateway's
-// own ids.
+// answer, in the log and in the audit log. In the logs it must differ from the
+// gateway's own ids.
 func TestProxyRequestID(t *testing.T) {
 	for _, tt := range []struct {
 		name, id string
@@ -93,7 +94,7 @@ func TestProxyRequestID(t *testing.T) {
 	}
 }
 
-// intended stores the request id of a change.
+// intended is an audit log that keeps only the request id of a change.
 type intended struct{ request string }
 
 func (a *intended) Intend(_ context.Context, c Change) (func(Result), error) {

@@ -16,9 +16,10 @@ const (
 	maxParams = 100
 )
 
-// readParams parses the path and the query of a request into *P. Warnings are
-// added to those of the call. An invalid value in the query is errs.Invalid. An
-// invalid value in the path is errs.NotFound, because no object has that name.
+// readParams parses a request's path and query into *P, and adds warnings to
+// the call's warnings. For an invalid value in the query the error is
+// errs.Invalid. For an invalid value in the path it is errs.NotFound, because
+// no object can have that name.
 func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	doc, err := c.paramsAsDocument()
 	if err != nil {
@@ -54,7 +55,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	return params, nil
 }
 
-// paramsHint returns the names of the operation's query parameters, for a hint.
+// paramsHint returns a hint with the names of the operation's query parameters.
 func (c *call) paramsHint() string {
 	var names []string
 	for _, p := range c.route.Params.Shape(c.view).Fields {
@@ -68,19 +69,18 @@ func (c *call) paramsHint() string {
 	return "this operation takes " + strings.Join(names, ", ")
 }
 
-// An error or warning names a parameter with one of these prefixes, such as
-// "query/flags".
+// The source of an error or warning is the name of a parameter with one of
+// these prefixes, such as "query/flags".
 const (
 	inPath  = "path/"
 	inQuery = "query/"
 )
 
-// pointerUnescaper reverses the escaping of a name in a JSON pointer (RFC 6901,
-// 4).
+// pointerUnescaper decodes the escapes in a JSON pointer (RFC 6901, 4).
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// paramSource returns the name of the parameter that n is about, with its
-// prefix.
+// paramSource returns the name of the parameter that caused the note n, with
+// its prefix.
 func (c *call) paramSource(n schema.Note) string {
 	name := pointerUnescaper.Replace(strings.TrimPrefix(n.Source, "#/"))
 	if c.route.InPath(name) {
@@ -89,10 +89,12 @@ func (c *call) paramSource(n schema.Note) string {
 	return inQuery + name
 }
 
-// paramsAsDocument returns the parameters as an object that a table can parse.
-// A query parameter with the name of a path parameter is omitted with a
-// warning, because it must not replace the part of the path. A repeated
-// parameter becomes an array, which only list types accept.
+// paramsAsDocument returns the parameters as an object, which a table can
+// parse. A parameter that is sent several times becomes an array, which only
+// lists accept.
+//
+// A query parameter is ignored with a warning if it has the name of a parameter
+// in the path. Otherwise it could replace the value in the path.
 func (c *call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {

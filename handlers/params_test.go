@@ -50,9 +50,9 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestParametersRefused checks that a request with invalid parameters calls no
-// daemon except to verify the client. The error names the parameter, but only
-// for an authenticated client.
+// TestParametersRefused checks requests with invalid parameters. They must
+// reach no daemon, except to verify the credential. Only an authenticated
+// client may get the name of the parameter.
 func TestParametersRefused(t *testing.T) {
 	tests := []struct {
 		name, method, path string
@@ -94,9 +94,9 @@ func TestParametersRefused(t *testing.T) {
 	}
 }
 
-// TestFilterRefused checks that an unknown parameter is refused if its name
-// suggests a filter, as "user" does. The answer must list the parameters of the
-// operation. Any other unknown parameter must cause a warning.
+// TestFilterRefused checks that an unknown parameter is refused if its name is
+// that of a filter, such as "user". The answer must list the operation's
+// parameters. Other unknown parameters must cause a warning.
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))
 	body := envelope(t, w.Body.Bytes())
@@ -123,9 +123,9 @@ func TestFilterRefused(t *testing.T) {
 	}
 }
 
-// TestOpenRanges checks that a range with only one limit works in every
-// version. slurmdbd itself would treat a lone minimum as the exact value, and
-// would ignore a lone maximum.
+// TestOpenRanges checks that every version supports a range with only one
+// limit. slurmdbd itself would treat a lone minimum as the exact value, and
+// ignore a lone maximum.
 func TestOpenRanges(t *testing.T) {
 	const most = 1<<32 - 1
 	for query, want := range map[string]model.AccountingJobFilter{

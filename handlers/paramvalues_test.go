@@ -12,14 +12,15 @@ import (
 	"schedrestd/api/schema"
 )
 
-// exampleNames has the name of an object of the demo for each path parameter.
+// exampleNames has a value for each parameter in a path: the name of an object
+// in the demo.
 var exampleNames = map[string]string{
 	"job_id": "12", "node_name": "n1", "partition_name": "long", "reservation_name": "maint", "cluster_name": "demo",
 	"qos": "fast", "account_name": "lab", "name": "alice",
 }
 
-// eachParameter calls visit(e, v, path, p) for every query parameter of every
-// GET in every version.
+// eachParameter calls the function visit for every query parameter of every GET
+// in every version.
 func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
 		for _, version := range api.Versions {
@@ -40,10 +41,9 @@ func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p sch
 	}
 }
 
-// exampleValues has, for some parameters, a value that changes the request to
-// the daemon or the answer. It does not apply to parameters that take one of a
-// set of words: these get the second word. Parameters that are not listed get
-// "true".
+// exampleValues has values for parameters. Each of them changes the request to
+// the daemon, or the answer. A parameter that takes one of a set of words gets
+// the second word instead. A parameter that is not in this map gets "true".
 var exampleValues = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -51,11 +51,11 @@ var exampleValues = map[string]string{
 	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",
 }
 
-// companions are the parameters that another parameter requires.
+// companions maps a parameter to the parameters that it requires.
 var companions = map[string]string{"SpecialExit": "Hold=true&"}
 
-// ineffective lists parameters that do not change the request to a daemon, with
-// the reasons.
+// ineffective lists parameters that have no effect on requests to daemons, each
+// with the reason.
 var ineffective = map[string]string{
 	"format":           "every field is shown in any case",
 	"NoUsersAreCoords": "says nothing to a list of accounts",
@@ -91,8 +91,9 @@ func TestParametersHaveEffect(t *testing.T) {
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 		got := get(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
 		same := got == plain[path]
-		// With any query, the gateway limits this list to the jobs of this
-		// cluster. So compare with a request whose query has only that effect.
+		// If a request has a query, the gateway limits this list to the jobs of
+		// this cluster. So the test compares two requests that both have a
+		// query.
 		if e == api.GetAccountingJobs.Endpoint {
 			same = got == get(path+"?format=true")
 		}
@@ -117,9 +118,9 @@ func TestParametersHaveEffect(t *testing.T) {
 	}
 }
 
-// TestRepeatedParameters checks that a repeated parameter means the same as its
-// values separated by commas. If the parameter is not a list, the gateway must
-// refuse the repetition.
+// TestRepeatedParameters checks that a parameter that is sent several times has
+// the same effect as one with all values, separated by commas. If the parameter
+// is not a list, the gateway must refuse the request.
 func TestRepeatedParameters(t *testing.T) {
 	get := func(path string, values ...string) (status int, queries, refused string) {
 		f := demo()
@@ -154,8 +155,8 @@ func TestRepeatedParameters(t *testing.T) {
 	}
 }
 
-// TestStrangeValues checks that every value of a parameter is either accepted,
-// or refused with the parameter's name.
+// TestStrangeValues checks that the gateway either accepts a value of a
+// parameter, or refuses it with an error that names the parameter.
 func TestStrangeValues(t *testing.T) {
 	strange := []string{
 		"", "%20", ",", ",,", "a,,b", "0", "-1", "007", "4294967296", "99999999999999999999", "1.5", "1e9", "%2B", "+", "null", "true", "%00", "a%00b",

@@ -10,8 +10,8 @@ import (
 )
 
 // TestHiddenPartitions checks that a list omits hidden partitions unless the
-// client requests them, as in slurmrestd. A request that names a hidden
-// partition gets it.
+// client requests them, as in slurmrestd. A client can always request a hidden
+// partition by name.
 func TestHiddenPartitions(t *testing.T) {
 	for _, tt := range []struct {
 		path string

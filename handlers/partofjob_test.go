@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// family returns a cluster with an array, of which two tasks run, and a
-// heterogeneous job.
+// family returns a cluster with a heterogeneous job, and with an array of which
+// two tasks are running.
 func family() *fake {
 	f := demo()
 	f.jobs = []model.Job{
@@ -25,9 +25,9 @@ func family() *fake {
 	return f
 }
 
-// TestPartOfJob checks that a client can request a task of an array and a
-// component of a heterogeneous job by the names that Slurm's commands print.
-// The answer for an unknown task or component must be 404.
+// TestPartOfJob checks requests for a task of an array, or a component of a
+// heterogeneous job. Clients use the ids that Slurm's commands print. If the
+// task or component does not exist, the answer must be 404.
 func TestPartOfJob(t *testing.T) {
 	for path, want := range map[string]string{
 		"20": "waiting first none", "21": "first", "21_1": "first", "20_1": "first", "20_0": "none", "20_*": "waiting first none", "020_01": "first",
@@ -58,7 +58,8 @@ func TestPartOfJob(t *testing.T) {
 	}
 }
 
-// TestUnknownTask checks that the error names the unknown task or component.
+// TestUnknownTask checks that the error for an unknown task or component names
+// it.
 func TestUnknownTask(t *testing.T) {
 	for path, want := range map[string]string{"20_7": "there is no job 20 with a task 7", "30+5": "there is no job 30 with a component 5", "20_[1-2]": `there is no job "20_[1-2]"`} {
 		w := serve(t, config(family()), request(http.MethodGet, "/sched/v0.0.42/job/"+path, ""))

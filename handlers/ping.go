@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// getPing pings every controller. If no controller answers, the token has not
-// been verified, so the error contains no host names.
+// getPing pings all controllers. If none answers, the token has not been
+// verified. The answer is then an error without the names of hosts.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {
@@ -22,9 +22,9 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// noAnswerError returns the error for a ping that no daemon answered. The error
-// is a timeout if the primary daemon, which is first in pings, timed out.
-// Otherwise that daemon was unreachable.
+// noAnswerError returns the error for a ping that no daemon answered. It
+// depends on the primary daemon, which is first in pings: the error is a
+// timeout if this daemon timed out. Otherwise it was unreachable.
 func noAnswerError(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {
 		return errs.New(errs.Timeout, "%s in time", text)

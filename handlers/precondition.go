@@ -7,12 +7,13 @@ import (
 )
 
 // precondition evaluates If-Match and If-None-Match before a change (RFC 9110,
-// 13.1 and 13.2). Resources have no entity tags here, so a tag never matches.
-// "*" matches the object to change if the request names one, that is, if named
-// is set. Otherwise the request creates an object, which does not exist yet.
+// 13.1 and 13.2). Here, resources have no entity tags, so a tag never matches.
+// A "*" matches if the object to change exists. This is assumed if named is
+// set, which means that the request names the object. A request that does not
+// name an object creates a new one.
 //
-// An invalid condition counts as false, because the client did not want the
-// change to be made unconditionally.
+// An invalid condition counts as false, because the client did not want an
+// unconditional change.
 func (c *call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPreconditions checks that a change whose condition is false is not made.
-// Conditions that are true, and all conditions of requests that change nothing,
-// must have no effect.
+// TestPreconditions checks that a change is not made if its condition is false.
+// All other conditions must have no effect: those that are true, and those of
+// requests that change nothing.
 func TestPreconditions(t *testing.T) {
 	const job, submit, body = "/sched/v0.0.42/job/12", "/sched/v0.0.42/job/submit", `{"job": {"script": "x"}}`
 	for _, tt := range []struct {

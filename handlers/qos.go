@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// qosNumbers converts names to ids, because the daemon compares ids. An id is
-// accepted even if there is no such quality of service: it selects nothing.
+// qosNumbers converts names to ids, because the daemon compares ids. A client
+// may also send ids. They need not exist, and an unknown id selects nothing.
 func qosNumbers(r *api.Records, names []string, parameter string) ([]string, error) {
 	var list []string
 	for _, name := range names {
@@ -50,8 +50,8 @@ func (h *handler) getQOS(c *call, p *api.QOSParams) error {
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
-	// Treat the parameter as an id only if no quality of service has it as its
-	// name.
+	// The parameter is a name or an id. If it is the name of a quality of
+	// service, it is not used as an id.
 	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
 	qos, err := findFirst("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
 		func(q *model.QOS) bool {

@@ -29,8 +29,8 @@ func qosName(q *api.QOSRow) string {
 
 const (
 	qosDeleted uint32 = 1 << 13
-	// qosChangesFlags are the flags that add to or remove from the existing
-	// flags.
+	// qosChangesFlags are two flags that say what to do with the other flags:
+	// add them to the existing flags, or remove them from the existing flags.
 	qosChangesFlags uint32 = 1<<29 | 1<<30
 )
 
@@ -66,8 +66,8 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 	return true, modifyRecords(e, model.Modify[model.QOS]{Filter: filter, Record: record})
 }
 
-// findQOS returns the existing quality of service that a record names, or nil
-// if it has to be created.
+// findQOS returns the existing quality of service with the record's name or id.
+// It returns nil if there is none and the quality of service must be created.
 func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	var filter model.QOSFilter
 	switch {
@@ -90,8 +90,8 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	return old, nil
 }
 
-// fillQOS sets those fields of record for which the client sent names instead
-// of ids.
+// fillQOS sets those fields of the record that contain ids, if the client sent
+// names instead.
 func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
 	if len(row.Limits) == 0 && row.Preempt == nil {
 		return nil

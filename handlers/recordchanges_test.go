@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// describeChange returns a description of a change: its kind and its records.
+// describeChange describes a change: its kind and its records.
 func describeChange(change any) string {
 	names := func(kind string, n int, name func(int) string) string {
 		list := make([]string, n)
@@ -42,10 +42,10 @@ func describeChange(change any) string {
 	return fmt.Sprintf("%T", change)
 }
 
-// TestRecordChanges checks the changes that requests make. A record that refers
-// to a missing record must be refused, and the error must have the record's
-// place in the body. slurmdbd itself would create such records, or create
-// nothing and report success.
+// TestRecordChanges checks which changes a request makes. If a record refers to
+// a missing record, it must be refused, with an error that names its place in
+// the body. slurmdbd itself would create such records, or create nothing and
+// report success.
 func TestRecordChanges(t *testing.T) {
 	refused := errs.New(errs.Denied, "no")
 	tests := []struct {
@@ -119,8 +119,8 @@ func TestRecordChanges(t *testing.T) {
 	}
 }
 
-// TestBlockedRemoval checks that the error of a removal lists the records that
-// prevent it, and that the daemon's list of these records stays unchanged.
+// TestBlockedRemoval checks that if records prevent a removal, the error lists
+// them. The daemon's own list of these records must not be modified.
 func TestBlockedRemoval(t *testing.T) {
 	blocking := []string{"JobID = 7  C =  demo", "JobID = 8"}
 	f := demo()
@@ -136,9 +136,9 @@ func TestBlockedRemoval(t *testing.T) {
 	}
 }
 
-// TestUnchangedRecords checks the warning about a record that is not changed.
-// It must not claim that the record has the values in the body if the gateway
-// did not compare them.
+// TestUnchangedRecords checks the warning about a record that was not changed.
+// It may claim that the record already has the body's values only if the
+// gateway has compared them.
 func TestUnchangedRecords(t *testing.T) {
 	for _, tt := range []struct{ path, body, want string }{
 		{"clusters", `{"clusters": [{"name": "new"}, {"name": "demo", "flags": ["EXTERNAL"]}]}`, "#/clusters/1: cluster demo exists already and was not changed"},

@@ -20,7 +20,7 @@ type recorded struct {
 	filters []any // filters of the requests
 }
 
-// lists are the records of a fake. The fake filters them only by name.
+// lists has the records of a fake. The fake filters them only by name.
 type lists struct {
 	jobs         []model.AccountingJob
 	associations []model.Association
@@ -34,9 +34,9 @@ type lists struct {
 	more         []recordLookup // records that only one test uses
 }
 
-// listRecords calls the listing's function with the records of list for which
-// want returns true. As with a real daemon, a record is only valid during the
-// call.
+// listRecords calls the listing's function with those records of list for which
+// the function want returns true. As with a real daemon, a record is valid only
+// during the call.
 func listRecords[T any](a accounts, call string, cred model.Credential, l model.Listing, list []T, want func(*T) bool) error {
 	each := l.Each.(func(*T) error)
 	a.recorded.filters = append(a.recorded.filters, l.Filter)
@@ -106,14 +106,13 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
-// recordLookup takes a filter, and returns a function that lists the records
-// that the filter selects. It returns nil for a filter of another kind of
-// records.
+// recordLookup returns a function that lists the records that a filter selects.
+// It returns nil if the filter is for another kind of records.
 type recordLookup func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// lookupIn returns a recordLookup for the records in list. wants(filter,
-// record) is true if the filter selects the record. The fake logs the request
-// under the name in call.
+// lookupIn returns a recordLookup for the records in list. The function wants
+// reports whether a filter selects a record. The fake logs requests with the
+// text in call.
 func lookupIn[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) recordLookup {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)
@@ -130,8 +129,8 @@ func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.Account
 	return &a.recorded.conf, a.logCall("conf", cred)
 }
 
-// Edit calls f with an editor for the fake's records. f can also read the
-// records that it adds. All other changes are only logged.
+// Edit calls f with an editor for the fake's records. Records that f adds can
+// be read again. All other changes are only logged.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.logCall("edit", cred); err != nil {
 		return err
@@ -174,8 +173,8 @@ func (e editor) Change(change any) ([]string, error) {
 	return []string{fmt.Sprintf("%T", change)}, nil
 }
 
-// demoRecorded returns records with an example of every kind of record that has
-// its own rendering.
+// demoRecorded returns examples of all kinds of records that are rendered
+// differently.
 func demoRecorded() recorded {
 	unlimited, some := model.Infinite[uint32](), model.Some[uint32]
 	assoc := model.Association{Account: "lab", Cluster: "demo", User: "alice", Partition: "debug", ID: 4, Flags: 1 | 1<<16, Shares: 1, IsDefault: model.Some[uint16](1), Lineage: "/lab/0-alice/",

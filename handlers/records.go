@@ -7,23 +7,24 @@ import (
 	"schedrestd/model"
 )
 
-// recordsOf returns the records that filter selects. The daemon is asked for
-// them when the stream is read.
+// recordsOf returns the records that the filter selects. It requests them from
+// the daemon when the stream is read.
 func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream[T] {
 	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
 }
 
-// records requests the names of trackable resources and qualities of service.
-// Other records contain only their ids.
+// records requests the names of trackable resources and of qualities of
+// service, because other records contain only their ids.
 func (h *handler) records(c *call) (*api.Records, error) {
-	// Include deleted qualities of service, because older records still contain
+	// Include deleted qualities of service, because old records still contain
 	// their ids.
 	list := func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }
 	return h.namesFrom(list, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
-// namesFrom calls list to request the names of trackable resources, and of
-// those qualities of service that filter selects.
+// namesFrom requests names: those of all trackable resources, and those of the
+// qualities of service that the filter selects. It sends the requests with the
+// function list.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
 	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {
@@ -40,9 +41,9 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// findFirst returns the first record of a list for which matches returns true.
-// If there is none, the error is errs.NotFound. The whole list is read in any
-// case, because the daemon reports errors at its end.
+// findFirst returns the first record of a list for which the function matches
+// returns true. If there is none, the error is errs.NotFound. The whole list is
+// always read, because a daemon may report an error at its end.
 func findFirst[T any](kind, name string, list schema.Stream[T], matches func(*T) bool) (found *T, err error) {
 	err = list(func(record *T) error {
 		if found == nil && matches(record) {

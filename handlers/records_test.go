@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestRecordFilters checks that the filter in the request to the accounting
-// daemon matches the query, in every version that has the parameter.
+// TestRecordFilters checks which filter the accounting daemon gets for a query.
+// It tries each parameter in every version that has it.
 func TestRecordFilters(t *testing.T) {
 	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
@@ -79,8 +79,8 @@ func TestRecordFilters(t *testing.T) {
 	}
 }
 
-// TestRecordsByName checks that records are selected by a user or group name,
-// even if the daemon does not know the name.
+// TestRecordsByName checks that a client can select records by the name of a
+// user or group, even if the daemon does not know the name.
 func TestRecordsByName(t *testing.T) {
 	for query, want := range map[string]string{
 		"users=alice":              "old",
@@ -104,8 +104,8 @@ func TestRecordsByName(t *testing.T) {
 	}
 }
 
-// TestBadRecordRequests checks that invalid values are refused before records
-// are requested from the daemon.
+// TestBadRecordRequests checks that invalid values are refused before any
+// records are requested.
 func TestBadRecordRequests(t *testing.T) {
 	for path, status := range map[string]int{
 		"jobs?state=DREAMING":             http.StatusUnprocessableEntity,
@@ -138,8 +138,8 @@ func TestBadRecordRequests(t *testing.T) {
 	}
 }
 
-// TestErrorAfterRecords checks that a daemon's error is reported, even if the
-// error comes after the first record.
+// TestErrorAfterRecords checks that the client gets a daemon's error, even if
+// it comes after the first record.
 func TestErrorAfterRecords(t *testing.T) {
 	for _, path := range []string{"tres", "clusters", "cluster/demo", "qos", "qos/fast", "accounts", "account/lab", "users", "user/bob", "associations", "association", "jobs", "job/12"} {
 		f := demo()

@@ -17,8 +17,8 @@ import (
 )
 
 // TestReference answers requests with frames that were captured from real
-// controllers. It compares the answers with those of slurmrestd for the same
-// controller at the same time: every field by name, type and value.
+// controllers. The gateway's answers must have the same fields, types and
+// values as those of slurmrestd, which were captured at the same time.
 func TestReference(t *testing.T) {
 	for _, tt := range []struct{ suite, frames string }{{"trixie", "trixie-p42"}, {"forky", "forky-p45"}} {
 		f := captured(t, "../rpc/message/testdata/frames/"+tt.frames+".json.gz")
@@ -49,7 +49,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// captured returns a controller that answers from captured frames.
+// captured returns a controller whose answers come from captured frames.
 func captured(t *testing.T, file string) *fake {
 	var captures map[string]struct {
 		Frame string `json:"response_frame"`
@@ -91,9 +91,9 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// copyVolatile takes from slurmrestd's answer the values that change with every
-// request, so that f returns the same ones: the duration of a ping, the time of
-// the last change, and the numbers of requests.
+// copyVolatile copies values that differ in every request from slurmrestd's
+// answer to f: the duration of a ping, the time of the last change, and the
+// numbers of requests.
 func (f *fake) copyVolatile(t *testing.T, answer json.RawMessage) {
 	var body struct {
 		Pings []struct {
@@ -148,7 +148,8 @@ func readGzip(t *testing.T, file string, into any) {
 	}
 }
 
-// unmarshal keeps the text of numbers, so that 2.0 differs from 2.
+// unmarshal decodes JSON. It keeps the text of numbers, so that 2.0 differs
+// from 2.
 func unmarshal(t *testing.T, b []byte, into any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))

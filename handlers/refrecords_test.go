@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// exceptedRecords are the fields that differ from the reference, with the
-// reasons.
+// exceptedRecords lists the fields that differ from the reference, each with
+// the reason.
 var exceptedRecords = []struct {
 	frames, path string // regular expressions
 	reason       string
@@ -71,9 +71,8 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// equalize replaces fields of want by the same fields of got, if their paths
-// match the regular expression. It reports whether any of these fields
-// differed.
+// equalize copies fields from got to want, if their paths match the regular
+// expression. It reports whether one of these fields differed.
 func equalize(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:

@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// fieldOfError returns the field of a job to which one of Slurm's error numbers
-// refers, or "" if the number may refer to several fields.
+// fieldOfError returns the field of a job that one of Slurm's error numbers is
+// about. It returns "" if the number can be about several fields.
 func fieldOfError(number int) (field string) {
 	switch number {
 	case invalidPartition, noDefaultPartition, noPartitionGroup, partitionUnavailable, partitionNotAvailable, partitionDown:
@@ -71,9 +71,9 @@ func fieldOfError(number int) (field string) {
 	return ""
 }
 
-// annotateJob adds to a controller's error the name of the job's field that
-// caused it. schedctld names the field in its text, as in "tasks: 0 is out of
-// range"; slurmctld only sends a number. The argument at is the place of the
+// annotateJob adds the name of the job's field that caused a controller's error
+// to this error. schedctld's text begins with the name, as in "tasks: 0 is out
+// of range". slurmctld sends only a number. The argument at is the place of the
 // job in the body.
 func (c *call) annotateJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)

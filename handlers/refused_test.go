@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestRefusedByTheController checks that the answer to a controller's error
-// number names the field.
+// TestRefusedByTheController checks that the answer for a controller's error
+// number names the field of the job.
 func TestRefusedByTheController(t *testing.T) {
 	tests := []struct {
 		err    errs.Error
@@ -40,9 +40,9 @@ func TestRefusedByTheController(t *testing.T) {
 	}
 }
 
-// TestRefusedInWords checks errors in which schedctld's text names the field.
-// The client must get this text alone, because Slurm's text for the error
-// number might contradict it.
+// TestRefusedInWords checks errors of schedctld, whose text names the field.
+// The client must get only this text. Slurm's text for the error number might
+// contradict it.
 func TestRefusedInWords(t *testing.T) {
 	for _, tt := range []struct {
 		number           uint32
@@ -68,8 +68,8 @@ func TestRefusedInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedForOneOfTwo checks error numbers that Slurm uses for two fields:
-// the time limit and the deadline, and memory per node and per processor.
+// TestRefusedForOneOfTwo checks error numbers that can be about either of two
+// fields: the time limit or the deadline, and memory per node or per processor.
 func TestRefusedForOneOfTwo(t *testing.T) {
 	for _, tt := range []struct {
 		number         int
@@ -89,7 +89,8 @@ func TestRefusedForOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestRefusedFields checks that refused returns only existing fields of a job.
+// TestRefusedFields checks that fieldOfError returns only fields that a job
+// has.
 func TestRefusedFields(t *testing.T) {
 	known := map[string]bool{"": true}
 	for _, p := range api.JobDesc.Shape(schema.View{Version: api.V43}).Fields {

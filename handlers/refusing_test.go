@@ -15,8 +15,8 @@ import (
 )
 
 // TestRefusing checks a request that is refused before it reaches its endpoint.
-// The answer must have the requested format, and the request must be logged
-// like any other.
+// The answer must have the requested format, and the log line must be as for
+// other requests.
 func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -49,7 +49,7 @@ func TestRefusing(t *testing.T) {
 }
 
 // TestAdmit checks that Admit can refuse a request of an authenticated user.
-// The answer must say when to retry, and the gateway must not call a daemon.
+// The answer must say when to retry, and no daemon may be called.
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)

@@ -66,10 +66,10 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// requeueEach requeues each job and returns the results. After a controller's
-// refusal it continues with the next job. After any other error it stops, and
-// lists the remaining jobs as not tried. If it requeued no job, it returns the
-// errors about the jobs instead.
+// requeueEach requeues each job and returns the results. If a controller
+// refuses to requeue a job, it continues with the next one. After any other
+// error it stops, and its results say that the remaining jobs were not tried.
+// If no job was requeued, it returns the errors about the jobs instead.
 func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
 	var jobErrs multiError
@@ -109,7 +109,7 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 	return lists, nil
 }
 
-// annotateListed adds the name of a job to the error about it.
+// annotateListed adds a job's id to the error about this job.
 func annotateListed(err error, job string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" || e.Number == 0 {

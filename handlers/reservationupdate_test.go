@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestChangeReservations checks that existing reservations are changed and
-// others created. An error must name the place in the body, and an invalid
-// reservation must not be sent.
+// TestChangeReservations checks that existing reservations are changed, and
+// others created. An error must name the place in the body. An invalid
+// reservation must not be sent to the controller.
 func TestChangeReservations(t *testing.T) {
 	const fresh = `"start_time": 1795000000, "duration": 60, "users": ["alice"]`
 	denied := &errs.Error{Kind: errs.Denied, Message: "only operators may", Number: 2010}
@@ -86,8 +86,8 @@ func changeCalls(f *fake) []string {
 	return list
 }
 
-// TestChangePartitions checks partitions in the same way as
-// TestChangeReservations.
+// TestChangePartitions checks for partitions what TestChangeReservations checks
+// for reservations.
 func TestChangePartitions(t *testing.T) {
 	denied := &errs.Error{Kind: errs.Denied, Message: "only administrators may", Number: 2010}
 	for _, tt := range []struct {
@@ -145,8 +145,9 @@ func TestChangePartitions(t *testing.T) {
 	}
 }
 
-// TestResources checks that the answer for an unknown job is a 404 that names
-// the job, and that a task is not mistaken for its array.
+// TestResources checks requests for the resources of jobs. For an unknown job,
+// the answer must be a 404 that names the job. A request for a task must be
+// refused, not answered for its whole array.
 func TestResources(t *testing.T) {
 	f := demo()
 	f.submitErr = &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}

@@ -9,8 +9,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// response wraps the http.ResponseWriter of a call and counts the bytes that
-// are sent.
+// response is the http.ResponseWriter of a call. It counts the bytes that are
+// sent.
 type response struct {
 	http.ResponseWriter
 	status int // 0 before the header is sent
@@ -42,10 +42,10 @@ func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
 	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
 }
 
-// render answers with the output of write in the negotiated format. If write
-// fails before anything was sent, render returns the error, and the caller may
-// send another answer. If write fails later, render aborts the connection,
-// because a truncated answer must not look complete.
+// render answers with the output of the function write, in the negotiated
+// format. If write fails before anything was sent, render returns the error,
+// and the caller may send another answer. If write fails later, render aborts
+// the connection, because a truncated answer must not look complete.
 func (c *call) render(status int, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status}
 	defer to.release()
@@ -83,7 +83,8 @@ func (c *call) sendText(status int, text string) error {
 	return err
 }
 
-// header returns the header of an answer with a body of the type media.
+// header sets the header of an answer whose body has the given media type. It
+// returns the header.
 func (c *call) header(media string) http.Header {
 	h := c.w.Header()
 	h.Set("Content-Type", media)
@@ -92,7 +93,7 @@ func (c *call) header(media string) http.Header {
 	return h
 }
 
-// sink writes an answer: status and header first, then the body in the
+// sink writes an answer: first the status and header, then the body in the
 // negotiated coding.
 type sink struct {
 	c      *call
@@ -116,14 +117,12 @@ func (s *sink) Write(b []byte) (int, error) {
 	return s.c.w.Write(b)
 }
 
-// needsLength reports whether the answer must announce its length, because
-// otherwise only the end of the connection would show the client that the
-// answer is complete.
+// needsLength reports whether the answer must announce its length. Some clients
+// can't tell otherwise whether the answer is complete when the connection ends.
 func (c *call) needsLength() bool { return c.h.SendLength || !c.r.ProtoAtLeast(1, 1) }
 
-// store stores a part of the body. If there is no memory for the part, store
-// sends the body without its length. The end of the connection then shows the
-// client where the body ends.
+// store stores a part of the body. If there is not enough memory, it sends the
+// whole body without a length instead. The body then ends with the connection.
 func (s *sink) store(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {
@@ -145,11 +144,12 @@ func (s *sink) store(b []byte) (int, error) {
 }
 
 // start sends the header. If the answer must announce its length, and the
-// length is not known yet, start prepares to store the body instead. size is
-// the length of the first part of the body.
+// length is not known yet, start prepares to store the body instead. The
+// argument size is the length of the first part of the body.
 //
-// Errors are short, and people often read them with simple tools. So an error
-// is compressed only for a client that accepts no uncompressed answers.
+// Errors are not compressed, because they are short and people often read them
+// with simple tools. The only exception is a client that accepts no
+// uncompressed answers.
 func (s *sink) start(size int) {
 	coding := s.c.coding
 	compressible := (!s.whole || size >= minCodedSize) && s.status < http.StatusBadRequest
@@ -167,8 +167,8 @@ func (s *sink) start(size int) {
 	}
 }
 
-// sendHeader sends the header. size is the length of the encoded body, or
-// negative if it is unknown.
+// sendHeader sends the header. The argument size is the length of the encoded
+// body. It is negative if the length is unknown.
 func (s *sink) sendHeader(size int, compressed bool) {
 	h := s.c.header(s.c.media)
 	if compressed {

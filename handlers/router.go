@@ -12,7 +12,7 @@ import (
 	"schedrestd/feature"
 )
 
-// router finds the route of a request. A path begins with a segment and the
+// router finds the route for a request. A path begins with a segment and the
 // version of the API, as in /sched/v0.0.42/nodes. The segment (sched, scheddb,
 // slurm, slurmdb or util) determines the daemon and the spelling.
 type router struct {
@@ -25,7 +25,7 @@ type router struct {
 	spelling         schema.Spelling // spelling of errors for paths that do not determine one
 }
 
-// pattern is a route with its path split at the slashes.
+// pattern is a route whose path is split at the slashes.
 type pattern struct {
 	route
 	parts []string
@@ -69,7 +69,7 @@ func newPattern(r route) pattern {
 	return pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")}
 }
 
-// match is the result of matching a request's path.
+// match is the result of looking for the route of a request.
 type match struct {
 	route  *route // nil if err is set
 	page   *page  // set instead of a route
@@ -80,9 +80,10 @@ type match struct {
 	err    error
 }
 
-// find finds the route of a request. It ignores empty parts and ".", so that
-// duplicate and trailing slashes make no difference. It refuses "..", which may
-// be an attempt to bypass a filter in front of the gateway.
+// find finds the route for a request. It ignores empty parts and "." in the
+// path, so that duplicate and trailing slashes make no difference. It refuses a
+// path with "..", which may be an attempt to bypass a filter in front of the
+// gateway.
 func (rt *router) find(r *http.Request) match {
 	newest := rt.parsers[len(rt.parsers)-1]
 	m := match{view: schema.View{Version: schema.Version(newest.Version), Spelling: rt.spelling}}
@@ -117,8 +118,8 @@ func (rt *router) find(r *http.Request) match {
 	return m
 }
 
-// matchVersion sets the version and the flag fast of m if part, the second part
-// of the path, is the name of a served version. Otherwise it returns false.
+// matchVersion sets the version and the flag fast of m. It returns false if
+// part, the second part of the path, is not the name of a served version.
 func (rt *router) matchVersion(part string, m *match) bool {
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {
@@ -137,8 +138,9 @@ func (rt *router) servedVersions() string {
 	return strings.Join(names, ", ")
 }
 
-// match finds the routes for the rest of a path. Literal parts take precedence
-// over parameters, so that job/submit is never the job "submit".
+// match sets the route for parts, the rest of a path. Literal parts take
+// precedence over parameters. So the path job/submit never means a job with the
+// id "submit".
 func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) {
 	for _, literal := range []bool{true, false} {
 		for i := range rt.routes {
@@ -174,8 +176,8 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 	}
 }
 
-// isUnserved reports whether slurmrestd has the operation and this gateway does
-// not.
+// isUnserved reports whether slurmrestd has an operation that this gateway
+// lacks.
 func (rt *router) isUnserved(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
 	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
 		params, ok := p.fits(seg, v, parts)
@@ -183,7 +185,7 @@ func (rt *router) isUnserved(method string, seg segment, v schema.Version, parts
 	})
 }
 
-// matchPage makes m the match of page p.
+// matchPage sets m to the page p.
 func (m *match) matchPage(p *page, r *http.Request) {
 	m.page, m.allow = p, []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 	if !slices.Contains(m.allow, r.Method) {
@@ -191,14 +193,14 @@ func (m *match) matchPage(p *page, r *http.Request) {
 	}
 }
 
-// requestLine returns the requested operation for an error, such as
+// requestLine returns the method and path of a request for an error, such as
 // "GET /sched/v0.0.42/nodes".
 func requestLine(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
 
-// pathNotFound returns the error for a path that does not exist, with a hint if
-// the path exists with the other spelling of its first part (slurm or sched).
+// pathNotFound returns the error for a path that does not exist. It has a hint
+// if the path exists in the other spelling (slurm or sched).
 func (rt *router) pathNotFound(r *http.Request, parts []string) error {
 	e := errs.New(errs.NotFound, "%s: no such path", requestLine(r))
 	if len(parts) > 0 && rt.unservedSegments[parts[0]] != "" {
@@ -208,15 +210,15 @@ func (rt *router) pathNotFound(r *http.Request, parts []string) error {
 	return e.WithHint("GET /openapi lists the paths")
 }
 
-// methodNotAllowed returns the error for a path that does not support the
+// methodNotAllowed returns the error for a path that exists, but lacks the
 // method.
 func (m *match) methodNotAllowed(r *http.Request) error {
 	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", requestLine(r)).
 		WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
-// fits reports whether the rest of a path matches the pattern in version v. If
-// every part is literal, params is nil.
+// fits reports whether parts, the rest of a path, match the pattern in version
+// v. If the pattern has no parameters, params is nil.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
 	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false

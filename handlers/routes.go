@@ -5,8 +5,8 @@ import (
 	"schedrestd/feature"
 )
 
-// routes returns all endpoints of the REST API. An endpoint that is not listed
-// here is not served, and an endpoint without a declaration can't be listed.
+// routes returns all endpoints that the gateway serves. Only endpoints that
+// package api declares can be listed here.
 func (h *handler) routes() []route {
 	var routes []route
 	if h.Content.Has(feature.Controller) {
@@ -95,8 +95,8 @@ func (h *handler) routes() []route {
 	return routes
 }
 
-// route is the declaration of an endpoint and its handler. prepare parses the
-// parameters and returns the function that does the work.
+// route is the declaration of an endpoint and its handler. The function prepare
+// parses the parameters, and returns the function that does the work.
 type route struct {
 	*api.Endpoint
 	prepare func(*call) (do func() error, err error)

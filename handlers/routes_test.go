@@ -8,7 +8,7 @@ import (
 	"schedrestd/feature"
 )
 
-// TestRoutes checks that exactly the declared endpoints are served, each once.
+// TestRoutes checks that each declared endpoint is served once, and no other.
 func TestRoutes(t *testing.T) {
 	cfg := config(demo())
 	cfg.Content = feature.Controller | feature.Accounting
@@ -28,7 +28,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestGoldensAreComplete checks that every endpoint has a golden body.
+// TestGoldensAreComplete checks that every endpoint has a golden.
 func TestGoldensAreComplete(t *testing.T) {
 	requested := requestedEndpoints(t, allGoldens(t))
 	for _, e := range api.Endpoints {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSharesFiltered checks that the request to the controller has the accounts
-// and users that the client names.
+// TestSharesFiltered checks that the controller gets the accounts and users
+// that the client has sent.
 func TestSharesFiltered(t *testing.T) {
 	for query, want := range map[string][2][]string{
 		"":                              {},

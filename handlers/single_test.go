@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestRepeatedHeaders checks that equal repeated headers are accepted and
-// different ones refused. SchedMD's client for Go sends Content-Type twice, and
-// a proxy may join the two lines.
+// TestRepeatedHeaders checks that a header may be repeated with the same value,
+// but not with another one. SchedMD's client for Go sends Content-Type twice,
+// and a proxy may join the two lines.
 func TestRepeatedHeaders(t *testing.T) {
 	tests := []struct {
 		name, header string

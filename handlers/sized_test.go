@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// pot is a Memory with a fixed number of bytes.
+// pot is a Memory of a fixed size.
 type pot struct{ free int }
 
 func (p *pot) Hold(_ model.Credential, n int) bool {
@@ -32,9 +32,10 @@ func asHTTP10(r *http.Request) *http.Request {
 	return r
 }
 
-// TestSized checks that an HTTP/1.0 client, and the client of an inetd gateway,
-// get the length of the answer and the same content as other clients. If there
-// is no memory to store the answer, the length is omitted.
+// TestSized checks answers to HTTP/1.0 clients, and to the clients of an inetd
+// gateway. They must have a Content-Length, and the same content as other
+// answers. If there is not enough memory to store an answer, it has no
+// Content-Length.
 func TestSized(t *testing.T) {
 	f := big()
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {
@@ -80,8 +81,8 @@ func TestSized(t *testing.T) {
 	}
 }
 
-// TestSizedOverTheWire checks the announced length with http.Server, which
-// aborts a connection if the length is wrong.
+// TestSizedOverTheWire checks the Content-Length with http.Server, which aborts
+// the connection if the length is wrong.
 func TestSizedOverTheWire(t *testing.T) {
 	cfg := config(big())
 	cfg.SendLength = true
@@ -102,9 +103,10 @@ func TestSizedOverTheWire(t *testing.T) {
 	}
 }
 
-// TestSizedListThatBreaksOff checks answers that fail midway. A stored answer
-// must be replaced by the error, because nothing of it was sent. An answer that
-// had to be sent early, for lack of memory, must be aborted.
+// TestSizedListThatBreaksOff checks answers that fail midway. If the answer was
+// stored, nothing of it was sent, and the client must get the error instead. If
+// the answer was sent early because memory was short, the connection must be
+// aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")

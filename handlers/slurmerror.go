@@ -1,6 +1,6 @@
 package handlers
 
-// Error numbers of Slurm. Their names in Slurm begin with ESLURM_.
+// Slurm's error numbers. Their names in Slurm begin with ESLURM_.
 const (
 	unspecifiedError      = 0xffffffff // SLURM_ERROR
 	invalidPartition      = 2000       // INVALID_PARTITION_NAME

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSlurmErrors compares the numbers and the names in slurmerror.go with
-// Slurm's.
+// TestSlurmErrors checks that slurmerror.go has the same numbers and names as
+// Slurm.
 func TestSlurmErrors(t *testing.T) {
 	text, err := os.ReadFile("../rpc/fault/testdata/errors.tsv")
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // Memory limits the memory for stored answers and large bodies. Hold reserves n
-// bytes for cred's user, or fails without waiting. Release frees n bytes.
+// bytes for the credential's user, and returns false at once if this is not
+// possible. Release frees n bytes.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)
@@ -19,11 +20,12 @@ type Memory interface {
 // spoolPiece is the length of the pieces of a spool.
 const spoolPiece = 64 << 10
 
-// spool stores a body until its length is known. In HTTP/1.0 only the length
+// spool stores a body until its length is known. In HTTP/1.0, only the length
 // shows that a body is complete. The clients of an inetd gateway are often
-// simple tools, so they get the length as well. The stored body is compressed,
-// with the client's coding or with zstd, so that a list of 20,000 jobs takes a
-// few megabytes instead of 150.
+// simple tools, so they get the length, too.
+//
+// The stored body is compressed, with the client's coding or with zstd. A list
+// of 20,000 jobs then takes a few megabytes instead of 150.
 type spool struct {
 	c          *call
 	compressed bool // the client accepts the compressed form
@@ -53,12 +55,12 @@ func (s *spool) Write(b []byte) (int, error) {
 	return s.coder.Write(b)
 }
 
-// spoolStore is the destination of a spool's coder.
+// spoolStore is the writer to which a spool's coder writes.
 type spoolStore spool
 
-// Write stores compressed data. If Memory is exhausted, Write sets full and
-// still stores the data, which are at most a few blocks of the coder. After
-// each call of spool.Write, the caller has to check full.
+// Write stores compressed data. If Memory is exhausted, it sets full, but still
+// stores the data. The caller of spool.Write must check full after each call,
+// so these data are at most a few blocks of the coder.
 func (s *spoolStore) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)
@@ -89,7 +91,8 @@ func (s *spoolStore) grow() {
 	}
 }
 
-// Read returns the stored data once. It frees each piece after it was read.
+// Read returns the stored data, which can be read only once. It frees each
+// piece after it was read.
 func (s *spoolStore) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]
@@ -110,7 +113,8 @@ func (s *spoolStore) releaseMemory(n int) {
 	}
 }
 
-// send writes the stored body to w in the coding that the client accepts.
+// send writes the stored body to w. It decompresses the body if the client does
+// not accept the coding.
 func (s *spool) send(w io.Writer) error {
 	if s.compressed {
 		_, err := io.Copy(w, (*spoolStore)(s))

@@ -10,19 +10,19 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenNames are query parameters in which clients of other services send
-// tokens. A client of this gateway might use one of them instead of the header.
-// The names are in lower case, with hyphens.
+// tokenNames are query parameters in which other services expect tokens. A
+// client of this gateway might use one of them by mistake. The names are in
+// lower case, with hyphens.
 var tokenNames = map[string]bool{
 	"x-sched-user-token": true, "x-slurm-user-token": true, "sched-jwt": true, "slurm-jwt": true,
 	"access-token":  true, // RFC 6750, 2.3
 	"authorization": true, "jwt": true, "token": true,
 }
 
-// checkURLToken refuses a request with a token in its URL, regardless of its
+// checkURLToken refuses a request with a token in its URL, whatever its
 // headers. Proxies and browsers store URLs in logs and histories, where no
 // token may be. If such a request succeeded, the user would not notice the
-// mistake. A token in the place of a node's name would also be sent to a
+// mistake. A token in the place of a node's name would even be sent to a
 // daemon.
 func checkURLToken(u *url.URL) error {
 	if containsToken(u.Path) {
@@ -42,8 +42,8 @@ func checkURLToken(u *url.URL) error {
 	return nil
 }
 
-// unescaped returns s without its URL encoding. If s can't be decoded, it
-// returns s unchanged, because a malformed text may contain a token, too.
+// unescaped decodes the URL encoding of s. If s can't be decoded, it returns s
+// unchanged, because even a malformed text may contain a token.
 func unescaped(s string) string {
 	if text, err := url.QueryUnescape(s); err == nil {
 		return text
@@ -51,16 +51,16 @@ func unescaped(s string) string {
 	return s
 }
 
-// containsToken reports whether s contains a complete token, which has at least
-// three segments separated by dots.
+// containsToken reports whether s contains a complete token: at least three
+// segments with dots between them.
 func containsToken(s string) bool {
 	start, end := findToken(s)
 	return strings.Count(s[start:end], ".") >= 2
 }
 
-// redact returns s without parts that look like a token or a part of one.
-// Clients put tokens into wrong places, and errors and logs quote the text that
-// clients send.
+// redact returns s without anything that looks like a token or a part of one.
+// Clients put tokens into wrong places, and errors and logs quote what clients
+// send.
 func redact(s string) string {
 	for from := 0; ; {
 		start, end := findToken(s[from:])
@@ -74,11 +74,12 @@ func redact(s string) string {
 
 const redacted = "(a token)"
 
-// findToken returns the start and end of the first part of s that looks like a
-// token. If there is none, start equals end. It searches for a word that begins
-// like a JSON object in base64url, as the header and the payload of a token do.
-// A signature looks like any other word. It is recognized only by the part
-// before it, and removed together with that part.
+// findToken returns the start and end of the first word in s that looks like a
+// token. If there is none, start equals end.
+//
+// It looks for a word that begins like a JSON object in base64url, as a token's
+// header and payload do. A signature looks like any other word, so findToken
+// finds it only together with the part of the token before it.
 func findToken(s string) (start, end int) {
 	for ; ; start++ {
 		i := strings.IndexByte(s[start:], 'e') // the encoding of "{" always begins with "e"
@@ -96,8 +97,8 @@ func findToken(s string) (start, end int) {
 }
 
 // beginsObject reports whether s begins like a JSON object in base64url. It
-// checks enough characters that host names do not match by chance, but no more
-// than the shortest header has.
+// checks as many characters as the shortest header of a token has. This is
+// enough that no host name matches by chance.
 func beginsObject(s string) bool {
 	const prefixLen = 16
 	if len(s) < prefixLen || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end

@@ -15,12 +15,12 @@ import (
 	"schedrestd/auth"
 )
 
-// anotherToken is a token with spaces and line ends in its header.
+// anotherToken is a token whose header contains spaces and line ends.
 var anotherToken = base64.RawURLEncoding.EncodeToString([]byte("{\n  \"alg\": \"RS256\",\n  \"typ\": \"JWT\"\n}")) + "." + strings.SplitN(token, ".", 2)[1]
 
-// TestTokenInURL checks that a token in the query or the path is refused like
-// an invalid credential, regardless of the headers. Neither a daemon nor the
-// log may get it.
+// TestTokenInURL checks that a request with a token in its query or path is
+// refused like one with an invalid credential, whatever its headers. The token
+// must not reach a daemon or the log.
 func TestTokenInURL(t *testing.T) {
 	const nodes, node = "/sched/v0.0.42/nodes", "/sched/v0.0.42/node/"
 	tests := []struct {
@@ -94,11 +94,11 @@ func TestTokenInURL(t *testing.T) {
 	}
 }
 
-// cut401 returns a 401 without its meta, which depends on the endpoint.
+// cut401 removes the meta from a 401, because it depends on the endpoint.
 func cut401(text string) string { return text[strings.Index(text, `"errors"`):] }
 
-// TestNoParameterIsNamedLikeToken checks that no endpoint has a parameter whose
-// name is in tokenNames.
+// TestNoParameterIsNamedLikeToken checks that no parameter of an endpoint has a
+// name in tokenNames.
 func TestNoParameterIsNamedLikeToken(t *testing.T) {
 	count := 0
 	for _, e := range api.Endpoints {
@@ -116,8 +116,8 @@ func TestNoParameterIsNamedLikeToken(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotEchoed checks that an error about a token in a wrong place does
-// not contain the token.
+// TestTokenIsNotEchoed checks that if a token is in a wrong place, the error
+// does not contain it.
 func TestTokenIsNotEchoed(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	half := token[:strings.LastIndexByte(token, '.')]
@@ -150,8 +150,8 @@ func TestTokenIsNotEchoed(t *testing.T) {
 	}
 }
 
-// TestMethodIsNoPlace checks that a token that is sent as the method is not
-// logged.
+// TestMethodIsNoPlace checks that if a client sends a token as the method, the
+// token is not logged.
 func TestMethodIsNoPlace(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -165,7 +165,7 @@ func TestMethodIsNoPlace(t *testing.T) {
 }
 
 // TestTokenStaysOutOfTheJob checks that the request's token is removed from the
-// job's environment, under any name.
+// job's environment, whatever the name of the variable.
 func TestTokenStaysOutOfTheJob(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit",
@@ -226,8 +226,8 @@ func BenchmarkCheckURLToken(b *testing.B) {
 	}
 }
 
-// TestRefusedText checks that the refusal of a token in the URL contains only
-// our own words.
+// TestRefusedText checks that the answer to a request with a token in its URL
+// contains only our own words.
 func TestRefusedText(t *testing.T) {
 	err := checkURLToken(request(http.MethodGet, "/sched/v0.0.42/nodes?token="+token, "").URL)
 	if err == nil || err.Error() != auth.Refused+": a token in the query" {

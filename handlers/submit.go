@@ -15,7 +15,8 @@ import (
 )
 
 // postJobSubmit submits a batch job. It submits nothing if any part of the body
-// is invalid, or if the Idempotency-Key was used before.
+// is invalid, or if an earlier request with the same Idempotency-Key has
+// submitted the job.
 func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if err := c.readKey(); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 }
 
 // componentAt returns the place of component i in the body. The argument at is
-// the place of the job or of the list of components.
+// the place of the job, or of the list of components.
 func componentAt(at string, i int) string {
 	if at == "#/job" {
 		return "#/job/"
@@ -57,7 +58,7 @@ func componentAt(at string, i int) string {
 	return fmt.Sprintf("%s/%d/", at, i)
 }
 
-// prepareDescs replaces names by ids and removes tokens.
+// prepareDescs replaces names with ids, and removes tokens.
 func prepareDescs(c *call, descs []model.JobDesc, at string) error {
 	for i := range descs {
 		if err := resolve(c, &descs[i], componentAt(at, i)); err != nil {
@@ -68,9 +69,9 @@ func prepareDescs(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// annotateComponents calls annotateJob if the job has one component. Otherwise
-// it can add only the place of the whole list of components to the error,
-// because the controller does not report which component it rejects.
+// annotateComponents calls annotateJob if the job has only one component.
+// Otherwise the controller does not report which component it rejects, so
+// annotateComponents adds the place of the whole list to the error.
 func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.annotateJob(err, &descs[0], componentAt(at, 0))
@@ -83,8 +84,9 @@ func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) e
 	return err
 }
 
-// resolve replaces the names of user and group by ids. It does not look up the
-// requesting user, whose id the controller knows.
+// resolve replaces the names of user and group with ids. If the user is the
+// client itself, it only removes the name, because the controller knows the
+// client's id.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
@@ -120,9 +122,10 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 	return nil
 }
 
-// dropTokens removes tokens from a job's environment: the variables for tokens
-// in both spellings, and the token of this request under any name. Otherwise
-// other users on the node, or readers of core files, could find the token.
+// dropTokens removes tokens from a job's environment. These are the variables
+// for tokens in both spellings, and any variable that contains the request's
+// token. Otherwise other users on the node, or readers of core files, could
+// find the token.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {

@@ -69,8 +69,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestSubmitRefuses checks that invalid submissions are refused with the place
-// of the error, and that nothing is submitted.
+// TestSubmitRefuses checks that an invalid submission is refused, that the
+// error names the place, and that nothing is submitted.
 func TestSubmitRefuses(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -139,11 +139,11 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// corpusText is a text of the JSON corpus.
+// corpusText is one text of the JSON corpus, with the name of its file.
 type corpusText struct{ file, text string }
 
-// jsonCorpus returns a public corpus of JSON texts. If the corpus is missing,
-// jsonCorpus skips the test, or makes it fail in CI.
+// jsonCorpus returns a public corpus of JSON texts. If the corpus is not
+// available, jsonCorpus skips the test, or in CI fails it.
 func jsonCorpus(t *testing.T) []corpusText {
 	t.Helper()
 	dir := os.Getenv("JSON_CORPUS")
@@ -169,8 +169,8 @@ func jsonCorpus(t *testing.T) []corpusText {
 }
 
 // TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. The
-// files n_* have invalid JSON, which must get status 400. The files y_* have
-// valid JSON that is not a submission, which must get another 4xx status. No
+// files n_* are invalid JSON, for which the status must be 400. The files y_*
+// are valid JSON, but not submissions, so the status must be another 4xx. No
 // text may cause an internal error or a submission.
 func TestBodiesOfTheCorpus(t *testing.T) {
 	f := demo()
@@ -186,8 +186,8 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 	}
 }
 
-// FuzzSubmit checks that the answer to any body is an envelope, and that a job
-// is submitted if and only if the status is 200.
+// FuzzSubmit checks that the answer to any body has the usual envelope. A job
+// must be submitted if and only if the status is 200.
 func FuzzSubmit(f *testing.F) {
 	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
 	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)

@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// submitWith submits a job with an additional member and returns the
-// description that the controller received.
+// submitWith submits a job whose description has an additional member. It
+// returns the description that the controller received.
 func submitWith(t *testing.T, member string) *model.JobDesc {
 	t.Helper()
 	f := demo()
@@ -25,8 +25,8 @@ func submitWith(t *testing.T, member string) *model.JobDesc {
 	return f.submitted[0]
 }
 
-// TestSubmitTimes checks that a time may be a number, an object with set and
-// number, a date or words, as in slurmrestd.
+// TestSubmitTimes checks the forms that a time may have, as in slurmrestd: a
+// number, a wrapped number, a date, or words.
 func TestSubmitTimes(t *testing.T) {
 	local := time.Date(2026, 12, 24, 10, 0, 0, 0, time.Local).Unix()
 	for value, want := range map[string]int64{
@@ -56,8 +56,8 @@ func TestSubmitTimes(t *testing.T) {
 	}
 }
 
-// TestSubmitTexts checks that memory may have a unit, and that a plane
-// distribution may have its size.
+// TestSubmitTexts checks that a text for memory may have a unit, and that a
+// text for the distribution "plane" may have its size.
 func TestSubmitTexts(t *testing.T) {
 	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }
 	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4)}
@@ -82,8 +82,9 @@ func TestSubmitTexts(t *testing.T) {
 	}
 }
 
-// TestSubmitAsUser checks that user and group may be names. The name of the
-// requesting user is left to the controller; any other name is looked up.
+// TestSubmitAsUser checks submissions that name a user or group. The gateway
+// must look up the id, except for the client's own name, which the controller
+// knows.
 func TestSubmitAsUser(t *testing.T) {
 	for member, want := range map[string]model.JobDesc{
 		`"user_id": "alice"`:                    {Script: "x"},
@@ -101,7 +102,8 @@ func TestSubmitAsUser(t *testing.T) {
 	}
 }
 
-// TestSubmitAsUnknownUser checks that a name that can't be resolved is refused.
+// TestSubmitAsUnknownUser checks that a submission is refused if the gateway
+// can't look up its user or group.
 func TestSubmitAsUnknownUser(t *testing.T) {
 	for _, tt := range []struct {
 		member, source, wantText string

@@ -5,8 +5,8 @@ import (
 	"schedrestd/errs"
 )
 
-// postTRES always fails, because ordinary builds of the accounting daemon
-// accept no trackable resources from clients.
+// postTRES always returns an error. Trackable resources can't be added by
+// clients in ordinary builds of the accounting daemon.
 func (h *handler) postTRES(*call, *api.NoParams) error {
 	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
 	e.Number = notSupported

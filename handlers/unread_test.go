@@ -12,9 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestUnfinishedBody checks that a request whose announced body never arrives
-// is answered, and the connection closed. If the gateway waited for the rest of
-// the body, a client could hold a slot forever with one byte.
+// TestUnfinishedBody checks requests that announce a body and do not send all
+// of it. The gateway must answer and close the connection. If it waited for the
+// rest of the body, a client could hold a slot forever with one byte.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"
@@ -55,8 +55,9 @@ func TestUnfinishedBody(t *testing.T) {
 	}
 }
 
-// TestConnectionThatEnds checks that a connection stays open after a body was
-// read completely, unless the caller of the handlers has set Connection: close.
+// TestConnectionThatEnds checks that a connection stays open after the whole
+// body was read, unless the caller of the handler has already set Connection:
+// close.
 func TestConnectionThatEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		h := New(config(demo()))

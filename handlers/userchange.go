@@ -71,7 +71,7 @@ func usersNamed(name string) model.UserFilter {
 	return model.UserFilter{Assoc: model.AssocFilter{Users: []string{name}}}
 }
 
-// renameUser renames a user and changes the rest of the record.
+// renameUser renames a user, and makes the other changes to the record.
 func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, at string) error {
 	if existing != nil {
 		return errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name")
@@ -112,8 +112,8 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	return err
 }
 
-// modifyRecords changes existing records, and returns an error if the daemon
-// changed none.
+// modifyRecords changes existing records. If the daemon changed none, it
+// returns an error.
 func modifyRecords(e model.Editor, change any) error {
 	names, err := e.Change(change)
 	if err == nil && len(names) == 0 {

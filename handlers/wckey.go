@@ -19,8 +19,8 @@ func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
 	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
 }
 
-// usagePeriod completes the period of a request for usage. If the client gives
-// only a start, the period ends now.
+// usagePeriod completes a period for which a client requests usage. If the
+// client sends only a start, the period ends now.
 func usagePeriod(c *call, start, end *model.Time) {
 	switch {
 	case *start != 0 && *end == 0:
@@ -34,7 +34,7 @@ func (h *handler) sendWCKeys(c *call, list schema.Stream[model.WCKey]) error {
 	return send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.envelope()})
 }
 
-// getWCKey shows the workload keys with a given name or number.
+// getWCKey returns the workload keys that have the given name or id.
 func (h *handler) getWCKey(c *call, p *api.WCKeyParams) error {
 	var found []model.WCKey
 	for _, filter := range wckeyFilters(p.Name) {
@@ -61,8 +61,8 @@ func streamOf[T any](list []T) schema.Stream[T] {
 	}
 }
 
-// wckeyFilters returns the filters with which to search for a workload key, in
-// this order: by name, and then by id if the name is a number.
+// wckeyFilters returns filters for workload keys with the given name. If the
+// name is a number, the second filter is for the key with this id.
 func wckeyFilters(name string) []model.WCKeyFilter {
 	filters := []model.WCKeyFilter{{Names: []string{name}}}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
@@ -82,12 +82,12 @@ func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
-// onlyWCKey returns a filter that selects only k.
+// onlyWCKey returns a filter that selects the key k and no other.
 func onlyWCKey(k *model.WCKey) model.WCKeyFilter {
 	return model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}}
 }
 
-// addWCKey creates a workload key unless it exists.
+// addWCKey creates a workload key if it does not exist.
 func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
 	if c.skipDeleted(k.Flags, recordDeleted, at) {
 		return false, nil
@@ -116,9 +116,9 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 	return true, err
 }
 
-// deleteWCKey removes one workload key. It always selects the key's user and
-// cluster, because a daemon would apply a name alone to the keys of all users
-// on all clusters.
+// deleteWCKey removes one workload key. The request to the daemon always
+// contains the key's user and cluster. If it contained only the name, the
+// daemon would remove this key for all users on all clusters.
 func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	names, err := h.edit(c, p.Name, func(e model.Editor) ([]string, error) {
 		var found []model.WCKey
@@ -142,8 +142,8 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	return h.answerRemoval(c, api.WCKeysRemoved, names, annotateNamed(err, "workload key", p.Name, inPath+"id"))
 }
 
-// ambiguousWCKey returns the error for a name that belongs to keys of several
-// users or clusters.
+// ambiguousWCKey returns the error for the name of a workload key that several
+// users or clusters have.
 func ambiguousWCKey(found []model.WCKey) error {
 	var list []string
 	for i := range found {

@@ -8,10 +8,10 @@ import (
 )
 
 // internals matches texts that no message may contain: memory addresses, paths
-// on the host, types or files of this program, and names of libraries.
+// on the host, types and files of this program, and names of libraries.
 var internals = regexp.MustCompile(`0x[0-9a-f]{6,}|/(home|root|usr|etc|tmp|proc|var)\b|\b(schema|api|model|errs|http|url|yaml|net|json|strconv)\.[A-Za-z]|\.go\b|\*[a-z]+\.|%!`)
 
-// TestMessagesTellNothingOfInside sends invalid requests of every known kind,
+// TestMessagesTellNothingOfInside sends all known kinds of invalid requests,
 // and checks that no message contains internal details.
 func TestMessagesTellNothingOfInside(t *testing.T) {
 	if !internals.MatchString("cannot unmarshal !!str into *model.JobDesc") || !internals.MatchString("parse \"%zz\": url.EscapeError") {

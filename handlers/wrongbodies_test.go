@@ -13,7 +13,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// changeCount returns the number of changes that the fakes committed.
+// changeCount returns the number of changes that f has committed.
 func (f *fake) changeCount() int {
 	n := len(f.submitted) + len(f.nodeUpdates) + len(f.reservationUpdates) + len(f.partitionUpdates) + len(f.killRequests) + len(f.cancelled)
 	for _, committed := range f.recorded.committed {
@@ -29,7 +29,8 @@ func (f *fake) changeCount() int {
 	return n
 }
 
-// bodyEndpoint is an endpoint with a body, and a body that it accepts.
+// bodyEndpoint is an endpoint that accepts a body, with an example of such a
+// body.
 type bodyEndpoint struct {
 	*api.Endpoint
 	version schema.Version
@@ -40,7 +41,8 @@ type bodyEndpoint struct {
 	handler *handler // asks daemon; nil before the first request and after a change
 }
 
-// withBodies returns the endpoints with bodies, in each version that has them.
+// withBodies returns the endpoints that accept a body, in each version that has
+// them.
 func withBodies(t *testing.T) (list []*bodyEndpoint) {
 	t.Helper()
 	for _, v := range api.Versions {
@@ -64,9 +66,9 @@ func withBodies(t *testing.T) (list []*bodyEndpoint) {
 	return list
 }
 
-// firstElements keeps only the first element of each list in a body. If a list
-// had several records, a request could be refused for one of them and still
-// change the others.
+// firstElements shortens each list in a body to its first element. With several
+// records in a list, a request could be refused for one record and still change
+// the others.
 func firstElements(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {
@@ -81,8 +83,8 @@ func firstElements(body string) string {
 	return string(text)
 }
 
-// refuses sends a body, and reports whether it is refused. The test fails on an
-// internal error, and if anything was changed although the body was refused.
+// refuses sends a body, and reports whether it was refused. The test fails if
+// there was an internal error, or if a refused body changed anything.
 func (b *bodyEndpoint) refuses(t *testing.T, body string) bool {
 	t.Helper()
 	if b.handler == nil {
@@ -102,8 +104,9 @@ func (b *bodyEndpoint) refuses(t *testing.T, body string) bool {
 	return refused
 }
 
-// TestWrongTypes sends each field of each body with each wrong type. It does so
-// in the first version of the field and in each version that changes its type.
+// TestWrongTypes sends values of wrong types in each field of each body. It
+// tests a field in the first version that has it, and in each version that
+// changes its type.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	fields, refused, bodies, withoutBody := 0, 0, 0, 0
@@ -136,8 +139,9 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// newPaths returns the paths of the fields whose types differ from those that
-// are known from earlier versions, and adds these fields to known.
+// newPaths returns the paths of fields that known lacks, or has with another
+// type. It adds these fields to known, which has the fields of earlier
+// versions.
 func (b *bodyEndpoint) newPaths(known map[field]*schema.Shape) (list [][]string) {
 	for _, p := range places(b.Request.Shape(schema.View{Version: b.version, Spelling: schema.Slurm}), nil) {
 		f := field{b.Endpoint, strings.Join(p.path, "/")}
@@ -149,21 +153,20 @@ func (b *bodyEndpoint) newPaths(known map[field]*schema.Shape) (list [][]string)
 	return list
 }
 
-// field is a field of an endpoint's body, in all versions.
+// field identifies a field of an endpoint's body, whatever the version.
 type field struct {
 	*api.Endpoint
 	path string
 }
 
-// place is a field of a body, or a field of such a field. "[]" in its path
-// stands for the element of a list.
+// place is a field at any depth of a body. In its path, "[]" stands for an
+// element of a list.
 type place struct {
 	path  []string
 	shape *schema.Shape
 }
 
-// places returns all fields of a shape, including fields that have fields of
-// their own.
+// places returns the fields of a shape, at any depth.
 func places(s *schema.Shape, at []string) (list []place) {
 	if s == nil || len(at) > 12 {
 		return nil
@@ -182,8 +185,8 @@ func places(s *schema.Shape, at []string) (list []place) {
 	return list
 }
 
-// setPath returns doc with a value at a path. It creates missing objects and
-// lists on the path.
+// setPath sets the value at a path in doc, and returns doc. It creates missing
+// objects and lists on the path.
 func setPath(doc any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
@@ -204,7 +207,7 @@ func setPath(doc any, path []string, value any) any {
 	return fields
 }
 
-// TestLongLists sends very long lists, in each place of a body that has a list.
+// TestLongLists sends a very long list in the place of each list in a body.
 func TestLongLists(t *testing.T) {
 	t.Parallel()
 	lists := 0
@@ -231,8 +234,8 @@ func TestLongLists(t *testing.T) {
 	t.Logf("%d lists", lists)
 }
 
-// TestCorpusOfBodies sends a public corpus of JSON texts to each endpoint with
-// a body. Texts that are not JSON must be refused, and no text may cause an
+// TestCorpusOfBodies sends a public corpus of JSON texts to each endpoint that
+// accepts a body. Texts that are not JSON must be refused. No text may cause an
 // internal error.
 func TestCorpusOfBodies(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestYAMLGolden compares some YAML bodies with testdata/golden.
-// TestYAMLSaysTheSame checks that the others have the same content as in JSON.
+// TestYAMLGolden compares some YAML bodies with files in testdata/golden. For
+// all other bodies, TestYAMLSaysTheSame compares YAML with JSON.
 func TestYAMLGolden(t *testing.T) {
 	for _, tt := range goldens {
 		if tt.name != "node" && tt.name != "ping" && tt.name != "not-understood" {
@@ -45,9 +45,9 @@ func TestYAMLGolden(t *testing.T) {
 	}
 }
 
-// TestYAMLSaysTheSame checks that every body has the same content in every
-// layout as in compact JSON, including integers beyond 2^53 and bytes that are
-// not UTF-8.
+// TestYAMLSaysTheSame checks that every body has the same content in all
+// layouts as in compact JSON. This includes integers beyond 2^53, and bytes
+// that are not UTF-8.
 func TestYAMLSaysTheSame(t *testing.T) {
 	for _, tt := range goldens {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestSubmitYAMLCancelled checks that the gateway stops parsing a body, and
-// submits nothing, when the client has disconnected.
+// TestSubmitYAMLCancelled checks that when the client disconnects, the gateway
+// stops parsing the body and submits nothing.
 func TestSubmitYAMLCancelled(t *testing.T) {
 	f := demo()
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
@@ -92,7 +92,8 @@ func TestSubmitYAMLCancelled(t *testing.T) {
 	}
 }
 
-// cancelAtEOF is a body that cancels its request when all of it was read.
+// cancelAtEOF is a body that cancels its request when it has been read to its
+// end.
 type cancelAtEOF struct {
 	io.ReadCloser
 	cancel func()

@@ -22,7 +22,7 @@ const (
 )
 
 // Body returns how many bytes of p belong to the current request. If the
-// request ends or is malformed within p, n is less than len(p).
+// request ends within p, or an error is found there, n is less than len(p).
 func (l *Lexer) Body(p []byte) (n int, err error) {
 	for n < len(p) && l.state != done {
 		if l.state == inBody || l.state == inChunk {
@@ -49,8 +49,8 @@ func (l *Lexer) endData() {
 	l.state = atChunkCR
 }
 
-// frame processes one byte of a chunk's framing (RFC 9112, 7.1). Lines must end
-// with CR and LF, because parsers disagree on a bare LF.
+// frame processes one byte of a chunk's framing (RFC 9112, 7.1). A line must
+// end with CR and LF, because parsers disagree about a lone LF.
 func (l *Lexer) frame(c byte) error {
 	switch l.state {
 	case inSize, inExtension:
@@ -72,7 +72,7 @@ func (l *Lexer) frame(c byte) error {
 	return l.trailer(c)
 }
 
-// sizeLine processes a byte of a line with a chunk's size.
+// sizeLine processes one byte of a line that has a chunk's size.
 func (l *Lexer) sizeLine(c byte) error {
 	l.count++
 	switch {
@@ -109,7 +109,7 @@ func (l *Lexer) sizeLine(c byte) error {
 	return nil
 }
 
-// endSize processes a chunk's size when it is complete.
+// endSize processes the size of a chunk after its last digit was read.
 func (l *Lexer) endSize() error {
 	if l.size > l.MaxBody-l.total {
 		return l.tooLarge()
@@ -131,9 +131,9 @@ func (l *Lexer) tooLarge() error {
 	return &Error{http.StatusRequestEntityTooLarge, "the body is too large"}
 }
 
-// trailer processes a byte of the lines after the last chunk. These lines are
-// not used, but another parser could mistake a malformed line for the beginning
-// of a request.
+// trailer processes one byte of the lines after the last chunk. These lines
+// have no effect, but they must be well-formed: another parser could mistake a
+// malformed line for the beginning of a request.
 func (l *Lexer) trailer(c byte) error {
 	if l.count++; l.count > maxTrailer {
 		return malformed("the trailer is too long")

@@ -1,12 +1,12 @@
 package http1
 
-// isToken has the bytes of methods and field names (RFC 9110, 5.6.2). isName
-// has the bytes of a registered name without percent-encoding (RFC 3986,
-// 3.2.2).
+// isToken has the bytes that methods and field names may contain (RFC 9110,
+// 5.6.2). isName has those of a registered name without percent-encoding (RFC
+// 3986, 3.2.2).
 var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
 
-// isText has the bytes of a field's value: no control character except the tab
-// (RFC 9110, 5.5).
+// isText has the bytes that a field's value may contain: all except control
+// characters, but including the tab (RFC 9110, 5.5).
 var isText = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != 0x7f || c == '\t'
@@ -14,7 +14,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table returns a table of letters, digits, and the bytes in extra.
+// table returns a table that has letters, digits, and the bytes in extra.
 func table(extra string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -10,8 +10,8 @@ import (
 )
 
 // FuzzAgainstNetHTTP checks that net/http accepts every request that the lexer
-// accepts, and finds the same body and the same end of the request, however the
-// bytes are split.
+// accepts, and finds the same body and the same end of the request. The result
+// must not depend on how the bytes are split.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	for _, tt := range refused {
 		f.Add(tt.text, uint8(3))
@@ -47,7 +47,7 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	})
 }
 
-// BenchmarkHead measures how long the head of an ordinary request takes.
+// BenchmarkHead measures the lexer's time for an ordinary head.
 func BenchmarkHead(b *testing.B) {
 	text := []byte("GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: 127.0.0.1:6820\r\nUser-Agent: curl/8.14.1\r\nAccept: */*\r\n" +
 		"X-SCHED-USER-TOKEN: " + strings.Repeat("a", 180) + "\r\n\r\n")
@@ -62,7 +62,7 @@ func BenchmarkHead(b *testing.B) {
 	}
 }
 
-// BenchmarkChunks measures how long a body in chunks of 4 KiB takes.
+// BenchmarkChunks measures the lexer's time for a body in chunks of 4 KiB.
 func BenchmarkChunks(b *testing.B) {
 	head := []byte("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
 	text := []byte(strings.Repeat("1000\r\n"+strings.Repeat("a", 4<<10)+"\r\n", 16) + "0\r\n\r\n")

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// head has what is known about a request's head from the lines that were read
-// so far.
+// head has the state of a request's head, after the lines that were read so
+// far.
 type head struct {
 	line      int  // number of lines; the request line is the first
 	lineStart int  // index of the next line
@@ -25,9 +25,9 @@ type head struct {
 	unsupported *Error // error for a well-formed request that is not supported; nil for none
 }
 
-// Head reads lines from b, which begins with the current request. It returns
-// the length of the head, or 0 if the head is incomplete. The next call must
-// pass the same bytes and more.
+// Head examines b, which must begin at the start of the current request. It
+// returns the length of the head, or 0 if the head is incomplete. After a 0,
+// the next call must pass the same bytes and more.
 func (l *Lexer) Head(b []byte) (n int, err error) {
 	for {
 		i := bytes.IndexByte(b[l.scanned:], '\n')
@@ -65,8 +65,9 @@ func (l *Lexer) Head(b []byte) (n int, err error) {
 	}
 }
 
-// beginsMethod reports whether a request line may begin with c. Any other input
-// can be refused before the line is complete. An empty line is refused later.
+// beginsMethod reports whether a request line may begin with c. If not, the
+// request can be refused before its line is complete. The function accepts line
+// ends, because empty lines are refused later.
 func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
 
 func methodError(first byte) error {
@@ -76,7 +77,7 @@ func methodError(first byte) error {
 	return malformed("the request line does not begin with a method")
 }
 
-// recordHandshake is the first byte of a TLS connection (RFC 8446, 5.1).
+// recordHandshake is the first byte that a TLS client sends (RFC 8446, 5.1).
 const recordHandshake = 22
 
 // requestLine checks the request line (RFC 9112, 3).
@@ -106,13 +107,15 @@ func (l *Lexer) requestLine(line []byte) error {
 	return checkTarget(method, target)
 }
 
-// isVersion reports whether text has the form HTTP/1.1, with any digits.
+// isVersion reports whether text is a version such as HTTP/1.1, with any two
+// digits.
 func isVersion(text []byte) bool {
 	return len(text) == len("HTTP/1.1") && bytes.HasPrefix(text, []byte("HTTP/")) &&
 		isDigit(text[5]) && text[6] == '.' && isDigit(text[7])
 }
 
-// field checks a line of the header, and records its effect on the body.
+// field checks one line of the header. It passes the fields that have an effect
+// on the body to applyField.
 func (l *Lexer) field(line []byte) error {
 	number := l.line - 1 // the request line does not count
 	colon := bytes.IndexByte(line, ':')
@@ -139,8 +142,8 @@ func (l *Lexer) field(line []byte) error {
 	return nil
 }
 
-// applyField examines the fields that determine where the request ends, or that
-// net/http would refuse.
+// applyField checks the fields that determine where the request ends, and those
+// that net/http would refuse.
 func (l *Lexer) applyField(name, value []byte) error {
 	switch {
 	case equalFold(name, "Host"):
@@ -172,8 +175,8 @@ func (l *Lexer) applyField(name, value []byte) error {
 	return nil
 }
 
-// contentLength parses a Content-Length. A repeated Content-Length must have
-// the same value.
+// contentLength parses a Content-Length. If a request has several, they must
+// have the same value.
 func (l *Lexer) contentLength(value []byte) error {
 	var n int64
 	for _, c := range value {
@@ -219,7 +222,7 @@ func (l *Lexer) endHead() error {
 	return nil
 }
 
-// equalFold reports whether name equals word, ignoring case.
+// equalFold reports whether name and word are equal, ignoring case.
 func equalFold(name []byte, word string) bool {
 	return len(name) == len(word) && bytes.EqualFold(name, []byte(word))
 }

@@ -1,8 +1,10 @@
 // Package http1 finds where each request on an HTTP/1.x connection begins and
-// ends (RFC 9112). In every rule it is at least as strict as net/http: net/http
-// accepts each request that this package accepts, and finds the request's end
-// at the same byte. A request whose end two parsers could find in different
-// places is refused with the reason, to prevent request smuggling.
+// ends (RFC 9112). It prevents request smuggling: if two parsers could disagree
+// about the end of a request, the request is refused with the reason.
+//
+// All its rules are at least as strict as those of net/http. So net/http
+// accepts each request that this package accepts, and finds its end at the same
+// byte.
 //
 // A Lexer only examines bytes. It stores none of them, decodes nothing and
 // sends nothing. Its caller passes it the complete head of a request, and the
@@ -16,8 +18,8 @@ package http1
 
 import "net/http"
 
-// Error is the reason why a request is refused. It quotes nothing that the
-// client sent, because that could be a token.
+// Error is the reason for refusing a request. It quotes nothing that the client
+// has sent, because that could be a token.
 type Error struct {
 	Status int // HTTP status
 	Reason string
@@ -61,13 +63,13 @@ const (
 	done
 )
 
-// maxBlank limits the number of empty lines before a request.
+// maxBlank is the maximum number of empty lines before a request.
 const maxBlank = 4
 
-// Skip returns how many bytes at the beginning of b are empty lines, which are
-// ignored. They are permitted before the first request, and also after a body,
-// because old clients send a line break after a body (RFC 9112, 2.2). The
-// caller must remove them before it calls Head.
+// Skip returns how many bytes at the beginning of b are empty lines. The caller
+// must remove these bytes before it calls Head. Empty lines are permitted
+// before the first request, and also after a body, because old clients send a
+// line end there (RFC 9112, 2.2).
 func (l *Lexer) Skip(b []byte) (n int) {
 	if l.line > 0 {
 		return 0

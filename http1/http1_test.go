@@ -18,8 +18,7 @@ func (r lexed) String() string {
 	return fmt.Sprintf("%d-%d %q %t %v", r.start, r.end, r.body, r.done, r.err)
 }
 
-// lexAll lexes the requests in text, which arrives in pieces of the given
-// length.
+// lexAll passes the requests in text to a Lexer, in pieces of the given length.
 func lexAll(l *Lexer, text string, piece int) (list []lexed) {
 	b := []byte(text)
 	have := 0
@@ -199,8 +198,7 @@ var accepted = []struct {
 	{"expectation", post + "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx", []string{"x"}},
 }
 
-// TestRefused checks that a refused request gets the right status, and a reason
-// that names the error.
+// TestRefused checks the status and the reason for each refused request.
 func TestRefused(t *testing.T) {
 	for _, tt := range refused {
 		for _, piece := range []int{1, 3, len(tt.text)} {
@@ -217,7 +215,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAccepted checks that requests end at the right place, however the bytes
+// TestAccepted checks that the ends of requests are found, wherever the bytes
 // are split.
 func TestAccepted(t *testing.T) {
 	for _, tt := range accepted {
@@ -236,8 +234,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestTyped checks that a person may type empty lines between requests, and
-// omit Host.
+// TestTyped checks the requests of a person at a terminal, who may type empty
+// lines between requests, and omit Host.
 func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"
 	l := newLexer()

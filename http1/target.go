@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// checkTarget checks a request target (RFC 9112, 3.2). It accepts a path with
-// or without a query, either alone or in an http or https URL. Any other form
-// is refused, because a proxy may interpret it differently.
+// checkTarget checks a request target (RFC 9112, 3.2). It accepts only a path
+// with an optional query, or an http or https URL with such a path. A proxy may
+// interpret other forms differently.
 func checkTarget(method, target []byte) error {
 	switch {
 	case target[0] == '/':
@@ -44,7 +44,7 @@ func checkHost(host []byte) error {
 	return nil
 }
 
-// checkPath checks a path and the query after it.
+// checkPath checks a path, and the query that may follow it.
 func checkPath(path []byte) error {
 	query := false
 	for i, c := range path {
@@ -62,8 +62,9 @@ func checkPath(path []byte) error {
 	return nil
 }
 
-// isHost reports whether text is a host, with or without a colon and a port
-// (RFC 3986, 3.2.2 and 3.2.3). Percent-encoded names are refused.
+// isHost reports whether text is a host, which a colon and a port may follow
+// (RFC 3986, 3.2.2 and 3.2.3). The port may be empty. Percent-encoded names are
+// refused.
 func isHost(text []byte) bool {
 	host, port, _ := bytes.Cut(text, []byte(":"))
 	if len(text) > 0 && text[0] == '[' {

@@ -1,6 +1,6 @@
 package metric
 
-// Prefix is the beginning of the name of every metric of the gateway.
+// Prefix is how the names of all the gateway's metrics begin.
 const Prefix = "schedrestd_"
 
 // Values of labels, by index.
@@ -74,8 +74,9 @@ var (
 		Help: "Requests to daemons that are not answered yet."}
 )
 
-// Gateway returns a table with the families that the dispatcher counts. Other
-// tables add the families that workers count, whose cells start at FromWorkers.
+// Gateway returns a table with the families that the dispatcher counts. Package
+// metric/table adds the families that workers count. Their cells start at
+// FromWorkers.
 func Gateway() *Table {
 	t := new(Table)
 	t.Add(gateway...)
@@ -87,5 +88,5 @@ var gateway = []*Family{
 	Workers, WorkersStarted, WorkersExited, Dials, RequestsInFlight, CallsInFlight,
 }
 
-// FromWorkers is the first cell of the families that workers count.
+// FromWorkers is the number of the first cell that workers count.
 var FromWorkers = Gateway().Cells

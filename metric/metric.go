@@ -1,12 +1,14 @@
-// Package metric declares the metrics of the gateway. Every label has a closed
-// set of values, so each combination has a number, its cell. Processes exchange
-// these numbers instead of names. So a compromised worker can add to cells, but
-// can't invent a label, and the memory for all cells is limited.
+// Package metric declares the metrics of the gateway.
 //
-// A Family is a metric. A Table assigns cells to families, one after the other.
-// The families of this package come first in every table (Gateway), and are the
-// only families that the dispatcher knows. Package metric/table adds families
-// about requests, whose labels come from the API.
+// The possible values of every label are known in advance, so each combination
+// of values has a number, its cell. Processes exchange these numbers instead of
+// names. A compromised worker can add to cells, but can't invent a label, and
+// the memory for all cells is limited.
+//
+// A Family is a metric. A Table assigns cells to families, one family after
+// another. The families in this package come first in every table (Gateway),
+// and the dispatcher knows only them. Package metric/table adds families about
+// requests, whose labels come from the API.
 package metric
 
 import (
@@ -16,10 +18,10 @@ import (
 	"time"
 )
 
-// MaxCells is the maximum number of cells of a table.
+// MaxCells is the maximum number of cells in a table.
 const MaxCells = math.MaxUint16 + 1
 
-// Kind describes how the values of a family change.
+// Kind says how the values of a family change.
 type Kind uint8
 
 // The kinds.
@@ -29,8 +31,8 @@ const (
 	Histogram // of durations
 )
 
-// Label is a label with all its possible values, or several labels with all
-// their possible combinations.
+// Label is a label with all its possible values. It can also be several labels,
+// with all possible combinations of their values.
 type Label struct {
 	Names  []string
 	Values [][]string // each element has the same length as Names
@@ -45,9 +47,9 @@ func Labelled(name string, values ...string) Label {
 	return l
 }
 
-// Family is a metric with all its combinations of labels. A histogram has
-// several cells for each combination: a cell for each bucket, a cell for longer
-// durations, and a cell for the sum in microseconds.
+// Family is a metric with all combinations of its labels' values. For each
+// combination, a histogram has several cells: one for each bucket, one for
+// longer durations, and one for the sum in microseconds.
 type Family struct {
 	Name, Help string
 	Kind       Kind
@@ -56,13 +58,13 @@ type Family struct {
 	first int
 }
 
-// Buckets are the upper bounds of the buckets of histograms.
+// Buckets are the upper bounds of a histogram's buckets.
 var Buckets = []time.Duration{
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// depth returns the number of cells of each combination of labels.
+// depth returns the number of cells for each combination of label values.
 func (f *Family) depth() int {
 	if f.Kind == Histogram {
 		return len(Buckets) + 2
@@ -70,8 +72,8 @@ func (f *Family) depth() int {
 	return 1
 }
 
-// Cell returns the first cell of a combination of label values. values has, for
-// each label, the index of the label's value.
+// Cell returns the first cell for a combination of label values. Each of values
+// is the index of one label's value.
 func (f *Family) Cell(values ...int) int {
 	if len(values) != len(f.Labels) {
 		panic(fmt.Sprintf("%s with %d labels", f.Name, len(values)))
@@ -86,8 +88,8 @@ func (f *Family) Cell(values ...int) int {
 	return f.first + n*f.depth()
 }
 
-// Bucket returns the index of the bucket for a duration. For a duration above
-// all bounds it returns len(Buckets).
+// Bucket returns the index of the bucket for a duration. If the duration is
+// above all bounds, this is len(Buckets).
 func Bucket(d time.Duration) int {
 	i, _ := slices.BinarySearch(Buckets, d)
 	return i
@@ -101,8 +103,9 @@ func (f *Family) Names() (list []string) {
 	return list
 }
 
-// Each calls fn for each combination of labels. It passes the combination's
-// first cell, its number of cells, and its label values.
+// Each calls the function fn for each combination of label values. The
+// arguments of fn are the first cell, the number of cells, and the label
+// values.
 func (f *Family) Each(fn func(first, cells int, values []string)) {
 	values := make([][]string, len(f.Labels))
 	for i := range f.Cells() / f.depth() {
@@ -116,7 +119,7 @@ func (f *Family) Each(fn func(first, cells int, values []string)) {
 	}
 }
 
-// Cells returns the number of the family's cells.
+// Cells returns the number of cells that the family has.
 func (f *Family) Cells() int {
 	n := f.depth()
 	for _, l := range f.Labels {
@@ -125,14 +128,14 @@ func (f *Family) Cells() int {
 	return n
 }
 
-// Table is a list of families that have cells.
+// Table is a list of families to which cells are assigned.
 type Table struct {
 	Families []*Family
 	Cells    int
 }
 
-// Add assigns cells to families. It panics if the table then has too many
-// cells.
+// Add adds families to the table and assigns cells to them. It panics if the
+// table then has too many cells.
 func (t *Table) Add(list ...*Family) {
 	for _, f := range list {
 		f.first = t.Cells

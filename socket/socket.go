@@ -1,8 +1,8 @@
-// Package socket opens UNIX sockets that clients can trust: no other user can
-// have replaced the socket, a second daemon does not take over the socket of
-// the first, and a socket that a crashed daemon left behind is removed.
+// Package socket opens UNIX sockets that clients can trust. No other user can
+// replace the socket. A second daemon can't take over the socket of the first.
+// A socket that a crashed daemon left behind is removed.
 //
-// Programs that accept through package net use package listener.
+// Programs that accept connections through package net use package listener.
 //
 // Abstract sockets are refused: they have no owner and no mode, and any process
 // can take the name first.
@@ -24,10 +24,12 @@ import (
 	"schedrestd/guard"
 )
 
-// MaxPath is the kernel's limit for the path of a UNIX socket, in bytes.
+// MaxPath is the maximum length of the path of a UNIX socket, in bytes. It is a
+// limit of the kernel.
 const MaxPath = 107
 
-// backlog is the requested value; the kernel limits it to net.core.somaxconn.
+// backlog is the length of the queue for new connections. The kernel limits it
+// to net.core.somaxconn.
 const backlog = 4096
 
 // Options describes a socket to open.
@@ -41,7 +43,7 @@ type Options struct {
 // Owner is a uid and a gid.
 type Owner struct{ UID, GID uint32 }
 
-// Socket is a listening UNIX socket, and what is needed to remove it.
+// Socket is a listening UNIX socket, with what Remove needs.
 type Socket struct {
 	File       *os.File // listening and non-blocking
 	path       string   // absolute, without links
@@ -52,22 +54,24 @@ type Socket struct {
 	removeOnce sync.Once
 }
 
-// umaskMu serializes the creation of sockets, because the umask is that of the
+// umaskMu serializes the creation of sockets, because the umask applies to the
 // whole process.
 var umaskMu sync.Mutex
 
-// Open creates the UNIX socket at path, which must be absolute. The socket's
-// directory and all directories above it must belong to root or to this
-// process's user. No other user may write in a directory that is not sticky.
-// There is one exception: the socket's directory may belong to o.DirOwner. The
-// directories above it may not, because their owner could move the directory
-// while the socket is being bound by its path.
+// Open creates the UNIX socket at path, which must be absolute.
 //
-// Open also locks a file next to the socket. The name of this lock file is the
-// socket's name followed by ".lock". Remove releases the lock. Errors are
-// *errs.Error: Invalid for a path that must not be used, Conflict if another
-// process serves the socket, Denied if the socket or the lock can't be created,
-// or an error of guard.Parent.
+// The socket's directory and all directories above it must belong to root or to
+// this process's user. A directory in which other users may write must be
+// sticky. There is one exception: the socket's directory may belong to
+// o.DirOwner. The directories above it may not, because their owner could move
+// the socket's directory while the socket is being bound by its path.
+//
+// Open also locks a file next to the socket. Its name is that of the socket
+// with the suffix ".lock". Remove releases the lock.
+//
+// Errors are *errs.Error. The kind is Invalid for a path that must not be used,
+// Conflict if another process serves the socket, and Denied if the socket or
+// the lock can't be created. Errors of guard.Parent are returned as they are.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
@@ -87,16 +91,16 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// OpenDirectory opens the directory of a socket with O_PATH, if Open would
-// accept that directory. It also returns the path without links (real) and the
-// last component of the path (name).
+// OpenDirectory opens the directory of a socket with O_PATH. It returns an
+// error if Open would not accept the directory. It also returns the path
+// without links (real), and the last component of this path (name).
 func OpenDirectory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: o.PrivateGroup, DirOwners: []uint32{o.DirOwner}}
 	return guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
 }
 
-// mkdirCommand returns the command that creates dir so that Open accepts
-// sockets in it. If the directory belongs to another user, root has to run the
+// mkdirCommand returns a command that creates dir as a directory in which Open
+// accepts sockets. If the directory is for another user, only root can run the
 // command.
 func mkdirCommand(dir string, o Options) string {
 	owner := uint32(os.Geteuid())
@@ -130,15 +134,15 @@ func (s *Socket) deniedError(op string, err error) error {
 	return e
 }
 
-// moveAwayHint returns the hint about an unexpected file in the place of the
-// socket or its lock.
+// moveAwayHint returns the hint for an unexpected file at the path of the
+// socket or of its lock.
 func (s *Socket) moveAwayHint(suffix string) string {
 	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
-// acquireLock holds PATH.lock for the lifetime of the socket. When two
-// processes start, the second gets an error, instead of each unlinking the
-// other's socket.
+// acquireLock locks the file PATH.lock until the socket is removed. If two
+// processes start, the second gets an error. Without the lock, each could
+// unlink the other's socket.
 func (s *Socket) acquireLock() error {
 	name := s.name + ".lock"
 	for {
@@ -160,8 +164,9 @@ func (s *Socket) acquireLock() error {
 			return errs.New(errs.Conflict, "socket %s: another process holds its lock", s.path).
 				WithHint("stop that process, or use another path")
 		}
-		// The previous holder of the lock unlinks the file when it exits. A
-		// lock on a file without a name excludes no other process.
+		// The previous holder of the lock unlinks the file when it exits. If it
+		// has done so, this lock is on a file without a name, and would not
+		// exclude other processes.
 		if named, err := s.stat(name); err == nil && named.Ino == lockStat.Ino && named.Dev == lockStat.Dev {
 			s.lock = lock
 			return nil
@@ -170,11 +175,11 @@ func (s *Socket) acquireLock() error {
 	}
 }
 
-// removeStale removes a socket that a crashed process left behind, if the
-// socket belongs to the user of this process or to the user who is to own the
-// new socket. Anything else in its place is an error, and stays. The caller
-// holds the lock, so no other process of this program is about to listen on
-// that socket.
+// removeStale removes a socket that a crashed process left behind. The socket
+// must belong to this process's user, or to the owner of the new socket. If
+// anything else is in its place, removeStale leaves it there and returns an
+// error. The caller holds the lock, so no other process of this program is
+// about to listen on the socket.
 func (s *Socket) removeStale(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {
@@ -196,8 +201,8 @@ func (s *Socket) removeStale(owner *Owner) error {
 	return nil
 }
 
-// refusesConnections reports whether the socket refuses connections, which
-// means that no process listens on it.
+// refusesConnections reports whether the socket refuses connections. This means
+// that no process listens on it.
 func refusesConnections(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -209,8 +214,8 @@ func refusesConnections(path string) bool {
 
 // bind creates the socket with its final mode, changes its owner through a
 // descriptor, and only then listens. So no client can connect before the mode
-// and the owner are final. bind does not change the mode by path after the
-// creation, because by then the path could lead to another file.
+// and the owner are final. It does not set the mode by path later, because the
+// path could then lead to another file.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -237,10 +242,10 @@ func (s *Socket) bind(o Options) error {
 	return nil
 }
 
-// setOwner records the device and the inode of the new socket, and changes its
+// setOwner stores the device and inode of the new socket, and changes its
 // owner. It looks for the socket in the directory that was checked. If the path
-// was redirected before bind created the socket, the socket is not there and
-// setOwner fails.
+// led to another directory when bind created the socket, the socket is not
+// there and setOwner fails.
 func (s *Socket) setOwner(owner *Owner) error {
 	fd, err := unix.Openat(s.dirFD(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -261,9 +266,9 @@ func (s *Socket) setOwner(owner *Owner) error {
 	return unix.Fchownat(fd, "", int(owner.UID), int(owner.GID), unix.AT_EMPTY_PATH)
 }
 
-// Remove unlinks the socket, releases its lock and closes its directory; File
-// stays open. It unlinks the path only if the path still names this socket:
-// another user may have moved the socket away and put a new one there.
+// Remove unlinks the socket, releases its lock and closes its directory. File
+// stays open. If the path no longer names this socket, Remove does not unlink
+// it: another user may have moved the socket away and put a new one there.
 func (s *Socket) Remove() {
 	s.removeOnce.Do(func() {
 		if st, err := s.stat(s.name); err == nil && s.ino != 0 && uint64(st.Dev) == s.dev && st.Ino == s.ino {

@@ -19,8 +19,8 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// socketDir returns a directory for this test that is suitable for a socket
-// whatever the umask is.
+// socketDir returns a new directory that is suitable for a socket, whatever the
+// umask is.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	d := t.TempDir()
@@ -30,8 +30,8 @@ func socketDir(t *testing.T) string {
 	return d
 }
 
-// needRoot skips a test that gives files to another user, unless it runs as
-// root.
+// needRoot skips the test unless it runs as root. It is for tests that change
+// the owners of files.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,7 +39,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// stale creates a socket that no process serves.
+// stale creates a socket on which no process listens.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -48,7 +48,7 @@ func stale(t *testing.T, path string) {
 	must(t, ln.Close())
 }
 
-// listing returns the names and inodes in dir.
+// listing returns the names and inodes of the files in dir.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -62,8 +62,8 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(s, " ")
 }
 
-// TestModes checks the mode and the owner of a socket that replaces a stale
-// socket, and that Remove leaves no file behind.
+// TestModes checks the mode and owner of a new socket that replaces a stale
+// one, and that Remove leaves no file behind.
 func TestModes(t *testing.T) {
 	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
@@ -128,7 +128,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that Open refuses a path that breaks one of its rules.
+// TestRefusals checks that Open refuses a path for each of its rules.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string
@@ -222,8 +222,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPrivateGroup checks that Open accepts a directory that its owner's
-// private group may write, like one that only the owner may write.
+// TestPrivateGroup checks that Open accepts a directory in which the private
+// group of its owner may write.
 func TestPrivateGroup(t *testing.T) {
 	needRoot(t)
 	dir := socketDir(t)
@@ -242,9 +242,9 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestHolder checks a directory with the sockets of two daemons, one that runs
-// as root and one that runs as SchedUser. Both accept the directory, whichever
-// of these users owns it.
+// TestHolder checks a directory for the sockets of two daemons. One daemon runs
+// as root, the other as SchedUser. Both must accept the directory, whichever of
+// these users owns it.
 func TestHolder(t *testing.T) {
 	needRoot(t)
 	const schedUser = 31234
@@ -284,8 +284,9 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestDirectoryBehindALink checks that the directory may be a link that root or
-// this user made. The socket is then in the directory that the link points to.
+// TestDirectoryBehindALink checks that the path of the directory may be a link,
+// if root or this user has created it. The socket must be in the directory to
+// which the link points.
 func TestDirectoryBehindALink(t *testing.T) {
 	dir := socketDir(t)
 	must(t, os.Mkdir(dir+"/real", 0o755))
@@ -298,8 +299,8 @@ func TestDirectoryBehindALink(t *testing.T) {
 	}
 }
 
-// TestRemoveLeavesAnothersFile checks another user who moves the socket away
-// and puts a file in its place. Remove does not delete that file.
+// TestRemoveLeavesAnothersFile checks that if another user moves the socket
+// away and puts a file in its place, Remove does not delete this file.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
 	path := socketDir(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
@@ -312,9 +313,9 @@ func TestRemoveLeavesAnothersFile(t *testing.T) {
 	}
 }
 
-// TestOneAtATime checks that only one of many concurrent callers of Open gets
-// the socket at a time, although Open and Remove create and unlink the lock
-// file repeatedly.
+// TestOneAtATime checks many concurrent callers of Open. Only one at a time may
+// get the socket, although Open and Remove keep creating and unlinking the lock
+// file.
 func TestOneAtATime(t *testing.T) {
 	path := socketDir(t) + "/s"
 	var serving sync.Mutex

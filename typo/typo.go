@@ -1,15 +1,14 @@
-// Package typo finds the name that the author of a misspelled name probably
-// intended.
+// Package typo finds the known name that a misspelled name probably stands for.
 package typo
 
-// maxLength limits the length of the names that are compared, and thus the cost
-// of a comparison.
+// maxLength is the maximum length of a name that is compared with others. It
+// limits the cost of a comparison.
 const maxLength = 64
 
 // Nearest returns the known name that differs from word by the fewest typing
-// errors, or "" if every name differs by too many. It permits one error in a
-// word of up to four letters, two in one of five or six, and three in a longer
-// one.
+// errors. It permits one error in a word of up to four letters, two in a word
+// of five or six letters, and three in a longer word. If all names have more
+// errors, it returns "".
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {
 		return ""

@@ -22,9 +22,9 @@ func tagDoc(e *api.Endpoint) string {
 	return "Requests to the controller"
 }
 
-// describe returns the description of a field, with its unit. The unit follows
-// the text before the first semicolon, as in "Memory of each node, in MiB; 0
-// for no limit".
+// describe returns the description of a field, and adds its unit. The unit
+// follows the text before the first semicolon, as in "Memory of each node, in
+// MiB; 0 for no limit".
 func describe(p schema.Property) string {
 	unit, known := units[p.Unit]
 	if !known {
@@ -40,8 +40,8 @@ func describe(p schema.Property) string {
 	return subject + ", " + unit
 }
 
-// units has the text for each unit. Counts and numbers without a unit have no
-// text.
+// units maps each unit to its text in descriptions. For counts and numbers
+// without a unit, the text is empty.
 var units = map[string]string{
 	"":               "",
 	schema.CountUnit: "",

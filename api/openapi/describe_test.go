@@ -6,7 +6,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// TestDescribe checks where a description names the unit of a number.
+// TestDescribe checks the place of the unit in a description.
 func TestDescribe(t *testing.T) {
 	for want, p := range map[string]schema.Property{
 		"Memory, in MiB":                 {Doc: "Memory", Unit: "MiB"},

@@ -1,14 +1,15 @@
 // Package openapi writes the OpenAPI document of the REST API, for people and
-// for programs that generate clients. Its contents come from the tables of
+// for programs that generate clients. Its contents come from the tables in
 // package api. This package knows no particular endpoint or field.
 //
-// The document is OpenAPI 3.0.3, not 3.1: clients of slurmrestd are generated
+// The document is OpenAPI 3.0.3, not 3.1. Clients of slurmrestd are generated
 // from 3.0.3, and the generators for Go support only parts of 3.1. The document
 // is written piece by piece to a schema.Encoder, so that the same code writes
 // JSON and YAML. The same Options always produce the same bytes.
 //
-// The flags of an API version determine which schemas get a name, and which are
-// written where they are used: see policy.
+// A schema that has a name is written once, in the document's components. Other
+// schemas are written wherever they are used. Which schemas have names depends
+// on the API version and its flags (see policy).
 package openapi
 
 import (
@@ -48,7 +49,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Document is a document that can be written any number of times.
+// Document is a document that can be written repeatedly.
 type Document struct {
 	Options
 	statuses   []string
@@ -56,7 +57,8 @@ type Document struct {
 	schemas    schemas
 }
 
-// New collects the contents of a document, which is most of the work.
+// New collects the contents of a document. Most of the work is done here, not
+// in Write.
 func New(o Options) (*Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func New(o Options) (*Document, error) {
 	return d, nil
 }
 
-// Write writes the document to e. The caller gets errors from e.
+// Write writes the document to the Encoder e, which keeps the first error.
 func (d *Document) Write(e schema.Encoder) { (&writer{e, d}).write() }
 
 // writer writes a document to an Encoder.
@@ -85,8 +87,8 @@ type operation struct {
 	failure *schema.Shape // schema of the answer to a failed request
 }
 
-// collect lists the operations and their schemas. Within each spelling, older
-// versions come first.
+// collect collects the operations and their schemas. Within each spelling,
+// older versions come first.
 func (d *Document) collect() {
 	d.schemas = newSchemas(d.Parsers)
 	spellings := d.Names.Spellings()
@@ -127,8 +129,8 @@ func (d *Document) serves(e *api.Endpoint) bool {
 	return d.Content.Has(feature.Controller)
 }
 
-// lists reports whether the document lists a response whose status satisfies
-// match.
+// lists reports whether the document has a response with a status for which
+// match returns true.
 func (d *Document) lists(match func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, match)
 }

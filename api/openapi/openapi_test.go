@@ -23,7 +23,7 @@ func everything() Options {
 		Auth: feature.JWT | feature.Local, Release: "1.2.3"}
 }
 
-// parsers returns the parsers that a value of the option -d selects.
+// parsers returns the parsers that the given value of the option -d selects.
 func parsers(t *testing.T, value string) []feature.Parser {
 	t.Helper()
 	list, err := feature.ParseParsers("-d", value)
@@ -48,7 +48,7 @@ func written(t *testing.T, o Options) []byte {
 	return b.Bytes()
 }
 
-// read returns the document for o. A library has loaded and validated it.
+// read returns the document for o, loaded and validated by a library.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
@@ -61,8 +61,8 @@ func read(t *testing.T, o Options) *openapi3.T {
 	return doc
 }
 
-// TestDocument checks that the document is valid for various options, and that
-// the same options produce the same document.
+// TestDocument checks that documents with various options are valid, and that
+// the same options always produce the same document.
 func TestDocument(t *testing.T) {
 	for _, names := range []api.Names{api.NamesSched, api.NamesSlurm, api.NamesBoth} {
 		for _, versions := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45", "v0.0.40,v0.0.41,v0.0.42,v0.0.43,v0.0.44,v0.0.45",
@@ -81,7 +81,7 @@ func TestDocument(t *testing.T) {
 }
 
 // TestOperations checks that the document has every endpoint, with its
-// parameters and its body, under the operation name that clients use.
+// parameters and body, and with the operation name that clients use.
 func TestOperations(t *testing.T) {
 	doc := read(t, everything())
 	for _, e := range api.Endpoints {
@@ -112,8 +112,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFlags checks the effect of each flag on the names of schemas: which names
-// it adds and which it removes.
+// TestFlags checks which names of schemas each flag adds to the document, and
+// which names it removes.
 func TestFlags(t *testing.T) {
 	tests := []struct {
 		version, flags string
@@ -153,10 +153,10 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestArrayReferences checks references to arrays. Generators lose the type of
-// an array inside an allOf, and OpenAPI 3.0 ignores the members beside a
-// reference. So a reference to an array stands alone. A field that has
-// properties in addition to its type and description defines its array in
+// TestArrayReferences checks how fields refer to arrays (see property). A
+// reference to an array must have no members beside it, because OpenAPI 3.0
+// ignores them. It must not be inside an allOf, because generators then lose
+// the array's type. A field that needs other members defines its array in
 // place.
 func TestArrayReferences(t *testing.T) {
 	for _, versions := range []string{"v0.0.40", "v0.0.41+prefer_refs", "v0.0.42", "v0.0.42+minimize_refs", "v0.0.43", "v0.0.43+minimize_refs"} {
@@ -188,8 +188,8 @@ func TestArrayReferences(t *testing.T) {
 	}
 }
 
-// TestDeprecatedArrays checks that a deprecated field is marked even if the
-// schema of its array has a name.
+// TestDeprecatedArrays checks that a deprecated field is marked as deprecated,
+// even if it is an array whose schema has a name.
 func TestDeprecatedArrays(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
@@ -200,16 +200,16 @@ func TestDeprecatedArrays(t *testing.T) {
 }
 
 // TestTextsStayInComments checks that no description contains "*/". Generators
-// write descriptions into comments, which "*/" would end.
+// copy descriptions into comments, and "*/" would end such a comment.
 func TestTextsStayInComments(t *testing.T) {
 	if text := written(t, everything()); bytes.Contains(text, []byte("*/")) {
 		t.Error(`there is a "*/"`)
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs only
-// schemas that are used more than once have a name, as the flag's help text
-// says. The schema of a body may have a name even if it is used once.
+// TestPreferRefsKeepsNoNameForOneUse checks the flag prefer_refs: only schemas
+// that are used more than once have a name, as the flag's help text says. The
+// schema of a body is an exception.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
@@ -229,8 +229,8 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 }
 
 // TestSpellings checks a document that has both spellings. Our schemas must
-// keep their names in it, and those schemas of Slurm that differ from ours must
-// be listed separately.
+// keep their names in this document. Slurm's schemas must be listed separately
+// if they differ from ours.
 func TestSpellings(t *testing.T) {
 	o := everything()
 	bothSpellings := read(t, o).Components.Schemas
@@ -292,7 +292,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestOptions checks that invalid options result in an error, not in an empty
+// TestOptions checks that invalid options cause an error, not an empty
 // document.
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
@@ -310,8 +310,8 @@ func TestOptions(t *testing.T) {
 }
 
 // TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
-// if YAML is served. The document of --generate-openapi-spec lists JSON alone,
-// because no server belongs to it.
+// if the server supports it. The document of --generate-openapi-spec lists only
+// JSON, because it does not come from a server.
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {

@@ -6,12 +6,12 @@ import (
 	"schedrestd/feature"
 )
 
-// policy determines which schemas of an API version get a name. The schema of a
-// whole body always has a name.
+// policy determines which schemas of an API version have a name. The schema of
+// a whole body always has one.
 type policy struct{ objects, lists, words condition }
 
-// condition is the condition for naming a schema. A schema without a name is
-// written where it is used.
+// condition says when a schema has a name. A schema without a name is written
+// wherever it is used.
 type condition uint8
 
 const (
@@ -23,11 +23,12 @@ const (
 // policyOf returns the policy of an API version with its flags.
 //
 // By default, schemas have the same names as in slurmrestd's documents, because
-// the code of generated clients uses these names. In v0.0.41, only bodies have
-// names. In v0.0.40 and v0.0.42, objects and sets of words have names, and from
-// v0.0.43 on only objects. No client needs the name of a list that is used only
-// once. So from v0.0.42 on, such a list is defined in place unless
-// +minimize_refs is set.
+// the code of generated clients contains these names. In v0.0.41, only bodies
+// have names. In v0.0.40 and v0.0.42, objects and sets of words have names.
+// From v0.0.43 on, only objects have names.
+//
+// In v0.0.40, all lists have names too. From v0.0.42 on, a list that is used
+// only once has none unless +minimize_refs is set, because no client needs it.
 func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:
@@ -48,8 +49,8 @@ func policyOf(p feature.Parser) policy {
 	}
 }
 
-// names reports whether a schema gets a name if it is used the given number of
-// times.
+// names reports whether a schema has a name if the document uses it the given
+// number of times.
 func (p policy) names(s *schema.Shape, uses int) bool {
 	rule := p.objects
 	if s.Kind == "array" {

@@ -9,15 +9,15 @@ import (
 	"schedrestd/feature"
 )
 
-// schemas collects all schemas that a document's operations use, and determines
-// which of them get a name.
+// schemas collects the schemas that a document's operations use, and determines
+// which of them have a name.
 type schemas struct {
 	policies map[schema.Version]policy
 	byPlace  map[place]*schemaUse
 	order    []*schemaUse
 }
 
-// place identifies a schema: within a View, each name belongs to one schema.
+// place identifies a schema, because each name in a View belongs to one schema.
 type place struct {
 	view schema.View
 	name string
@@ -48,9 +48,10 @@ func (s *schemas) countBody(v schema.View, shape *schema.Shape) {
 	s.byPlace[place{v, shape.Name}].isBody = true
 }
 
-// count counts a use of shape, and the uses of the named schemas in it. If
-// shape is the schema of a field, doc is the field's description. The contents
-// of a named schema are counted only once, because they are written only once.
+// count counts a use of shape, and the uses of the schemas in it. If shape
+// belongs to a field, doc is the field's description. If shape has a name, the
+// schemas in it are counted only the first time, because they are written only
+// once.
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
@@ -75,30 +76,30 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 }
 
 // inPlace reports whether a field's array is written in place although its
-// schema has a name. This is the case for a field that has properties in
-// addition to its type and description, because a reference to an array must
-// stand alone (see property).
+// schema may have a name. This is necessary if the field has members other than
+// its type and description, because a reference to an array can have none (see
+// property).
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// mergeDoc records that one use of the schema has the description doc. If the
-// descriptions of two uses differ, the schema gets none.
+// mergeDoc adds a use of the schema with the description doc. If not all uses
+// have the same description, the schema gets none.
 func (u *schemaUse) mergeDoc(doc string) {
 	if u.doc != doc {
 		u.doc = ""
 	}
 }
 
-// assignNames assigns names to the schemas to which the document refers.
+// assignNames assigns names to the schemas.
 //
 // A schema that is the same in both spellings is listed once, under its name in
 // the first spelling.
 //
-// If a schema differs between the spellings, it is listed twice. The schema in
-// this project's spelling keeps its name, and the one in Slurm's spelling gets
-// the prefix "slurm_". A document that has only Slurm's spelling needs no
-// prefix, so its schemas have the names that clients know.
+// A schema that differs between the spellings is listed twice. In this
+// project's spelling it keeps its name. In Slurm's spelling the name gets the
+// prefix "slurm_", unless the document has only this spelling: then the names
+// are those that Slurm's clients know.
 func (s *schemas) assignNames() {
 	type inner struct {
 		version schema.Version

@@ -6,8 +6,8 @@ import (
 	"schedrestd/feature"
 )
 
-// statuses returns the requested responses, each once. It does not add a range
-// such as 4XX. Linters recommend one, but with a range the generators orval and
+// statuses returns the requested statuses without duplicates. It adds no range
+// such as 4XX, which linters recommend. With a range, the generators orval and
 // oazapfts write code that does not compile.
 func statuses(requested []string) []string {
 	if len(requested) == 0 {

@@ -9,8 +9,8 @@ import (
 	"schedrestd/feature"
 )
 
-// The functions below write the parts of the document, in the order of the
-// OpenAPI specification. Most of them write a complete value.
+// The functions below write parts of the document, in the order of the OpenAPI
+// specification. Most of them write one complete value.
 
 func (d *writer) write() {
 	d.BeginObject()
@@ -165,7 +165,7 @@ func (d *writer) parameter(op operation, p schema.Property) {
 	d.EndObject()
 }
 
-// content writes the media types of a body.
+// content writes a body's media types and, for each of them, its schema.
 func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.YAML {
@@ -194,9 +194,9 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	d.EndObject()
 }
 
-// security writes the list of authentication methods, of which a client needs
-// one. The empty entry is for clients on a UNIX socket, which send no
-// credential because the kernel identifies them.
+// security writes the list of authentication methods. A request needs only one
+// of them. The empty entry is for clients on a UNIX socket: they send no
+// credential, because the kernel identifies them.
 func (d *writer) security(spelling schema.Spelling) {
 	user, token := d.schemeNames(spelling)
 	methods := [][]string{}
@@ -238,9 +238,9 @@ func (d *writer) keyParameter() {
 	d.EndObject()
 }
 
-// schemeNames returns the names of the security schemes for the two headers. In
-// a document with both spellings, the schemes of Slurm's spelling have a
-// prefix, as its schemas have.
+// schemeNames returns the names of the security schemes for the two headers. If
+// the document has both spellings, the schemes of Slurm's spelling have a
+// prefix, as Slurm's schemas do.
 func (d *writer) schemeNames(spelling schema.Spelling) (user, token string) {
 	if spelling == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
@@ -276,7 +276,7 @@ func (d *writer) apiKey(scheme, header, doc string) {
 	d.EndObject()
 }
 
-// namedSchemas writes the named schemas of the components.
+// namedSchemas writes the schemas that have names.
 func (d *writer) namedSchemas() {
 	d.BeginObject()
 	for _, u := range d.schemas.order {
@@ -293,8 +293,8 @@ func (d *writer) namedSchemas() {
 	d.EndObject()
 }
 
-// listDoc returns the description of an array that has none of its own, because
-// the fields that refer to it have different descriptions.
+// listDoc returns a description for an array if the fields that refer to it
+// have different descriptions.
 func listDoc(items *schema.Shape) string {
 	if items == nil {
 		return "List of any values"
@@ -302,8 +302,8 @@ func listDoc(items *schema.Shape) string {
 	return "List of " + strings.ReplaceAll(cmp.Or(items.Name, items.Kind), "_", " ")
 }
 
-// use writes a reference to a schema. If the schema has no name in the
-// document, use writes the schema itself.
+// use writes a reference to a schema, or the schema itself if it has no name in
+// the document.
 func (d *writer) use(v schema.View, s *schema.Shape) {
 	if d.schemas.reference(v, s) == "" {
 		d.shape(v, s)
@@ -330,8 +330,7 @@ func (d *writer) members(v schema.View, s *schema.Shape) {
 	switch {
 	case s.Format == "int32" && s.Wide:
 		// Slurm's documents declare unsigned 32-bit numbers, such as a priority
-		// or a user id, as int32. Generated clients then fail on numbers above
-		// 2^31.
+		// or a user id, as int32. Generated clients fail on numbers above 2^31.
 		d.pair("format", "int64")
 	case s.Format != "":
 		d.pair("format", s.Format)
@@ -385,12 +384,14 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 
 // property writes a field.
 //
-// OpenAPI 3.0 ignores the members beside a reference. So a reference to an
-// object is written inside an allOf, and the field's description beside the
-// allOf. For an array this does not work: generators expect an object in an
-// allOf, and the array would lose its type. So a reference to an array stands
-// alone. If all fields that refer to an array have the same description, the
-// array itself has it.
+// OpenAPI 3.0 ignores members beside a reference, such as a description. So for
+// a field with an object, the reference is inside an allOf, and the description
+// is beside the allOf.
+//
+// For an array this does not work. Generators expect an object in an allOf, and
+// the array would lose its type. So the field is only a reference, without a
+// description. If all fields that refer to the array have the same description,
+// the array itself has it.
 func (d *writer) property(v schema.View, p schema.Property) {
 	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
 	if named && p.Shape.Kind == "array" {
@@ -417,8 +418,8 @@ func (d *writer) property(v schema.View, p schema.Property) {
 		d.mark("deprecated")
 	}
 	if strings.Contains(p.Name, " ") {
-		// Without this name, generators for Go would give this field the same
-		// name as the field with underscores instead of spaces.
+		// Without this name, generators for Go give this field the same name as
+		// the field that has underscores instead of spaces.
 		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
 	}
 	d.EndObject()

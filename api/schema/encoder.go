@@ -3,17 +3,17 @@ package schema
 // Encoder writes a body in some format, one value after another. In an object,
 // a Key precedes each value.
 //
-// After an error of the connection or a call of Fail, an Encoder keeps the
-// first error and ignores all further calls. So code that renders need not
-// check each call: Err returns the error.
+// An Encoder stops writing when its connection fails or Fail is called, and
+// ignores all further calls. Code that renders need not check each call: Err
+// returns the first error.
 type Encoder interface {
 	BeginObject()
 	EndObject()
 	BeginArray()
 	EndArray()
 
-	// Key writes the name of the next value. Names come from the tables and are
-	// plain ASCII.
+	// Key writes the name of the next value. The name must be plain ASCII,
+	// without characters that need escaping.
 	Key(name string)
 
 	String(s string)
@@ -23,7 +23,8 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail aborts the body, because the source of the values failed with err.
+	// Fail aborts the body. The argument err says why the values are not
+	// available.
 	Fail(err error)
 	// Err returns the first error, or nil.
 	Err() error

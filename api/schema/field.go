@@ -1,16 +1,16 @@
 package schema
 
-// Field is one line of the table of an O. The functions F, Show, Set, GetSet,
-// Ignore and Group make Fields.
+// Field is one line in the table of the Go type O. The functions F, Show, Set,
+// GetSet, Ignore and Group return a Field.
 type Field[O any] struct{ field }
 
 // Fields is the table of an O.
 type Fields[O any] = []Field[O]
 
-// field is a Field whose functions get the address of the object as an any, so
-// that the code that works on tables exists only once. With the object's type
-// as a type parameter, there would be tens of thousands of functions, which
-// made package api slow to compile.
+// field is a Field without the type of its object. Its functions get the
+// object's address as an any, so that the code that works on tables exists only
+// once. When this code was generic, package api had tens of thousands of
+// functions more, and was slow to compile.
 type field struct {
 	name, doc string
 	shape     func(View) *Shape
@@ -31,9 +31,9 @@ type traits struct {
 	ignored      bool
 }
 
-// Option sets a property of a field. It gets and returns traits by value: with
-// a pointer, each of the thousands of fields in the tables would cost an
-// allocation when a program starts.
+// Option sets a property of a field. It gets and returns traits by value. With
+// a pointer, the start of a program would need an allocation for each of the
+// thousands of fields in the tables.
 type Option func(traits) traits
 
 // Since sets the first version that has the field.
@@ -42,15 +42,15 @@ func Since(v Version) Option { return func(t traits) traits { t.versions.since =
 // Until sets the first version that no longer has the field.
 func Until(v Version) Option { return func(t traits) traits { t.versions.until = v; return t } }
 
-// Required marks a field that is always present from version v on: in answers
-// if the field is shown, and in requests if it is parsed. A v of 0 stands for
-// all versions.
+// Required marks a field that is always present from version v on. If the field
+// is shown, answers have it. If it is parsed, requests must have it. A v of 0
+// stands for all versions.
 func Required(v Version) Option {
 	return func(t traits) traits { t.required = span{since: v}; return t }
 }
 
-// Deprecated marks a field that still works, but that clients should no longer
-// use from version v on. A v of 0 stands for all versions.
+// Deprecated marks a field that clients should no longer use from version v on,
+// although it still works. A v of 0 stands for all versions.
 func Deprecated(v Version) Option {
 	return func(t traits) traits { t.deprecated = span{since: v}; return t }
 }
@@ -58,7 +58,7 @@ func Deprecated(v Version) Option {
 // Unit sets the unit of a number, such as "MiB", "s" or "min".
 func Unit(unit string) Option { return func(t traits) traits { t.unit = unit; return t } }
 
-// The units of numbers without a unit of measurement.
+// The units of numbers that are not measurements.
 const (
 	CountUnit = "1" // the number counts things, which its description names
 	BareUnit  = "0" // the number is an id, a rank or a set of bits
@@ -74,17 +74,18 @@ func Bare(t traits) traits { t.unit = BareUnit; return t }
 // Extension marks a field that Slurm's API does not have.
 func Extension(t traits) traits { t.undocumented = span{}; return t }
 
-// Undocumented marks a field that slurmrestd accepts from version v on,
-// although its documents lack the field.
+// Undocumented marks a field that slurmrestd accepts from version v on, but
+// that its documents lack.
 func Undocumented(v Version) Option {
 	return func(t traits) traits { t.undocumented = span{since: v}; return t }
 }
 
-// Alone marks a word that excludes all words after it in the table: if the bits
-// match the marked word, the words after it are not shown.
+// Alone marks a word that is shown without others: if a number has the word,
+// the words after it in the table are not shown.
 func Alone(t traits) traits { t.alone = true; return t }
 
-// InSlurm sets the name of the field in the Slurm spelling, if it differs.
+// InSlurm sets the name of the field in the Slurm spelling. Without it, the
+// field has the same name in both spellings.
 func InSlurm(name string) Option { return func(t traits) traits { t.slurm = name; return t } }
 
 func (f *field) spelled(n Spelling) string {
@@ -103,30 +104,30 @@ func newField(f field, opts []Option) field {
 	return f
 }
 
-// F returns a field that the model stores. The argument at returns the address
-// of its value. The field is both shown and parsed.
+// F returns a field that the model stores. The function at returns the address
+// of the field's value. The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	addr := func(o any) *T { return at(o.(*O)) }
 	f := field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderAt(typ, addr), parser: parseAt(typ, addr)}
 	return Field[O]{newField(f, opts)}
 }
 
-// Show returns a field whose value is computed by get. It is shown, but never
-// parsed.
+// Show returns a field that is shown, but never parsed. The function get
+// computes its value.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
 	value := func(o any) T { return get(o.(*O)) }
 	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderComputed(typ, value)}, opts)}
 }
 
-// Set returns a field that is parsed but never shown. set stores its value. If
-// set fails, the error refers to that value.
+// Set returns a field that is parsed, but never shown. The function set stores
+// its value, or returns an error about the value.
 func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	store := func(o any, value T) error { return set(o.(*O), value) }
 	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseWith(typ, store)}, opts)}
 }
 
-// GetSet returns a field that is both shown and parsed: shown like a field of
-// Show, and parsed like a field of Set.
+// GetSet returns a field that is shown like a field of Show, and parsed like a
+// field of Set.
 func GetSet[O, T any](
 	name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option,
 ) Field[O] {
@@ -135,16 +136,16 @@ func GetSet[O, T any](
 	return f
 }
 
-// Ignore returns a field that has no effect. Its value is checked, and then
-// causes a warning.
+// Ignore returns a field that has no effect. If a request has it, its value is
+// checked and a warning is added.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseIgnored(typ)}, opts)
 	f.ignored = true
 	return Field[O]{f}
 }
 
-// Group returns a field that is an object of its own in JSON. In the model, the
-// fields in it belong to the same O as the group.
+// Group returns a field that is an object in JSON, but not in the model. The
+// fields in the group belong to the same O as the group itself.
 func Group[O any](name, doc string, fields Fields[O], opts ...Option) Field[O] {
 	g := untyped(fields)
 	return Field[O]{newField(field{name: name, doc: doc,
@@ -166,8 +167,8 @@ func untyped[O any](fields Fields[O]) []field {
 	return list
 }
 
-// The functions below are not inlined: the compiler would copy their closures
-// into each of the hundreds of instances of F, Show and Set.
+// The compiler must not inline the functions below: it would copy their
+// closures into each of the hundreds of instances of F, Show and Set.
 
 //go:noinline
 func shapeOf[T any](typ func() Type[T]) func(View) *Shape {
@@ -193,8 +194,8 @@ func renderComputed[T any](typ func() Type[T], get func(any) T) func(View) func(
 	}
 }
 
-// parseAt stores a value at the address that the function at returns. If the
-// value can't be parsed, the previous one stays.
+// parseAt returns a parser that stores the value at the address that the
+// function at returns. If the value can't be parsed, the previous value stays.
 //
 //go:noinline
 func parseAt[T any](typ func() Type[T], at func(any) *T) func(View) func(*Report, *Value, any) {

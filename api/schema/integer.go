@@ -12,8 +12,8 @@ type Integer interface {
 	~int | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Int32 returns the type of an integer that the API declares as int32. The
-// model's type T may be wider or narrower.
+// Int32 returns the type of an integer that the API declares as int32. In the
+// model, the integer may have another size.
 func Int32[T Integer]() Type[T] {
 	_, hi := bounds[T]()
 	return simple[T]{&Shape{Kind: "integer", Format: "int32", Wide: hi > math.MaxInt32}, renderInteger[T], parseInteger[T]}
@@ -40,7 +40,7 @@ func parseInteger[T Integer](r *Report, v *Value, into *T) bool {
 }
 
 // bounds returns the smallest and the largest value of T that a client may
-// send, as int64.
+// send. Both are limited to the range of an int64.
 func bounds[T Integer]() (lo, hi int64) {
 	ones := ^T(0)
 	if ones < 0 { // signed: only the bits below the sign bit
@@ -52,9 +52,9 @@ func bounds[T Integer]() (lo, hi int64) {
 	return 0, int64(min(uint64(ones), math.MaxInt64))
 }
 
-// ParseInteger parses an integer between lo and hi. It accepts a number
-// whose fraction is zero. It also accepts a text that contains an integer, with
-// a warning. All other values are errors.
+// ParseInteger parses an integer between lo and hi. It accepts a number whose
+// fraction is zero and, with a warning, a text that contains an integer. All
+// other values are errors.
 func ParseInteger(r *Report, v *Value, lo, hi int64) (int64, bool) {
 	switch v.Kind {
 	case Number:
@@ -95,17 +95,20 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 		return 0, false, false
 	}
 	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
-	// Above 2^53, a double can't represent every integer, so the intended
-	// integer is unknown.
+	// Above 2^53, a double can't represent every integer. A client that used a
+	// double may have intended another integer.
 	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
 }
 
 // scientific returns the digits of a number, and how many zeros to append to
-// them. The digits include the sign, but no leading or trailing zeros. A
-// negative number of zeros means that so many of the digits follow the decimal
-// point. The result is exact: a double would turn 1e-400 into 0 and
-// 0.99999999999999999999 into 1. If the exponent exceeds 32 bits, ok is false,
-// and of the number of zeros only the sign is valid.
+// them. The digits include the sign, but no leading or trailing zeros. If zeros
+// is negative, the last -zeros digits follow the decimal point.
+//
+// The result is exact. A double would turn 1e-400 into 0 and
+// 0.99999999999999999999 into 1.
+//
+// If the exponent exceeds 32 bits, ok is false, and only the sign of zeros is
+// valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

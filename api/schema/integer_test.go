@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWholeNumber checks that the result of wholeNumber depends on a number's
-// digits, not on its value as a double.
+// TestWholeNumber checks that wholeNumber examines a number's digits, not its
+// value as a double.
 func TestWholeNumber(t *testing.T) {
 	for _, tt := range []struct {
 		text        string

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads one JSON document (RFC 8259), strictly. Its time is
-// proportional to the length of the text, no matter how arrays and objects are
-// nested, and lim limits its memory. (A reader that takes quadratic time would
-// be busy for a long time with 100 KB of "[0,0[0,0".)
+// ReadJSON reads one JSON document (RFC 8259), strictly. It takes time in
+// proportion to the length of the text, whatever the nesting of arrays and
+// objects. (A reader that takes quadratic time would be busy for a long time
+// with 100 KB of "[0,0[0,0".) The memory that it uses is limited by lim.
 //
-// It refuses syntax errors, bytes that are not UTF-8, and escapes of half a
-// surrogate pair. It skips a leading byte order mark. It accepts NULs in
-// strings and repeated member names, which are valid JSON; the types and tables
-// refuse them (ParseText, ObjectType). Errors are *SyntaxError.
+// ReadJSON refuses syntax errors, bytes that are not UTF-8, and escapes of half
+// a surrogate pair. It skips a leading byte order mark. NULs in strings and
+// repeated member names are valid JSON, so ReadJSON accepts them. ParseText and
+// ObjectType refuse them later. Errors are *SyntaxError.
 func ReadJSON(text string, lim Limits) (*Value, error) {
 	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
 	r.skipSpace()
@@ -36,16 +36,16 @@ type jsonReader struct {
 	lim       Limits
 	numValues int // values so far
 
-	// open holds the items read so far of all arrays and objects that are not
-	// closed yet, outermost first. Items are copied only once, when their array
-	// or object ends.
+	// open has the items of all arrays and objects that are not closed yet,
+	// with those of the outermost one first. Items are copied only once, when
+	// their array or object ends.
 	open []Value
 
 	// line is the number of the current line, starting at 0. Only skipSpace
-	// updates it, because a line can only end in white space.
+	// updates it, because lines can end only in white space.
 	line int32
-	// col is the column of the byte at colPos. It is stored so that position
-	// counts each character only once.
+	// col is the column of the byte at colPos. The method position continues
+	// from there, so that it counts each character only once.
 	col    int32
 	colPos int
 }
@@ -64,8 +64,8 @@ func (r *jsonReader) skipSpace() {
 	}
 }
 
-// position returns the line and column of r.pos. It counts only characters that
-// it has not counted yet, so that all calls together scan the text once.
+// position returns the line and column of r.pos. It starts counting where the
+// previous call stopped.
 func (r *jsonReader) position() (line, column int32) {
 	if r.pos > r.colPos {
 		r.col += int32(utf8.RuneCountInString(r.text[r.colPos:r.pos]))
@@ -79,8 +79,9 @@ func (r *jsonReader) syntaxError(problem string) *SyntaxError {
 	return &SyntaxError{Line: int(line), Column: int(column), Problem: problem}
 }
 
-// peek returns the next byte, or 0 at the end. Callers need not distinguish the
-// end from a NUL byte in the text, because no token begins with NUL.
+// peek returns the next byte, or 0 at the end of the text. A NUL byte in the
+// text looks the same, but no token begins with NUL, so the caller refuses it
+// anyway.
 func (r *jsonReader) peek() byte {
 	if r.pos < len(r.text) {
 		return r.text[r.pos]
@@ -137,7 +138,7 @@ func (r *jsonReader) literal(w string) (string, error) {
 }
 
 // items reads an array or object from its opening bracket to its closing
-// bracket, the byte end.
+// bracket. The argument end is the closing bracket.
 func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 	base := len(r.open)
 	r.pos++
@@ -187,7 +188,7 @@ func (r *jsonReader) pop(base int) []Value {
 	return items
 }
 
-// name reads a member's name and its colon.
+// name reads the name of a member and the colon after it.
 func (r *jsonReader) name() (string, error) {
 	if r.peek() != '"' {
 		return "", r.syntaxError("a name in quotes is missing")

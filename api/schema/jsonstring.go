@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string. r.pos is at its opening quote. The result is a slice
-// of the input, not a copy, if the string has no escapes.
+// string reads a string that begins at r.pos, with its opening quote. If the
+// string has no escapes, the result is a slice of the input, not a copy.
 func (r *jsonReader) string() (string, error) {
 	r.pos++ // "
 	start := r.pos
@@ -45,8 +45,8 @@ func (r *jsonReader) char(c byte) error {
 	return nil
 }
 
-// escaped reads the rest of a string that has escapes. The string began at
-// start, and r.pos is at its first backslash.
+// escaped reads the rest of a string that has escapes. The argument start is
+// the index of the string's first byte, and r.pos that of its first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(r.text[start:r.pos])

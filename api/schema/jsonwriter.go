@@ -8,16 +8,16 @@ import (
 )
 
 // pieceSize is the number of bytes that a writer collects before it writes them
-// to the connection. Each write takes two system calls, because net/http writes
-// the size of a chunk from a buffer of its own. With pieces of this size, that
-// cost is insignificant, and many concurrent lists still need little memory.
+// to the connection. Each write costs two system calls, because net/http writes
+// the size of a chunk from another buffer. At this size the calls cost little,
+// and the buffers for many concurrent lists still need little memory.
 const pieceSize = 64 << 10
 
-// JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty. It appends to
-// one buffer, which it writes out in pieces.
+// JSONWriter is an Encoder that writes JSON (RFC 8259) in the layout Compact or
+// Pretty. It appends the JSON to one buffer, and writes the buffer in pieces.
 //
-// Its output is always valid. Bytes that are not UTF-8 become U+FFFD, so that a
-// job name with a Latin-1 letter does not make the whole list unreadable for
+// Its output is always valid. Bytes that are not UTF-8 become U+FFFD. Otherwise
+// a job name with a Latin-1 letter would make the whole list unreadable for
 // every user. Integers keep all 64 bits. Numbers that JSON lacks (NaN,
 // infinity) become 0.
 type JSONWriter struct {
@@ -28,8 +28,8 @@ type JSONWriter struct {
 	depth    int
 }
 
-// NewJSONWriter returns a JSONWriter to w. Nothing is written to w until
-// pieceSize bytes have been collected or Flush is called.
+// NewJSONWriter returns a JSONWriter that writes to w. It writes nothing until
+// it has collected pieceSize bytes, or Flush is called.
 func NewJSONWriter(w io.Writer, layout Layout) *JSONWriter {
 	return &JSONWriter{output: newOutput(w), pretty: layout == Pretty}
 }
@@ -86,8 +86,8 @@ func (j *JSONWriter) line() {
 	}
 }
 
-// endValue ends a value. If a piece is full, it writes the buffer to the
-// connection.
+// endValue ends a value. If the buffer has enough bytes for a piece, endValue
+// writes it to the connection.
 func (j *JSONWriter) endValue() {
 	j.sep = true
 	if j.pretty && j.depth == 0 {
@@ -98,8 +98,7 @@ func (j *JSONWriter) endValue() {
 	}
 }
 
-// Key writes the name of a member. Names come from the tables: plain ASCII
-// without characters to escape.
+// Key writes the name of a member.
 func (j *JSONWriter) Key(name string) {
 	j.comma()
 	j.buf = append(j.buf, '"')
@@ -125,10 +124,10 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.endValue()
 }
 
-// UintBetween writes a value that consists of a number between two texts, and
-// returns true. Lists have many such values, and UintBetween writes them faster
-// than separate calls would. If the layout is not Compact, it writes nothing
-// and returns false, and the caller must write the value piece by piece.
+// UintBetween writes a value that consists of a number between two texts. Lists
+// have many such values, and separate calls would take longer. If the layout is
+// not Compact, UintBetween writes nothing and returns false. The caller must
+// then write the value piece by piece.
 func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false
@@ -141,8 +140,8 @@ func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
 	return true
 }
 
-// Float writes f so that readers get the same double. It writes a whole number
-// with ".0", so that strict readers recognize a floating-point number.
+// Float writes f so that readers get the same double. A whole number gets the
+// suffix ".0", so that strict readers recognize it as a floating-point number.
 func (j *JSONWriter) Float(f float64) {
 	j.comma()
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -173,8 +172,7 @@ func (j *JSONWriter) Null() {
 	j.endValue()
 }
 
-// String writes s and escapes only the characters that JSON requires to be
-// escaped.
+// String writes s. It escapes only the characters for which JSON requires it.
 func (j *JSONWriter) String(s string) {
 	j.comma()
 	j.buf = append(j.buf, '"')

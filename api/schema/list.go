@@ -1,6 +1,6 @@
 package schema
 
-// List returns the type of an array whose values are in memory.
+// List returns the type of an array that the model has in memory.
 func List[T any](elem func() Type[T]) func() Type[[]T] {
 	return func() Type[[]T] { return list[T]{elem()} }
 }
@@ -20,8 +20,8 @@ func (l list[T]) Renderer(v View) func(Encoder, *[]T) {
 	}
 }
 
-// Parser returns a function that parses an array. It accepts a single value as
-// an array of one element, with a warning.
+// Parser returns a function that parses an array. The function also accepts a
+// single value instead of an array with one element, but adds a warning.
 func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	parse := l.elem.Parser(v)
 	return func(r *Report, doc *Value, into *[]T) bool {
@@ -48,9 +48,9 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	}
 }
 
-// Stream is a list that is never in memory as a whole. It calls each(element)
-// for one element after another. It returns the first error of these calls, or
-// its own error.
+// Stream is a list that is never in memory as a whole. It calls the function
+// each for one element after another, and stops if a call returns an error. It
+// returns this error, or its own.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.
@@ -59,8 +59,8 @@ func One[T any](item *T) Stream[T] {
 }
 
 // StreamOf returns the type of an array whose elements come from a Stream, one
-// by one. If the stream returns an error, the whole body fails (Encoder.Fail),
-// because an array that ends early must not look complete.
+// at a time. If the stream returns an error, the whole body fails
+// (Encoder.Fail). Otherwise an array that ends early would look complete.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
 	return func() Type[Stream[T]] { return stream[T]{elem()} }
 }
@@ -86,7 +86,7 @@ func (s stream[T]) Renderer(v View) func(Encoder, *Stream[T]) {
 	}
 }
 
-// Parser returns Refuse, because a Stream is only shown.
+// Parser returns Refuse, because a Stream can't be parsed.
 func (s stream[T]) Parser(View) func(*Report, *Value, *Stream[T]) bool {
 	return Refuse[Stream[T]]
 }

@@ -1,7 +1,6 @@
 package schema
 
-// Named returns a type like typ that has a named schema in documents. Rendering
-// and parsing stay the same.
+// Named returns a type like typ whose schema has a name in documents.
 func Named[T any](name string, typ func() Type[T]) func() Type[T] {
 	return func() Type[T] { return named[T]{typ(), name} }
 }

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// ObjectType is the Type of an O, which a table of fields defines.
+// ObjectType is the Type of the Go type O. It is defined by a table of fields.
 type ObjectType[O any] struct{ table }
 
-// Object declares an object. name is the name of its schema. The function
-// fields returns its table, in the order in which the fields are shown. It is
-// called when the table is first used, because building all tables would slow
-// down the start of a worker.
+// Object declares an object. The argument name is the name of its schema. The
+// function fields returns its table, in the order in which the fields are
+// shown. Object does not call it: the table is built when it is first used,
+// because building all tables would slow down the start of a worker.
 func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	return &ObjectType[O]{table{name: name, load: func() []field { return untyped(fields()) }}}
 }
 
-// Type returns t. Fields whose values are such objects take this method as
-// their type.
+// Type returns t as a Type. The functions for fields, such as F, take this
+// method as an argument.
 func (t *ObjectType[O]) Type() Type[O] { return t }
 
 // Renderer returns a function that writes an object in the View v.
@@ -50,7 +50,8 @@ func (t *table) loaded() []field {
 	return t.fields
 }
 
-// renderer compiles the table once for each View.
+// renderer returns the function that renders objects in the View v. It compiles
+// the table when it is first called for this View.
 func (t *table) renderer(v View) func(Encoder, any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +64,8 @@ func (t *table) renderer(v View) func(Encoder, any) {
 	return t.renderers[v]
 }
 
-// parser compiles the table once for each View.
+// parser returns the function that parses objects in the View v. It compiles
+// the table when it is first called for this View.
 func (t *table) parser(v View) func(*Report, *Value, any) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,19 +156,18 @@ func parseFields(fields []field, v View) func(*Report, *Value, any) bool {
 	return func(r *Report, doc *Value, o any) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// warnNotSettable parses a field that can't be set. It only adds a warning,
-// because the client may have copied the field from an answer. For an empty
-// value it does not even add a warning.
+// warnNotSettable parses a field that can't be set: it only adds a warning,
+// because the client may have copied the field from an answer. If the value is
+// empty, it adds none.
 func warnNotSettable(r *Report, doc *Value, _ any) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")
 	}
 }
 
-// parseMembers parses the members of doc into o. A null sets nothing, and is an
-// error in a required field. A known name that occurs twice is an error,
-// because a filter in front of the gateway may have checked the other
-// occurrence.
+// parseMembers parses the members of doc into o. It ignores a null, unless the
+// field is required. It is an error if a known name occurs twice: a filter in
+// front of the gateway may have checked the wrong one of the two values.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// thing is the model of the object in the tests. It has a field of each kind.
+// thing is the model of the object in these tests. Its table has a field of
+// every kind.
 type thing struct {
 	Name    string
 	Port    uint16
@@ -28,8 +29,8 @@ var innerType = Object("inner", func() Fields[inner] {
 		F("id", Int64, func(i *inner) *uint64 { return &i.ID }, "Its number")}
 })
 
-// colours is a set with two words for values of the low four bits, and two
-// flags.
+// colours is a set of four words: two colours, which are values of the low four
+// bits, and two flags.
 var colours = Words("",
 	Part("RED", uint32(0xf), 0), Part("BLUE", uint32(0xf), 1), Bit("DARK", uint32(0x10)), Bit("NEON", uint32(0x20), Since(42)))
 
@@ -215,7 +216,7 @@ func TestStreamFailure(t *testing.T) {
 }
 
 // FuzzParse checks that every document is either refused with an error, or
-// parsed to an object that can be written and parsed again without errors.
+// results in an object that can be written and parsed again.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"name":"a","offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`)
 	f.Add(`{"name":5,"port":65535,"inner":{"id":9223372036854775807}}`)

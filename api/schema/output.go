@@ -2,7 +2,7 @@ package schema
 
 import "io"
 
-// Layout says how a body is arranged. The content is the same in all layouts.
+// Layout says how a body is laid out. Its content is the same in all layouts.
 type Layout uint8
 
 // The layouts.
@@ -12,7 +12,7 @@ const (
 	NoTag                 // YAML only: Pretty without the tags
 )
 
-// output collects a writer's bytes in a buffer and writes them in pieces.
+// output is a writer's buffer, which is written in pieces.
 type output struct {
 	w   io.Writer
 	buf []byte
@@ -39,8 +39,8 @@ func (o *output) Fail(err error) {
 // Err returns the first error.
 func (o *output) Err() error { return o.err }
 
-// Flush writes the collected bytes. After an error it discards them, because a
-// truncated answer must never look complete.
+// Flush writes the collected bytes. After an error it discards them instead,
+// because a truncated answer must never look complete.
 func (o *output) Flush() error {
 	if o.err == nil && len(o.buf) > 0 {
 		_, o.err = o.w.Write(o.buf)

@@ -16,12 +16,12 @@ type Note struct {
 	Line, Column int
 }
 
-// maxNotes is the maximum number of warnings, and of errors, in a Report.
-// Without it, a body with a million unknown names would cause an answer with a
-// million warnings.
+// maxNotes is the maximum number of warnings in a Report, and also of errors.
+// Without a limit, a body with a million unknown names would cause an answer
+// with a million warnings.
 const maxNotes = 100
 
-// Report collects remarks while a document is parsed. Warnings are about values
+// Report collects notes while a document is parsed. Warnings are about values
 // that were ignored or had an unexpected form. Errors are about values that
 // can't be understood. A request with an error has no effect.
 type Report struct {
@@ -35,26 +35,25 @@ type Report struct {
 // OK reports whether there is no error.
 func (r *Report) OK() bool { return len(r.Errors) == 0 }
 
-// In calls f, and adds name to the place of all notes that are made during this
-// call.
+// In calls f. Notes that f adds are about the member with this name.
 func (r *Report) In(name string, f func()) {
 	r.path = append(r.path, name)
 	f()
 	r.path = r.path[:len(r.path)-1]
 }
 
-// InElement calls f, and adds the index of an array's element to the place of
-// all notes that are made during this call.
+// InElement calls f. Notes that f adds are about the array element with index
+// i.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
-// Warn notes that v was ignored or interpreted differently than written.
+// Warn adds the warning that v was ignored, or was not taken literally.
 func (r *Report) Warn(v *Value, format string, args ...any) {
 	r.note(&r.Warnings, v, "", format, args)
 }
 
-// unknown notes a field that the object does not have. It searches for similar
-// names only if it adds a note, so that a body with a million unknown names
-// stays cheap.
+// unknown adds a note about a field that the object does not have. Once the
+// limit on notes is reached, it no longer searches for similar names. Otherwise
+// a body with a million unknown names would be expensive.
 func (r *Report) unknown(v *Value, known []string) {
 	list, text := &r.Warnings, "unknown field, ignored"
 	if r.Strict {
@@ -72,15 +71,15 @@ func (r *Report) unknown(v *Value, known []string) {
 }
 
 // Error adds the error that v can't be understood. It always returns false, so
-// that a parser can end with "return r.Error(…)".
+// that a parser can return its result.
 func (r *Report) Error(v *Value, format string, args ...any) bool {
 	r.note(&r.Errors, v, "", format, args)
 	return false
 }
 
 // WarnKind adds the warning that v was accepted although it is not of the
-// expected kind. The source of the warning ends with a slash, because the
-// warning is about the value as a whole.
+// expected kind. A slash at the end of the warning's source shows that the
+// warning is about v itself.
 func (r *Report) WarnKind(v *Value, want Kind) {
 	if v.Untyped {
 		return
@@ -107,8 +106,8 @@ func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any)
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // source returns the current place as a JSON pointer (RFC 6901) in a URI
-// fragment, such as "#/job/tasks". The client chose the names in it, so source
-// shortens long names.
+// fragment, such as "#/job/tasks". The client chose the names in this pointer,
+// so long names are shortened.
 func (r *Report) source() string {
 	var b strings.Builder
 	b.WriteByte('#')
@@ -119,8 +118,7 @@ func (r *Report) source() string {
 	return b.String()
 }
 
-// Shorten truncates a text from a client to a length that is suitable for a
-// message.
+// Shorten truncates a text from a client to a suitable length for messages.
 func Shorten(s string) string {
 	const maxLen = 64
 	if len(s) <= maxLen {

@@ -1,5 +1,5 @@
-// Package schema renders, parses and describes the bodies of the REST API, all
-// from one table of fields for each object.
+// Package schema renders, parses and describes the bodies of the REST API. The
+// code for each object comes from one table of its fields.
 //
 // A table lists each field once: its name, type, place in the model,
 // description, and the API versions that have it:
@@ -11,13 +11,14 @@
 //		}
 //	})
 //
-// A table is compiled into a list of closures when it is first used in a View
-// (an API version and a spelling). No request uses reflection. Rendering writes
-// to an Encoder piece by piece, so that no list is ever held in memory as a
-// tree (see Stream). Parsing starts from a Value, which this package reads from
-// JSON or YAML. A value that is not as expected causes a warning, and a value
-// that can't be understood causes an error. Warnings and errors name the place
-// in the document, such as "#/job/tasks" (see Report).
+// A View is an API version in one spelling. When a table is first used in a
+// View, it is compiled into a list of closures, so no request uses reflection.
+//
+// Rendering writes to an Encoder piece by piece, so that no list is held in
+// memory as a whole (see Stream). Parsing starts from a Value, which this
+// package reads from JSON or YAML. An unexpected value causes a warning, and a
+// value that can't be understood causes an error. Both name the place in the
+// document, such as "#/job/tasks" (see Report).
 //
 // The package does not depend on HTTP, on the scheduler, or on the existing API
 // versions.
@@ -25,14 +26,13 @@ package schema
 
 import "strconv"
 
-// Version is the last number of an API version: 42 for v0.0.42.
+// Version is the last number in the name of an API version: 42 for v0.0.42.
 type Version uint8
 
 // String returns v as it is in paths, such as "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
-// Spelling selects one of the two names that a declaration may have: this
-// project's or Slurm's.
+// Spelling selects this project's names or Slurm's names, where they differ.
 type Spelling uint8
 
 // The spellings. Package api declares their names.
@@ -57,14 +57,14 @@ func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < 
 var never = span{since: 1, until: 1}
 
 // Type defines how values of the Go type T are written, parsed and described.
-// Each method is called once per View, and what it returns is used for all
+// Its methods are called once for each View, and their results are used for all
 // requests.
 type Type[T any] interface {
 	// Renderer returns a function that writes a value.
 	Renderer(View) func(Encoder, *T)
-	// Parser returns a function that parses a value into *T and records
-	// problems in the Report. The function reports whether *T now has the
-	// intended value.
+	// Parser returns a function that parses a value into *T and adds problems
+	// to the Report. The function returns false if *T does not have the
+	// client's value.
 	Parser(View) func(*Report, *Value, *T) bool
 	// Shape describes the values.
 	Shape(View) *Shape

@@ -14,7 +14,7 @@ func (s simple[T]) Parser(View) func(*Report, *Value, *T) bool { return s.parse 
 func (s simple[T]) Shape(View) *Shape                          { return s.shape }
 
 // Simple returns a Type that looks the same in every View. If parse is nil,
-// values of the type can only be shown.
+// values of this type can't be parsed.
 func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *Value, *T) bool) Type[T] {
 	if parse == nil {
 		parse = Refuse[T]
@@ -22,7 +22,8 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 	return simple[T]{shape, render, parse}
 }
 
-// Refuse rejects every value. It is the parser of fields that can't be set.
+// Refuse returns an error for every value. It is the parser of types that can't
+// be parsed.
 func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
 // String returns the type of a text.
@@ -32,9 +33,9 @@ func String() Type[string] {
 		ParseText}
 }
 
-// ParseText parses a text. It accepts a number or a boolean as it is written,
-// with a warning. It refuses NULs, because the scheduler's C code would cut the
-// text at a NUL, and a name that passed a check would become another name.
+// ParseText parses a text. It accepts a number or a boolean literally, but adds
+// a warning. It refuses a text with a NUL: the scheduler's C code would cut the
+// text there, and a name that has passed a check would become another name.
 func ParseText(r *Report, v *Value, into *string) bool {
 	switch v.Kind {
 	case Text:
@@ -57,8 +58,8 @@ func Boolean() Type[bool] {
 		ParseBool}
 }
 
-// ParseBool parses a boolean. It accepts the texts "true" and "false" and the
-// numbers 1 and 0, with a warning.
+// ParseBool parses a boolean. It also accepts the texts "true" and "false" and
+// the numbers 1 and 0, but adds a warning.
 func ParseBool(r *Report, v *Value, into *bool) bool {
 	switch v.Text {
 	case "true", "1":

@@ -20,7 +20,8 @@ var kindNames = [...]string{Null: "null", Bool: "boolean", Number: "number", Tex
 // String returns the name of k in JSON Schema.
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is one value of a parsed document of any format, with its position.
+// Value is one value of a parsed document, with its position. The document may
+// have any format.
 type Value struct {
 	Kind   Kind
 	Line   int32   // starting at 1
@@ -29,14 +30,14 @@ type Value struct {
 	Text   string  // content of a Text; literal of a Number; "true" or "false" for a Bool
 	Items  []Value // elements of an Array or members of a Map, in order
 
-	// Untyped marks a Text that may stand for any type, because queries consist
-	// only of texts. If the text can be read as the expected type, it is
-	// accepted without a warning.
+	// Untyped marks a Text that may stand for a value of any type, because
+	// queries consist only of texts. There is no warning if it is parsed as
+	// another type.
 	Untyped bool
 }
 
-// Limits restrict the resources that reading a document may use. They apply
-// before the contents of the document are interpreted.
+// Limits restrict the memory and time for reading a document. They apply before
+// the contents of the document are interpreted.
 type Limits struct {
 	Depth  int // maximum nesting of arrays and objects; limits the stack
 	Values int // maximum number of values; limits the memory, which for "[0,0,0…" is many times the length of the text
@@ -45,7 +46,7 @@ type Limits struct {
 // DefaultLimits are sufficient for every meaningful request.
 var DefaultLimits = Limits{Depth: 64, Values: 500_000}
 
-// SyntaxError describes an error in a document, with its position.
+// SyntaxError describes an error in a document, and where it is.
 type SyntaxError struct {
 	Line, Column int
 	Problem      string // lower case, no full stop

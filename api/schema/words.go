@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// Word is a name for some bits of an integer. The integer contains the word if
-// its bits under Mask equal Value.
+// Word is a name for some bits of an integer. An integer has the word if its
+// bits under Mask equal Value.
 type Word[T Integer] struct {
 	Name     string
 	Mask     T
@@ -12,14 +12,14 @@ type Word[T Integer] struct {
 	alone    bool
 }
 
-// Bit returns a Word for one or more bits. The integer contains it if all of
+// Bit returns a Word for one or more bits. An integer has the word if all of
 // these bits are set.
 func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 	return Part(name, bits, bits, opts...)
 }
 
-// Part returns a Word that the integer contains if its bits under mask equal
-// value. Of the options, only Since, Until and Alone have an effect.
+// Part returns a Word that an integer has if its bits under mask equal value.
+// Of the options, only Since, Until and Alone have an effect.
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {
@@ -28,14 +28,14 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	return Word[T]{Name: name, Mask: mask, Value: value, versions: t.versions, alone: t.alone}
 }
 
-// WordSet is the Type of an integer that is shown as an array of the words that
-// it contains, in the order of the table.
+// WordSet is the Type of an integer that is shown as an array of words. The
+// words are in the order of the table.
 type WordSet[T Integer] struct {
 	name  string // name of its schema; "" for none
 	words []Word[T]
 }
 
-// Words declares a set of words. name is the name of its schema.
+// Words declares a set of words. The argument name is the name of its schema.
 func Words[T Integer](name string, words ...Word[T]) *WordSet[T] { return &WordSet[T]{name, words} }
 
 // Type returns s as the type of a field.
@@ -60,7 +60,7 @@ func (s *WordSet[T]) Shape(v View) *Shape {
 	return &Shape{Name: s.name, Kind: "array", Items: one}
 }
 
-// Renderer returns a function that writes the words that n contains.
+// Renderer returns a function that writes the words of an integer.
 func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 	words := s.wordsOf(v.Version)
 	return func(e Encoder, n *T) {
@@ -77,8 +77,8 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 	}
 }
 
-// Parser returns a function that parses an array of words, one word, or a
-// comma-separated list. Case is ignored.
+// Parser returns a function that parses an array of words, or one text with
+// words that are separated by commas. Case does not matter.
 func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	known := oneOf(s.Shape(v).Items.Enum)
 	byName := make(map[string]Word[T])
@@ -105,7 +105,7 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	}
 }
 
-// oneOf returns the part of a message that lists the accepted names.
+// oneOf returns a list of the accepted names for an error message.
 func oneOf(names []string) string {
 	const maxLen = 1000
 	list := "expected one of " + strings.Join(names, ", ")

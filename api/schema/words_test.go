@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestLongWordList checks that a message lists no more words than a person
-// would read.
+// TestLongWordList checks that a message does not list too many words.
 func TestLongWordList(t *testing.T) {
 	var words []Word[uint64]
 	for i := range 64 {

@@ -11,26 +11,28 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadYAML reads one YAML document. YAML was designed to be convenient to write
-// by hand, and some of its features are ambiguous. ReadYAML refuses these
-// features or reads the values as text, so that no value gets a meaning that
-// its author did not intend.
+// ReadYAML reads one YAML document. YAML is easy to write by hand, but some of
+// its features are ambiguous. ReadYAML refuses these features or reads the
+// values as text, so that no value gets a meaning that its author did not
+// intend.
 //
 // A plain scalar is null, true, false or a decimal number if the core schema of
-// YAML 1.2 says so. Every other plain scalar is text, such as "yes", "no",
-// "on", "off", "12:30" and dates. Numbers in other bases or with leading zeros
-// are text, too: in a job, 0xff and 007 are usually masks and names. (The tag
-// !!int makes such a text a number.) ReadYAML accepts the tags of JSON's types
-// and refuses all others. It replaces aliases by copies of their anchors'
-// values, within limits. It refuses merge keys ("<<"), keys that are not
-// scalars, and a second document.
+// YAML 1.2 says so. Any other plain scalar is text, such as "yes", "no", "on",
+// "off", "12:30" or a date. Numbers in other bases or with leading zeros are
+// text, too, because in a job, 0xff is usually a mask and 007 a name. (The tag
+// !!int makes 0xff a number.)
 //
-// The parser, which is a library, builds its whole tree before a limit can
-// apply, and needs up to 500 bytes of memory for two bytes of text. For each
-// directive it searches all directives, which takes quadratic time. Therefore
-// ReadYAML first counts the directives, and the characters that separate
-// values. Errors are *SyntaxError, or the error of ctx if ctx ended before the
-// text was parsed.
+// ReadYAML accepts the tags of JSON's types and refuses all others. It replaces
+// aliases with copies of their anchors' values, within limits. It refuses merge
+// keys ("<<"), keys that are not scalars, and a second document.
+//
+// The parser is a library. It builds its whole tree before a limit can apply,
+// and two bytes of text can cost 500 bytes of memory. For each directive it
+// searches all directives, which takes quadratic time. Therefore ReadYAML first
+// counts the directives, and the characters that separate values.
+//
+// Errors are *SyntaxError, or the error of ctx if ctx ended before the text was
+// parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {
@@ -55,9 +57,9 @@ const (
 	maxDirectives = 8
 	maxDirective  = 100 // in bytes; the parser copies the prefix of a %TAG directive into each value with that tag
 
-	// An alias takes a few bytes, whatever the size of its value. These
-	// constants limit the values and the bytes of text that all aliases of a
-	// document add to it.
+	// An alias takes a few bytes, whatever the size of its value. These limits
+	// are for all aliases of a document together: how many values they may add
+	// to it, and how many bytes of text.
 	maxAliasedValues = 10_000
 	maxAliasedText   = 1 << 20
 )
@@ -68,8 +70,8 @@ var (
 	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
-// scanYAML refuses a text that would be too expensive to parse, or that the
-// parser would misread.
+// scanYAML returns an error for a text that would be too expensive to parse, or
+// that the parser would misread.
 func scanYAML(text string, lim Limits) error {
 	marks, directives := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -118,14 +120,14 @@ func syntaxErrorAt(text string, i int, problem string) *SyntaxError {
 		Column: utf8.RuneCountInString(before[lineStart:]) + 1, Problem: problem}
 }
 
-// tooLarge marks e as an error of a document that exceeds a limit. hint names
-// the limit.
+// tooLarge marks e as an error about a document that exceeds a limit. The
+// argument hint names the limit.
 func tooLarge(e *SyntaxError, hint string) *SyntaxError {
 	e.TooLarge, e.Hint = true, hint
 	return e
 }
 
-// parseYAML returns the tree of the only document in text.
+// parseYAML parses text, which must have exactly one document.
 func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	source := &pieceReader{ctx: ctx, text: text}
 	defer func() {
@@ -153,8 +155,8 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 }
 
 // A pieceReader gives the parser a text in small pieces. If the parser fails,
-// the number of bytes that it has read shows approximately where the error is.
-// The parser itself reports at most a line, and that line can be wrong.
+// the amount of text that it has read shows approximately where the error is.
+// The parser itself reports a line at most, and that line can be wrong.
 type pieceReader struct {
 	ctx       context.Context
 	text      string
@@ -162,8 +164,8 @@ type pieceReader struct {
 	nextCheck int // byte at which ctx is checked next
 }
 
-// Read returns the next few bytes. It fails if ctx has ended, because then the
-// client is gone, and parsing 50 MB takes seconds.
+// Read returns the next few bytes. It fails if ctx has ended: the client is
+// then gone, and the rest of 50 MB would take seconds to parse.
 func (s *pieceReader) Read(p []byte) (int, error) {
 	if s.pos == len(s.text) {
 		return 0, io.EOF
@@ -179,7 +181,7 @@ func (s *pieceReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// syntaxError converts an error of the parser to a SyntaxError. It drops the
+// syntaxError converts an error of the parser to a SyntaxError. It removes the
 // parser's name from the text.
 func (s *pieceReader) syntaxError(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
@@ -252,9 +254,9 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 	return v, err
 }
 
-// copyAlias returns a copy of the value for which an alias stands, with the
-// position of the alias. If the value contains the alias itself, the copying
-// stops at the depth limit. Copies share their texts.
+// copyAlias returns a copy of the value that an alias refers to. The copy has
+// the position of the alias, and shares its texts with the original. If the
+// value contains the alias itself, the copying stops at the depth limit.
 func (r *yamlReader) copyAlias(alias *yaml.Node, depth int) (Value, error) {
 	if r.alias == nil {
 		r.alias = alias
@@ -266,7 +268,7 @@ func (r *yamlReader) copyAlias(alias *yaml.Node, depth int) (Value, error) {
 }
 
 // countCopied counts the values and bytes of text that an alias adds to the
-// document, and returns an error if all aliases together add too much.
+// document. It returns an error if all aliases together add too much.
 func (r *yamlReader) countCopied(values, bytes int) error {
 	r.copiedValues += values
 	r.copiedText += bytes
@@ -305,7 +307,7 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName returns the text of a key, even if the text looks like a value of
+// memberName returns the text of a key, even if it looks like a number or
 // another type.
 func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
@@ -334,7 +336,8 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 
 func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-// checkTag refuses every tag except the default tag of the node's kind.
+// checkTag returns an error if the node has a tag other than the given one,
+// which is the default for its kind.
 func checkTag(node *yaml.Node, tag string) error {
 	if isTagged(node) && node.ShortTag() != tag {
 		return nodeError(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not supported here")

@@ -163,8 +163,8 @@ func TestReadYAMLRefuses(t *testing.T) {
 	}
 }
 
-// TestReadYAMLWithinAliasLimits checks that copies up to the limit are
-// accepted, and that the copies share the text of the original.
+// TestReadYAMLWithinAliasLimits checks that aliases are accepted up to the
+// limit, and that copies share the text of the original.
 func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	long := strings.Repeat("y", maxAliasedText/2)
 	v, err := ReadYAML(t.Context(), "a: &x "+long+"\nb: [*x, *x]\n", DefaultLimits)
@@ -178,8 +178,8 @@ func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	}
 }
 
-// TestReadYAMLStops checks that after its context has ended, ReadYAML reads at
-// most one more piece of the text and returns the context's error.
+// TestReadYAMLStops checks that ReadYAML returns the context's error soon after
+// the context has ended. It must not read the rest of the text.
 func TestReadYAMLStops(t *testing.T) {
 	text := "a: " + strings.Repeat("x", 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -201,9 +201,9 @@ func TestReadYAMLStops(t *testing.T) {
 	}
 }
 
-// TestReadYAMLCost measures the memory that hostile texts cost, in bytes
-// allocated per byte of text. This ratio must not grow with the length of the
-// text. (Time is not checked; BenchmarkHostileYAML shows it.)
+// TestReadYAMLCost measures how much memory ReadYAML allocates for hostile
+// texts, in bytes per byte of text. This ratio must not grow with the length of
+// the text. (BenchmarkHostileYAML measures the time.)
 func TestReadYAMLCost(t *testing.T) {
 	for name, text := range hostileYAML {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML has functions that return texts of about n bytes. YAML readers
-// have failed on texts of these forms.
+// hostileYAML has functions that return texts of about n bytes. Other YAML
+// readers have failed on texts of these kinds.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),
@@ -287,7 +287,7 @@ func numbered(format string) func(int) string {
 	}
 }
 
-// TestReadYAMLAgreesWithJSON checks that JSON texts have the same meaning when
+// TestReadYAMLAgreesWithJSON checks that JSON texts have the same meaning if
 // they are read as YAML.
 func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	texts := []string{`{"job":{"name":"a","tasks":4,"environment":["A=b"],"x":null,"y":-1.5e+3,"z":true},"script":"#!/bin/sh\n\u00e4"}`}
@@ -314,8 +314,8 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	}
 }
 
-// equalValues compares values as cmp.Equal with placeless and EquateEmpty
-// would. cmp.Equal itself would need seconds for all golden files.
+// equalValues compares values like cmp.Equal with the options ignorePositions
+// and EquateEmpty. cmp.Equal itself would take seconds for all golden files.
 func equalValues(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil
@@ -323,9 +323,9 @@ func equalValues(a, b *Value) bool {
 	return reflect.DeepEqual(x, y) && slices.EqualFunc(a.Items, b.Items, func(v, w Value) bool { return equalValues(&v, &w) })
 }
 
-// FuzzReadYAML checks that each text is either read within the limits or
-// refused with a position. If a text is accepted, the YAML that our writer
-// makes of its value must be readable, too.
+// FuzzReadYAML checks that each text is either read within the limits, or
+// refused with a position. After an accepted text is written as YAML, it must
+// be readable again.
 func FuzzReadYAML(f *testing.F) {
 	for _, seed := range []string{
 		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",
@@ -354,8 +354,8 @@ func FuzzReadYAML(f *testing.F) {
 	})
 }
 
-// encode writes v. It writes numbers as text, because an Encoder can't write
-// the digits of a number as they are in the document.
+// encode writes v. Numbers become texts, because an Encoder can't reproduce the
+// digits of a number in the document.
 func encode(e Encoder, v *Value) {
 	switch v.Kind {
 	case Null:

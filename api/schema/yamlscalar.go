@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar parses a scalar into v. The tag of the scalar determines its type.
-// Without a tag, its style and text determine the type.
+// scalar parses a scalar into v. If it has a tag, the tag determines its type.
+// Otherwise its style and text do.
 func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	v.Kind, v.Text = plainKind(node.Value), node.Value
 	quoted := node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
@@ -29,8 +29,8 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	return nil
 }
 
-// convertTo converts v to the type that a tag names, and reports whether v's
-// text allows this.
+// convertTo converts v to the type that a tag names. It returns false if v's
+// text is not a value of this type.
 func (v *Value) convertTo(tag string) bool {
 	plain := plainKind(v.Text)
 	switch tag {
@@ -57,9 +57,9 @@ func (v *Value) convertTo(tag string) bool {
 	return true
 }
 
-// parseOtherBase converts v's text from base 16 or base 8 to decimal. It
-// returns false if the text has neither of the core schema's forms for these
-// bases, such as 0xf and 0o17. In this case v must not be used.
+// parseOtherBase converts v's text from base 16 or base 8 to decimal. In the
+// core schema such texts begin with 0x or 0o. For any other text it returns
+// false, and v must not be used.
 func (v *Value) parseOtherBase() bool {
 	base, digits := 16, ""
 	switch {
@@ -87,8 +87,8 @@ func plainKind(s string) Kind {
 	return Text
 }
 
-// isDecimal reports whether s is a decimal number of the core schema without
-// leading zeros.
+// isDecimal reports whether s is a decimal number in the core schema. Numbers
+// with leading zeros don't count.
 func isDecimal(s string) bool {
 	s = trimSign(s)
 	whole, rest := cutDigits(s)
@@ -112,8 +112,8 @@ func isDecimal(s string) bool {
 	return exponent != "" && rest == ""
 }
 
-// trimSign returns s without its sign. It does not copy s, which may be the
-// text of a whole body.
+// trimSign returns s without its sign. It does not copy s, because s may be as
+// long as a body.
 func trimSign(s string) string {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		return s[1:]

@@ -30,9 +30,9 @@ func (y *YAMLWriter) text(s string) {
 	y.buf = append(y.buf, '"')
 }
 
-// printable reports whether a quoted text may contain the character as it is,
-// without an escape. Some readers refuse unprintable characters, and some treat
-// the line separators of YAML 1.1 as line ends.
+// printable reports whether a quoted text may contain the character unescaped.
+// Some readers refuse unprintable characters, and some treat the line
+// separators of YAML 1.1 as line ends.
 func printable(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1, r == '"', r == '\\':
@@ -55,9 +55,9 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// isPlainText reports whether s may be written without quotes, as is the case
-// for most names and paths. A text needs quotes if a reader could take it for
-// another value, or if it has a meaning in the flow style.
+// isPlainText reports whether s may be written without quotes, like most names
+// and paths. It needs quotes if a reader could take it for a value of another
+// type, or if it has a meaning in the flow style.
 func isPlainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
 		return false
@@ -76,8 +76,8 @@ func isPlainText(s string) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isYAMLWord reports whether YAML 1.1 or 1.2 reads a short text as a value
-// other than a text, such as true.
+// isYAMLWord reports whether YAML 1.1 or 1.2 takes s for a value of another
+// type, such as true. This is possible only for short texts.
 func isYAMLWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":

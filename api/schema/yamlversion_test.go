@@ -3,7 +3,7 @@ package schema
 import "testing"
 
 // TestYAMLVersion checks that the directives of YAML 1.1 and 1.2 are accepted,
-// and that those of other versions are refused.
+// and those of other versions refused.
 func TestYAMLVersion(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"%YAML 1.2\n---\na: 12:30\n":                        true,

@@ -7,16 +7,17 @@ import (
 	"strconv"
 )
 
-// YAMLWriter is an Encoder of YAML. It appends to one buffer, which it writes
-// in pieces.
+// YAMLWriter is an Encoder that writes YAML. It appends the YAML to one buffer,
+// and writes the buffer in pieces.
 //
-// Readers of YAML 1.1 and of YAML 1.2 get the same values. To ensure this, a
-// text is quoted if a reader of either version could take it for another value
-// ("on", "1e3", "12:30", "2024-01-01"). As in JSON, bytes that are not UTF-8
+// Readers of YAML 1.1 and of YAML 1.2 get the same values. A text that a reader
+// of either version could take for a value of another type is quoted, such as
+// "on", "1e3", "12:30" or "2024-01-01". As in JSON, bytes that are not UTF-8
 // become U+FFFD, integers keep all 64 bits, and NaN and infinity become 0.
 //
-// Pretty and NoTag use the block style. Pretty adds a tag with the type of each
-// value, as slurmrestd does. Compact uses the flow style, on one line.
+// The layouts Pretty and NoTag use the block style. Pretty adds a tag with the
+// type of each value, as slurmrestd does. Compact uses the flow style, on one
+// line.
 type YAMLWriter struct {
 	output
 	layout Layout
@@ -32,8 +33,8 @@ type yamlLevel struct {
 	indent   int
 }
 
-// NewYAMLWriter returns a YAMLWriter to w. It writes in pieces of the same size
-// as a JSONWriter.
+// NewYAMLWriter returns a YAMLWriter that writes to w, in pieces of the same
+// size as a JSONWriter.
 func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
 	return &YAMLWriter{output: newOutput(w), layout: layout}
 }
@@ -100,8 +101,8 @@ func (y *YAMLWriter) Key(name string) {
 	}
 }
 
-// beginItem begins the line of a key or an element in the block style. In the
-// flow style it writes the separator before the key or element.
+// beginItem writes what comes before a key or an element: a new line in the
+// block style, a separator in the flow style.
 func (y *YAMLWriter) beginItem() {
 	if y.layout == Compact {
 		if y.sep {
@@ -122,7 +123,8 @@ func (y *YAMLWriter) beginItem() {
 	level.nonEmpty = true
 }
 
-// beginValue writes a dash if the next value is an element of an array.
+// beginValue writes a dash if the next value is an element of an array in the
+// block style.
 func (y *YAMLWriter) beginValue() {
 	if n := len(y.open); n > 0 && y.open[n-1].array {
 		y.beginItem()
@@ -132,8 +134,8 @@ func (y *YAMLWriter) beginValue() {
 	}
 }
 
-// writeSpace writes the blank between a value and the key, dash or tag before
-// it.
+// writeSpace writes the blank before a value, which separates it from the key,
+// dash or tag.
 func (y *YAMLWriter) writeSpace() {
 	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.endsWithTag()) {
 		y.buf = append(y.buf, ' ')
@@ -145,7 +147,7 @@ func (y *YAMLWriter) endsWithTag() bool {
 	return bytes.HasSuffix(y.buf, []byte("!!map")) || bytes.HasSuffix(y.buf, []byte("!!seq"))
 }
 
-// tag writes the tag of the next value's type.
+// tag writes a tag with the type of the next value.
 func (y *YAMLWriter) tag(name string) {
 	if y.layout == Pretty {
 		y.writeSpace()
@@ -153,7 +155,7 @@ func (y *YAMLWriter) tag(name string) {
 	}
 }
 
-// scalar writes everything that precedes a scalar: dash, space and tag.
+// scalar writes everything that comes before a scalar: dash, space and tag.
 func (y *YAMLWriter) scalar(tag string) {
 	y.beginValue()
 	if y.layout == Pretty {
@@ -164,8 +166,8 @@ func (y *YAMLWriter) scalar(tag string) {
 	y.writeSpace()
 }
 
-// endValue ends a value. If a piece is full, it writes the buffer to the
-// connection.
+// endValue ends a value. If the buffer has enough bytes for a piece, endValue
+// writes it to the connection.
 func (y *YAMLWriter) endValue() {
 	y.sep = true
 	if len(y.open) == 0 {
@@ -176,8 +178,8 @@ func (y *YAMLWriter) endValue() {
 	}
 }
 
-// String writes s. It adds quotes if a YAML reader could otherwise take s for
-// something other than a text.
+// String writes s. It quotes s if a YAML reader could otherwise take it for a
+// value of another type.
 func (y *YAMLWriter) String(s string) {
 	y.scalar("!!str")
 	y.text(s)

@@ -23,7 +23,7 @@ func yamlOf(t *testing.T, layout Layout, f func(Encoder)) string {
 	return b.String()
 }
 
-// sample writes a value of each kind in each place where a value can be.
+// sample writes values of all kinds, in all positions that a value can have.
 func sample(e Encoder) {
 	e.BeginObject()
 	e.Key("nodes")
@@ -110,7 +110,7 @@ meta: !!map
 	}
 }
 
-// texts are strings that some YAML reader misinterprets or can't read unless
+// texts has strings that some YAML readers misinterpret or can't read unless
 // they are quoted.
 var texts = []string{"", " ", "a ", " a", "a  b", "yes", "No", "ON", "y", "n", "null", "~", "true", "1", "1.5", "1e3", "0x1f", "0o7", "007", "1_000", "12:30:45", "2024-01-01", ".inf", ".nan",
 	"<<", "=", "-", "- a", "?", ": ", "a: b", "a:", "a #b", "#a", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a", "[a", "{a", "a,b", "a]", "'", `"`, `\`, "---", "...", "a\nb", "\n", "a\tb", "\t",

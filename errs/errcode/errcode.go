@@ -1,5 +1,5 @@
-// Package errcode names the kinds of failure for clients. The privileged
-// parent, which has no clients, does not link it.
+// Package errcode has the names by which clients know the kinds of failure. The
+// privileged parent does not link this package, because it has no clients.
 package errcode
 
 import "schedrestd/errs"
@@ -16,7 +16,8 @@ var names = [...]string{
 	errs.Unchanged:          "unchanged",
 }
 
-// Of returns the stable name of k, which clients get as an error's code.
+// Of returns the name of k. Clients get this name as an error's code, so it
+// never changes.
 func Of(k errs.Kind) string {
 	if int(k) < len(names) {
 		return names[k]

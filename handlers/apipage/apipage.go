@@ -1,6 +1,6 @@
-// Package apipage has the files of the page at /docs: Swagger UI, and a page of
-// our own in which the user enters a token and selects a version of the API and
-// a spelling of its paths (slurm or sched).
+// Package apipage has the files of the page at /docs. The page consists of
+// Swagger UI and a form. In the form, the user enters a token, and selects a
+// version of the API and a spelling of its paths (slurm or sched).
 //
 // The files are embedded in the program's read-only segment, and large files
 // are compressed. The kernel loads a file when a client first requests it.
@@ -11,10 +11,10 @@ import (
 	"encoding/binary"
 )
 
-// Policy is the Content-Security-Policy of the page. It allows scripts and
-// styles only from this gateway, so no text of a document can become a script
-// or style. Images with data: URLs are allowed because Swagger UI's style sheet
-// uses them.
+// Policy is the Content-Security-Policy of the page. It allows only scripts and
+// styles from this gateway, so that no text in a document can become a script
+// or style. It also allows images with data: URLs, which Swagger UI's style
+// sheet uses.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -30,8 +30,8 @@ type File struct {
 	Gzipped bool // Body is compressed
 }
 
-// Size returns the uncompressed length of the file, which is the last field of
-// a gzip file (RFC 1952, ISIZE).
+// Size returns the uncompressed length of the file. It is the last field of a
+// gzip file (ISIZE in RFC 1952).
 func (f File) Size() int {
 	if !f.Gzipped {
 		return len(f.Body)
@@ -54,7 +54,7 @@ var swaggerStyle string
 //go:embed swagger-ui/swagger-ui-bundle.js.gz
 var swaggerScript string
 
-// Files returns the files by path, without the leading slash.
+// Files returns the files. The keys are their paths without the leading slash.
 func Files() map[string]File {
 	const css, javascript = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
 	return map[string]File{

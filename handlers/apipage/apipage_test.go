@@ -11,15 +11,14 @@ import (
 	"testing"
 )
 
-// sums has the SHA-256 of the files of swagger-ui-dist in the package that npm
-// publishes.
+// sums has the SHA-256 sums of swagger-ui-dist's files, as published by npm.
 var sums = map[string]string{
 	"docs/swagger-ui-bundle.js": "e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2",
 	"docs/swagger-ui.css":       "5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d",
 }
 
-// TestOrigin checks that the compressed files are unchanged files of the
-// package that npm publishes.
+// TestOrigin checks that the compressed files have the contents that npm
+// publishes.
 func TestOrigin(t *testing.T) {
 	for path, file := range Files() {
 		if !file.Gzipped {
@@ -43,8 +42,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestNothingInline checks that the page has no inline script, style or event
-// handler, which the policy would block, and that it refers to no other server.
+// TestNothingInline checks that the page refers to no other server, and has no
+// inline script, style or event handler. The policy would block these.
 func TestNothingInline(t *testing.T) {
 	for path, file := range Files() {
 		if file.Gzipped {

@@ -1,14 +1,13 @@
 // Package cluster counts the jobs, nodes and shares of a cluster, and writes
 // the numbers as metrics.
 //
-// The controller's records are passed to a Counts one at a time, and are not
-// stored. So the memory of a Counts depends on the number of partitions, users
-// and accounts, not on the number of jobs. Nothing can be written before all
-// records have been counted, because all samples of a metric must be written
-// together.
+// A Counts gets the controller's records one at a time, and does not store
+// them. So its memory depends on the number of partitions, users and accounts,
+// not on the number of jobs. Nothing can be written before all records have
+// been counted, because all samples of a metric must be written together.
 //
-// Metrics that Slurm 25.11 also has use Slurm's names and units. The names of
-// all other metrics begin with Prefix.
+// If Slurm 25.11 has the same metric, this package uses Slurm's name and unit.
+// The names of all other metrics begin with Prefix.
 package cluster
 
 import (
@@ -20,17 +19,18 @@ import (
 	"schedrestd/model"
 )
 
-// Prefix is the beginning of the names of metrics that Slurm does not have.
+// Prefix is how the names of metrics begin that Slurm does not have.
 const Prefix = "schedrestd_cluster_"
 
-// maxValues limits the number of values of each label. Each value costs memory
-// in this process, and one time series per metric in the Prometheus server.
+// maxValues is the maximum number of values of each label. Each value costs
+// memory in this process, and in the Prometheus server one time series for each
+// metric.
 const maxValues = 20_000
 
-// By selects the metrics whose labels name users or accounts.
+// By says whether to write metrics whose labels name users or accounts.
 type By struct{ User, Account bool }
 
-// Counts has the numbers that were counted in a cluster's records.
+// Counts has the numbers that were counted so far.
 type Counts struct {
 	by         By
 	jobs       group
@@ -68,9 +68,8 @@ func New(by By) *Counts {
 	}
 }
 
-// Partition adds a partition. All partitions must be added before jobs and
-// nodes, because a job or a node of an unknown partition is not counted for any
-// partition.
+// Partition adds a partition. All partitions must be added before the jobs and
+// nodes. Otherwise a job or node would not be counted for its partition.
 func (c *Counts) Partition(p *model.Partition) error {
 	if len(c.partitions) >= maxValues {
 		return errs.New(errs.BadAnswer, "the controller has more than %d partitions", maxValues)
@@ -105,7 +104,7 @@ func (c *Counts) Write(w *exposition.Writer) {
 	c.fairShare.write(w, c.by)
 }
 
-// measure is a metric whose value is computed from a T.
+// measure is a metric, with a function that computes its value from a T.
 type measure[T any] struct {
 	name, help string
 	value      func(*T) float64
@@ -117,8 +116,8 @@ type series[T any] struct {
 	value  *T
 }
 
-// sortedSeries returns the elements of m, sorted by name. The name of each
-// element is the value of its label.
+// sortedSeries returns the elements of m, sorted by key. The key of each
+// element becomes the value of its label.
 func sortedSeries[T any](label string, m map[string]*T) []series[T] {
 	list := make([]series[T], 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -127,7 +126,8 @@ func sortedSeries[T any](label string, m map[string]*T) []series[T] {
 	return list
 }
 
-// write writes the metrics of each element of list.
+// write writes all metrics in measures, each with a sample for every element of
+// list.
 func write[T any](w *exposition.Writer, prefix string, measures []measure[T], list []series[T]) {
 	if len(list) == 0 {
 		return

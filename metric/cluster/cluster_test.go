@@ -95,8 +95,8 @@ func smallCluster(t *testing.T, by cluster.By) *cluster.Counts {
 	return c
 }
 
-// TestPendingWithFlags checks that a waiting job counts as pending, whatever
-// other state it has.
+// TestPendingWithFlags checks that a waiting job counts as pending, even if it
+// also counts for other states.
 func TestPendingWithFlags(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{})
@@ -196,7 +196,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNoNames checks that names of users and accounts appear only on request.
+// TestNoNames checks that the metrics contain names of users or accounts only
+// if these are requested.
 func TestNoNames(t *testing.T) {
 	t.Parallel()
 	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {
@@ -221,7 +222,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestMostValues checks that the number of values of a label is limited.
+// TestMostValues checks the limit on the number of values of a label.
 func TestMostValues(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})
@@ -244,8 +245,8 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// TestSameLabels checks that users whose names become the same label value are
-// counted together, because Prometheus refuses a duplicate series.
+// TestSameLabels checks that users are counted together if their names become
+// the same label value. Prometheus would refuse a duplicate series.
 func TestSameLabels(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})
@@ -259,7 +260,7 @@ func TestSameLabels(t *testing.T) {
 	}
 }
 
-// FuzzNode checks that a node can be counted, whatever its texts contain.
+// FuzzNode checks that a node can be counted, whatever its texts are.
 func FuzzNode(f *testing.F) {
 	f.Add("gpu:a100:4(S:0-1),tmpdisk:no_consume:100G", "gpu:(null):0(IDX:N/A)", "cpu=4,mem=1.50G,gres/gpu=2")
 	f.Add("a:1E", "))((,::", "mem=99999999999999P,gres/gpu=1e9")

@@ -10,18 +10,17 @@ import (
 	"schedrestd/model"
 )
 
-// fairShare has the shares of accounts and users. write sorts them before it
-// writes them.
+// fairShare has the shares of accounts and users. The method write sorts them.
 type fairShare struct{ accounts, users []share }
 
-// share has those values of a model.Share that become metrics.
+// share has the values of a model.Share that are written as metrics.
 type share struct {
 	account, user, partition             string
 	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
 }
 
-// Share adds the share of an association. It skips associations of users unless
-// By.User is set, and associations of accounts unless By.Account is set.
+// Share adds the share of an association. It ignores associations of users
+// unless By.User is set, and associations of accounts unless By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
 	list, enabled, label := &c.fairShare.accounts, c.by.Account, "account"
 	record := share{
@@ -74,9 +73,9 @@ func (f *fairShare) write(w *exposition.Writer, by By) {
 	}
 }
 
-// writeShares writes the metrics of the shares in list, without values that are
-// not set. If several records have the same labels, it writes only the first
-// record. No controller sends such records.
+// writeShares writes the metrics of the shares in list. It omits values that
+// are not set. If several shares have the same labels, which no controller
+// sends, it writes only the first of them.
 func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
 	slices.SortStableFunc(list, compareShares)
 	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })

@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// jobStates are the states that are counted. A job has exactly one base state
-// (jobBase). It also counts for every other state in this list that applies to
-// it.
+// jobStates are the states by which jobs are counted. Exactly one of a job's
+// states is a base state (jobBase). A job counts for all states in this list
+// that it has.
 var jobStates = [...]struct {
 	name, help string
 	is         func(model.JobState) bool
@@ -60,8 +60,8 @@ const (
 	waitHeldUser           = 16
 )
 
-// group has the counts of all jobs, or of those that have something in common,
-// such as their user.
+// group has the counts of a group of jobs: all jobs, or those of one partition,
+// user or account.
 type group struct {
 	all                uint64
 	states             [len(jobStates)]uint64
@@ -70,14 +70,14 @@ type group struct {
 	nodes              []byte // bit set of the allocated nodes
 }
 
-// queue has counts of a partition's jobs that its group lacks.
+// queue has more counts of a partition's jobs, in addition to those in a group.
 type queue struct {
 	maxNodes        uint32 // largest number of nodes that a pending job requests
 	maxNodesNotHeld uint32 // the same, of jobs that are not held
 	nodeLimit       uint64
 }
 
-// job has the amounts that a job adds to a group.
+// job has the amounts that one job adds to its groups.
 type job struct {
 	states             uint32 // bits, in the order of jobStates
 	tasks              uint64
@@ -86,8 +86,8 @@ type job struct {
 	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job. user is the name of the job's user, which is used only if
-// By.User is set.
+// Job adds a job. The argument user is the name of its user, which is ignored
+// unless By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	amounts := jobAmounts(j)
 	c.jobs.add(&amounts, amounts.tasks)
@@ -111,7 +111,8 @@ func (c *Counts) Job(j *model.Job, user string) error {
 	return nil
 }
 
-// addTo adds a job to the group with the given name.
+// addTo adds a job to the group with the given name. It creates the group if
+// necessary.
 func addTo(groups map[string]*group, label, name string, j *job) error {
 	name = exposition.Text(name)
 	g := groups[name]
@@ -127,7 +128,7 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 	return nil
 }
 
-// jobAmounts returns the amounts that a job adds to its groups.
+// jobAmounts returns the amounts that j adds to its groups.
 func jobAmounts(j *model.Job) job {
 	f := job{tasks: tasks(j)}
 	f.held = j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)
@@ -157,9 +158,9 @@ func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns how many tasks of a job array the record j stands for. For a
-// job that is no array it returns 1. j.ArrayTasks is a hexadecimal bit mask of
-// the tasks that have no record of their own.
+// tasks returns how many tasks of a job array the record j is for. If the job
+// is not an array, this is 1. j.ArrayTasks is a bit mask in hexadecimal digits,
+// of the tasks that have no record of their own.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -172,8 +173,8 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job to the group. total is the number of jobs for which j counts
-// in the group's total.
+// add adds a job to the group. It adds total to the group's total number of
+// jobs.
 func (g *group) add(j *job, total uint64) {
 	g.all += total
 	for s := j.states; s != 0; s &= s - 1 {
@@ -251,7 +252,7 @@ func allPartitionMeasures() []measure[partition] {
 	)
 }
 
-// union adds the bits of b to a, and returns a.
+// union sets the bits of b in a, and returns a.
 func union(a, b []byte) []byte {
 	if len(b) > len(a) {
 		a = append(a, make([]byte, len(b)-len(a))...)

@@ -8,10 +8,10 @@ import (
 	"schedrestd/model"
 )
 
-// nodeStates are the states that are counted. A node has exactly one base state
-// (nodeBase). It also counts for every other state in this list that applies to
-// it. partition is the state's name in the metrics of partitions, or "" if the
-// name is the same there.
+// nodeStates are the states by which nodes are counted. Exactly one of a node's
+// states is a base state (nodeBase). A node counts for all states in this list
+// that it has. The field partition is the state's name in the metrics of
+// partitions. It is "" if the name is the same as in other metrics.
 var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
@@ -60,7 +60,7 @@ func isDraining(s model.NodeState) bool {
 
 func isDrained(s model.NodeState) bool { return s&model.NodeDrain != 0 && !isDraining(s) }
 
-// takesJobs reports whether jobs may start on a node in the state s.
+// takesJobs reports whether a job may start on a node in the state s.
 func takesJobs(s model.NodeState) bool {
 	switch s.Base() {
 	case model.NodeIdle, model.NodeAllocated, model.NodeMixed:
@@ -70,7 +70,7 @@ func takesJobs(s model.NodeState) bool {
 }
 
 // effectiveState returns the state of n. If jobs use only a part of the node,
-// the base state is MIXED. Controllers leave this computation to their clients.
+// this is MIXED, which controllers leave to their clients to compute.
 func effectiveState(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {
@@ -84,7 +84,7 @@ func effectiveState(n *model.Node) model.NodeState {
 	return n.State
 }
 
-// nodeGroup has the counts of all nodes, or of the nodes of a partition.
+// nodeGroup has the counts of all nodes, or of those of one partition.
 type nodeGroup struct {
 	count                                                uint64
 	states                                               [32]uint64 // in the order of nodeStates
@@ -130,8 +130,8 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 	return nil
 }
 
-// add adds a node's amount of a resource. used is the part of total that is
-// allocated.
+// add adds a node that has total units of a resource, of which used units are
+// allocated to jobs.
 func (s *stateAmounts) add(total, used uint64, takesJobs bool) {
 	s.allocated += used
 	if takesJobs {
@@ -167,8 +167,8 @@ func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	g.memoryFree += n.FreeMem.Or(0)
 }
 
-// nodeMeasures are the metrics of all nodes together. partitionNodeMeasures are
-// the metrics of the nodes of each partition.
+// nodeMeasures has the metrics for all nodes together. partitionNodeMeasures
+// has those for the nodes of one partition.
 var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
 
 func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
@@ -192,7 +192,7 @@ func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 	)
 }
 
-// writeResources writes the allocated, idle and down amounts of resources.
+// writeResources writes how much of each resource is allocated, idle and down.
 func (c *Counts) writeResources(w *exposition.Writer) {
 	resource(w, Prefix+"cpus", "CPUs that jobs may use, by state.", 1, []series[stateAmounts]{{nil, &c.cpus}})
 	resource(w, Prefix+"memory_bytes", "Memory that jobs may use, by state.", 1<<20, []series[stateAmounts]{{nil, &c.memory}})
@@ -203,7 +203,7 @@ func (c *Counts) writeResources(w *exposition.Writer) {
 	resource(w, Prefix+"gres", "Generic resources, by state.", 1, list)
 }
 
-// resource writes a metric of a resource, with a sample for each state:
+// resource writes a metric of a resource. It has one sample for each state:
 // allocated, idle and down.
 func resource(w *exposition.Writer, name, help string, unit float64, list []series[stateAmounts]) {
 	if len(list) == 0 {

@@ -18,7 +18,8 @@ const (
 	end   = "<!-- end of metrics -->\n"
 )
 
-// TestPage checks that the page lists the same metrics as the tables.
+// TestPage checks that the documentation page lists the same metrics as the
+// tables.
 func TestPage(t *testing.T) {
 	var b strings.Builder
 	table(&b, "Jobs", "`slurm_jobs`, of a partition `slurm_partition_jobs`, of a user `slurm_user_jobs`, of an account `slurm_account_jobs`, followed by:", jobMeasures)

@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// tres returns the names and values of trackable resources in a list such as
+// tres returns the names and values in a list of trackable resources, such as
 // "cpu=4,mem=1.50G".
 func tres(list string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
@@ -25,9 +25,9 @@ func tres(list string) iter.Seq2[string, string] {
 	}
 }
 
-// amount parses a number that may have a suffix for a power of 1,024. It
-// returns 0 if the number is malformed. The result is exact, because Slurm
-// writes a fraction only if it is exact.
+// amount parses a number with an optional suffix, which stands for a power of
+// 1,024. It returns 0 if the number is malformed. The result is exact, because
+// Slurm writes only exact fractions.
 func amount(s string) uint64 {
 	n, ok := parseAmount(s)
 	if !ok {
@@ -54,7 +54,7 @@ func parseAmount(s string) (uint64, bool) {
 	return uint64(n * unit), true
 }
 
-// gresKind is a kind of generic resource. Its type may be empty.
+// gresKind is a kind of generic resource. The type may be empty.
 type gresKind struct{ name, typ string }
 
 // gres is an amount of a generic resource on a node.
@@ -63,9 +63,8 @@ type gres struct {
 	total, used uint64
 }
 
-// gresOf returns the generic resources of a node. If resources in use have a
-// type that the node's configuration lacks, they count as used resources
-// without a type.
+// gresOf returns the generic resources of a node. Used resources whose type is
+// not in the node's configuration count as resources without a type.
 func gresOf(n *model.Node) (list []gres) {
 	for kind, total := range gresList(n.GRES) {
 		if i := slices.IndexFunc(list, func(g gres) bool { return g.gresKind == kind }); i >= 0 {

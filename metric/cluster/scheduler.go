@@ -2,8 +2,8 @@ package cluster
 
 import "schedrestd/model"
 
-// schedulerMeasures are the statistics of the controller and its scheduler.
-// Times of cycles are in microseconds.
+// schedulerMeasures has the metrics of the controller and its scheduler. The
+// durations of cycles are in microseconds.
 var schedulerMeasures = append([]measure[model.ControllerStats]{
 	stat("server_thread_cnt", "Threads of the controller that serve requests.", func(s *model.ControllerStats) uint32 { return s.ServerThreads }),
 	stat("agent_cnt", "Agents that send messages to nodes.", func(s *model.ControllerStats) uint32 { return s.Agents }),
@@ -63,8 +63,8 @@ var schedulerMeasures = append([]measure[model.ControllerStats]{
 func cycles(s *model.ControllerStats) uint32    { return s.Schedule.CycleCounter }
 func backfills(s *model.ControllerStats) uint32 { return s.Backfill.CycleCounter }
 
-// exits returns the metrics that count scheduling cycles by the reason why they
-// ended.
+// exits returns one metric for each reason why a scheduling cycle can end. Its
+// value is the number of cycles that ended for this reason.
 func exits() (list []measure[model.ControllerStats]) {
 	add := func(name, help string, get func(*model.ControllerStats) []uint32, reason int) {
 		list = append(list, stat(name, help, func(s *model.ControllerStats) uint32 {
@@ -93,7 +93,8 @@ func stat[N uint32 | uint64 | model.Time](name, help string, get func(*model.Con
 	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(get(s)) }}
 }
 
-// mean returns a metric whose value is sum divided by count, rounded down.
+// mean returns a metric that is a mean, rounded down. Its value is the result
+// of the function sum, divided by the result of the function count.
 func mean(name, help string, count func(*model.ControllerStats) uint32, sum func(*model.ControllerStats) uint64) measure[model.ControllerStats] {
 	return stat(name, help, func(s *model.ControllerStats) uint64 {
 		if count(s) == 0 {

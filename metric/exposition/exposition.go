@@ -6,11 +6,12 @@
 //	w.Sample("slurm_nodes_idle", 12)
 //	err := w.Flush()
 //
-// All samples of a family must be written between its Family call and the next
-// Family call. The package stores only a buffer, so the memory for an answer
-// does not depend on the answer's length. Workers use this package, because
-// Prometheus's library, which the exporter uses, would add 2.6 MB to each of
-// them.
+// All samples of a family must be written between the call of Family for it and
+// the next one. The package has only a small buffer, so its memory does not
+// depend on the length of the answer.
+//
+// Workers use this package. The exporter uses Prometheus's own library, which
+// would add 2.6 MB to each worker.
 package exposition
 
 import (
@@ -41,10 +42,10 @@ type Writer struct {
 	line []byte
 }
 
-// NewWriter returns a Writer that writes to w, in pieces of 16 KiB.
+// NewWriter returns a Writer that writes to w in pieces of 16 KiB.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: bufio.NewWriterSize(w, 16<<10)} }
 
-// Family begins a family. The following samples belong to it.
+// Family begins a family. All samples up to the next call belong to it.
 func (w *Writer) Family(name string, kind Kind, help string) {
 	w.line = append(w.line[:0], "# HELP "...)
 	w.line = append(w.line, name...)
@@ -58,7 +59,7 @@ func (w *Writer) Family(name string, kind Kind, help string) {
 	_, _ = w.w.Write(w.line) // Flush returns the error
 }
 
-// Sample writes a sample. labels has names and values in turn.
+// Sample writes a sample. Names and values of its labels alternate in labels.
 func (w *Writer) Sample(name string, value float64, labels ...string) {
 	w.line = append(w.line[:0], name...)
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -77,7 +78,7 @@ func (w *Writer) Sample(name string, value float64, labels ...string) {
 	_, _ = w.w.Write(w.line)
 }
 
-// Flush writes the buffered text, and returns the first error of all writes.
+// Flush writes the buffered text. It returns the first error of any write.
 func (w *Writer) Flush() error { return w.w.Flush() }
 
 var (
@@ -85,10 +86,9 @@ var (
 	labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// Text returns s as it appears in the value of a label, before escaping. It
-// replaces invalid UTF-8 and control characters by U+FFFD, because some parsers
-// stop at them. Names that differ only in these characters become the same
-// name.
+// Text returns s as the value of a label, before escaping. It replaces invalid
+// UTF-8 and control characters with U+FFFD, because some parsers stop there. So
+// names that differ only in these characters become equal.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' {
@@ -98,7 +98,7 @@ func Text(s string) string {
 	}, s)
 }
 
-// appendNumber appends a value. Whole numbers have no exponent.
+// appendNumber appends the value of a sample. A whole number has no exponent.
 func appendNumber(b []byte, v float64) []byte {
 	switch {
 	case math.IsInf(v, 0) || math.IsNaN(v):

@@ -2,7 +2,8 @@ package table
 
 import "schedrestd/rpc/message"
 
-// rpcs are the requests to daemons, with the names that sdiag(1) shows.
+// rpcs has the kinds of requests to daemons, with their names in the output of
+// sdiag(1).
 var rpcs = []struct {
 	call
 	name string

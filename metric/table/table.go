@@ -1,6 +1,6 @@
-// Package table has the complete table of the gateway's metrics. It consists of
-// the metrics of package metric, and of the metrics about requests, whose
-// labels come from package api and from the messages to daemons. Workers and
+// Package table has the complete table of the gateway's metrics. It adds the
+// metrics about requests to those of package metric. The labels of the added
+// metrics come from package api, and from the messages to daemons. Workers and
 // the exporter build the same table.
 package table
 
@@ -16,18 +16,18 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Pages are the paths that are not part of the API.
+// Pages are the paths that do not belong to the API.
 var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
 
-// methods are the methods under which requests without a route are counted. All
-// other methods count as the last one.
+// methods are the label values for the methods of requests without a route. The
+// last value stands for all other methods.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}
 
-// statuses are the statuses under which answers are counted. All other statuses
+// statuses are the statuses that have their own label value. All other statuses
 // count as the last one.
 var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
 
-// failureReasons are the ways in which a request to a daemon can fail.
+// failureReasons are the reasons why a request to a daemon can fail.
 var failureReasons = []string{"unreachable", "timeout", "broken", "refused", "other"}
 
 // Indices of results.
@@ -56,7 +56,7 @@ const (
 )
 
 // Table is the complete table of metrics. It has a field for each family that
-// workers count, and the indices of label values.
+// workers count, and maps with the indices of label values.
 type Table struct {
 	metric.Table
 
@@ -131,9 +131,8 @@ func New() *Table {
 	return t
 }
 
-// routeLabel returns the label with all combinations of routes and methods. A
-// route is shown in this project's spelling, whatever the spelling of the
-// request.
+// routeLabel returns the label with all combinations of a route and a method.
+// Routes have this project's spelling, even if the request has Slurm's.
 func (t *Table) routeLabel() metric.Label {
 	l := metric.Label{Names: []string{"route", "method"}}
 	add := func(route, method string) {
@@ -159,7 +158,7 @@ func (t *Table) routeLabel() metric.Label {
 	return l
 }
 
-// Route returns the value of the route label for an endpoint.
+// Route returns the label value for the route of an endpoint.
 func Route(e *api.Endpoint) string {
 	return "/" + e.Segment(schema.Sched) + "/" + strings.TrimSuffix(e.Path, "/")
 }
@@ -200,9 +199,9 @@ func (t *Table) rpcLabel() metric.Label {
 	return l
 }
 
-// Operation returns the index of the label value for a route and a method. An
-// unknown route, or a method that the route does not support, counts as a
-// request without a route.
+// Operation returns the index of the label value for a route and a method. If
+// the route is unknown or lacks the method, the request counts as one without a
+// route.
 func (t *Table) Operation(route, method string) int {
 	if i, ok := t.operations[operation{route, method}]; ok {
 		return i
@@ -213,8 +212,8 @@ func (t *Table) Operation(route, method string) int {
 	return t.operations[operation{"none", method}]
 }
 
-// Version returns the index of the label value for an API version, or 0 for
-// none.
+// Version returns the index of the label value for an API version. For an
+// unknown version it returns 0.
 func (t *Table) Version(v schema.Version) int { return t.versions[v] }
 
 // Status returns the index of a status.

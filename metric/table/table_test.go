@@ -10,8 +10,8 @@ import (
 	"schedrestd/metric"
 )
 
-// TestCells checks that no two combinations of labels share a cell, and that
-// all cells fit into a message.
+// TestCells checks that no cell belongs to two combinations of label values,
+// and that all cells fit into a message.
 func TestCells(t *testing.T) {
 	table := New()
 	used := make([]string, table.Cells)

@@ -10,10 +10,10 @@ import (
 	"schedrestd/socket"
 )
 
-// CheckActivated checks a listening UNIX socket at path that the service
-// manager made for this process. The rules are those of socket.Open: no other
-// user can have replaced the socket, it belongs to root or to this process's
-// user, and users whom o.Mode excludes can't connect.
+// CheckActivated checks a listening UNIX socket that the service manager has
+// created at path for this process. The rules are those of socket.Open. No
+// other user may be able to replace the socket. It must belong to root or to
+// this process's user. Users whom o.Mode excludes must not be able to connect.
 func CheckActivated(path string, o socket.Options) error {
 	dir, real, name, err := socket.OpenDirectory(path, o)
 	if err != nil {

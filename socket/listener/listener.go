@@ -1,6 +1,6 @@
-// Package listener listens on UNIX sockets that package socket opens, for
-// programs that accept through package net. The privileged parent accepts
-// connections without package net, and does not use this package.
+// Package listener listens on UNIX sockets that package socket opens. It is for
+// programs that accept connections through package net. The privileged parent
+// accepts connections without package net, so it does not use this package.
 package listener
 
 import (
@@ -12,15 +12,15 @@ import (
 	"schedrestd/socket"
 )
 
-// Listener is a listening UNIX socket. Close unlinks its path if the path still
-// names this socket.
+// Listener is a listening UNIX socket. Close unlinks its path, unless another
+// file has that path by then.
 type Listener struct {
 	*net.UnixListener
 	socket    *socket.Socket
 	closeOnce sync.Once
 }
 
-// Listen opens a UNIX socket as socket.Open does.
+// Listen opens a UNIX socket with socket.Open, and returns a Listener for it.
 func Listen(path string, o socket.Options) (*Listener, error) {
 	s, err := socket.Open(path, o)
 	if err != nil {
@@ -35,8 +35,8 @@ func Listen(path string, o socket.Options) (*Listener, error) {
 	return &Listener{UnixListener: ln.(*net.UnixListener), socket: s}, nil
 }
 
-// Close removes the socket and stops listening. A second call returns
-// net.ErrClosed.
+// Close removes the socket and stops listening. If it was called before, it
+// returns net.ErrClosed.
 func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.closeOnce.Do(func() {
