@@ -12,9 +12,10 @@ import (
 	"schedrestd/printable"
 )
 
-// Cancel returns the command that cancels jobs. The command uses the REST API
-// if a URL, a token file or an option that only REST supports is given.
-// Otherwise it calls direct, which sends the request to the controller.
+// Cancel returns the command that cancels jobs. If the user gives a URL, a
+// token file or an option that only REST supports, the command uses the REST
+// API. Otherwise it calls the function direct, which sends the request to the
+// controller.
 func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command {
 	var o options
 	var f filter
@@ -77,8 +78,9 @@ Otherwise it sends the request to the controller of the configuration.`,
 }
 
 // selectTransport replaces the function of cmd, which uses the REST API. The
-// new function calls check first. Then, if a URL or a token file is given or
-// needsREST returns true, it calls the old function. Otherwise it calls direct.
+// new function first calls check. If a URL or a token file is given, or
+// needsREST returns true, it then calls the old function. Otherwise it calls
+// direct.
 func selectTransport(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, needsREST func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	runREST := cmd.RunE

@@ -42,7 +42,7 @@ func stateCell(states rest.Words) table.Cell {
 	return table.Cell{Text: strings.Join(states, "+"), Color: stateColor(states)}
 }
 
-// numberCell returns a count, or a dash if it is unset.
+// numberCell returns a cell with a count, or with a dash if the count is unset.
 func numberCell(n rest.Number) table.Cell {
 	switch {
 	case n.Infinite:
@@ -53,7 +53,8 @@ func numberCell(n rest.Number) table.Cell {
 	return textCell(strconv.FormatInt(n.Int(), 10))
 }
 
-// memoryCell returns an amount of memory in MiB, or a dash if it is unset.
+// memoryCell returns a cell with an amount of memory, or with a dash if the
+// amount is unset. The argument mib is in MiB.
 func memoryCell(mib rest.Number) table.Cell {
 	if !mib.Set {
 		return textCell("")
@@ -74,7 +75,7 @@ func formatDuration(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", minutes, seconds)
 }
 
-// formatLimit returns a number of minutes as D-HH:MM:SS.
+// formatLimit formats a number of minutes as D-HH:MM:SS.
 func formatLimit(n rest.Number) string {
 	switch {
 	case n.Infinite:
@@ -94,8 +95,9 @@ func formatTime(n rest.Number) string {
 	return time.Unix(n.Int(), 0).Format("2006-01-02T15:04:05")
 }
 
-// formatMemory formats a number of MiB, such as 1.5G. It uses the largest unit
-// in which the number is at least 1, and at most one digit after the point.
+// formatMemory formats a number of MiB, for example as 1.5G. It chooses the
+// largest unit in which the number is at least 1. It prints at most one digit
+// after the decimal point.
 func formatMemory(mib int64) string {
 	switch {
 	case mib >= 1<<20:

@@ -2,10 +2,11 @@
 // partitions, submit, cancel, watch and top. They use the REST API of
 // schedrestd or slurmrestd.
 //
-// Its subpackages do not depend on the commands: rest is the client, script
-// parses batch scripts, table prints, and credential finds the token.
+// The subpackages do not depend on the commands. Package rest has the HTTP
+// client, package script parses batch scripts, package table prints tables, and
+// package credential finds the token.
 //
-// Results go to standard output; progress, warnings and errors go to standard
+// Results go to standard output. Progress, warnings and errors go to standard
 // error. All text from the server is escaped before it is printed.
 package cli
 
@@ -30,8 +31,9 @@ import (
 	"schedrestd/release"
 )
 
-// Addresses that commands use if no URL is given: the socket for local users if
-// it exists and there is no token, otherwise slurmrestd's usual port.
+// Commands use these addresses if no URL is given. They use the socket for
+// local users if it exists and there is no token. Otherwise they use
+// slurmrestd's usual port.
 const (
 	usersSocket = "/run/schedrestd-users/socket"
 	defaultURL  = "http://127.0.0.1:6820"
@@ -44,7 +46,7 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// options has the options that all commands share.
+// The type options has the options that all commands share.
 type options struct {
 	url         string
 	tokenFile   string
@@ -78,7 +80,8 @@ func (o *options) outputFlag(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// checkOutput refuses an unknown format before the first request.
+// checkOutput returns an error if the output format is unknown. It is called
+// before the first request.
 func (o *options) checkOutput() error {
 	if !slices.Contains(outputFormats, o.output) {
 		return usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use table, json or yaml")
@@ -86,7 +89,8 @@ func (o *options) checkOutput() error {
 	return nil
 }
 
-// document returns the document to write, or nil for a table.
+// document returns the document to write. It returns nil if the command writes
+// a table.
 func (o *options) document(w io.Writer, name string) *table.Document {
 	if o.output == "table" {
 		return nil
@@ -94,9 +98,9 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// writeResult ends the document d or, if d is nil, writes the table t. The
-// error that it returns lists each name in names that is not in seen. kind is
-// the kind of object that the error mentions, such as "job".
+// writeResult ends the document d or, if d is nil, writes the table t. If some
+// names are not in seen, it returns an error that lists them. kind is the kind
+// of object that the error mentions, such as "job".
 func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
 	seen map[string]bool) (err error) {
 	if d != nil {
@@ -112,7 +116,7 @@ func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, 
 	return err
 }
 
-// connection is a client of the REST API, with the name of its user.
+// A connection is a client of the REST API, and the name of its user.
 type connection struct {
 	*rest.Client
 	user string // "" if unknown
@@ -155,8 +159,8 @@ func (o *options) address(token string) (string, error) {
 	return defaultURL, nil
 }
 
-// trustedUIDs returns the uids that --server-user or, without it,
-// SCHED_SERVER_USER names.
+// trustedUIDs returns the uids in --server-user. If that option is not given,
+// it returns the uids in SCHED_SERVER_USER.
 func (o *options) trustedUIDs() (uids []uint32, err error) {
 	names := o.serverUsers
 	if len(names) == 0 {
@@ -193,8 +197,8 @@ const (
 	statusInterrupted = 130 // Ctrl-C
 )
 
-// ExitError is an error that carries a command's exit status. Err is nil if no
-// message remains to be printed.
+// ExitError is an error with the exit status of a command. If Err is nil, there
+// is no message to print.
 type ExitError struct {
 	Status int
 	Err    error
@@ -210,7 +214,7 @@ func (e *ExitError) Error() string {
 // Unwrap returns the error to print.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// withStatus adds the exit status to an error.
+// withStatus adds the exit status to err.
 func withStatus(err error) error {
 	if _, ok := errors.AsType[*ExitError](err); ok || err == nil {
 		return err
@@ -232,8 +236,8 @@ func withStatus(err error) error {
 	return &ExitError{status, err}
 }
 
-// setRun sets run as the function of cmd. It adds an exit status to the errors
-// that run returns, and to errors in the command line.
+// setRun makes run the function of cmd. Errors that run returns get an exit
+// status, and so do errors in the command line.
 func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

@@ -23,9 +23,10 @@ import (
 	"schedrestd/errs"
 )
 
-// gateway is a server with a few jobs. If states is set, each request for job 5
-// is answered with the next element, which contains the job's state and may
-// contain its exit code. The last element is also used for all later requests.
+// A gateway is a server with a few jobs. If states is set, each request for job
+// 5 is answered with the next element of states. An element contains the job's
+// state, and may contain its exit code. When no elements are left, the last one
+// is used again.
 type gateway struct {
 	t *testing.T
 
@@ -87,8 +88,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// runCommand runs a command against g as the user ann, and returns its exit
-// status, its output and its errors.
+// runCommand runs a command as the user ann against the server g. It returns
+// the command's exit status, output and errors.
 func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	g.t = t
@@ -115,8 +116,8 @@ func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errO
 	return status, stdout.String(), stderr.String()
 }
 
-// TestTables checks the tables, and that they contain no control sequences for
-// a terminal.
+// TestTables checks the contents of tables. They must contain no control
+// sequences for a terminal.
 func TestTables(t *testing.T) {
 	for _, tt := range []struct {
 		args string
@@ -184,8 +185,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestSubmit checks the request, the output, and that the command ends with the
-// job's exit status.
+// TestSubmit checks the request and the output of the command. The command must
+// exit with the job's exit status.
 func TestSubmit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "job.sh")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n#SBATCH -n 2 -p cpu\necho\n"), 0o600); err != nil {
@@ -219,7 +220,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestCancelCommand checks which jobs are cancelled, and when REST is used.
+// TestCancelCommand checks which jobs are cancelled, and when the command uses
+// REST.
 func TestCancelCommand(t *testing.T) {
 	for args, want := range map[string]string{
 		"cancel 3 12": "3 12", "cancel --me": "12", "cancel -u bob -t PD": "3", "cancel --signal USR1 3": "3signal=USR1", "cancel -p gpu": "3 12",
@@ -242,8 +244,8 @@ func TestCancelCommand(t *testing.T) {
 	}
 }
 
-// TestWatch checks that changes are printed and that the exit status is that of
-// the job.
+// TestWatch checks that the command prints changes of a job and exits with the
+// job's exit status.
 func TestWatch(t *testing.T) {
 	status, out, errOut := runCommand(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
 	var states []string
@@ -268,7 +270,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestJob checks the details of a job and the status for an unknown one.
+// TestJob checks the printed details of a job, and the exit status for an
+// unknown job.
 func TestJob(t *testing.T) {
 	status, out, errOut := runCommand(t, &gateway{states: []string{`FAILED {"return_code": {"set": true, "number": 3}}`}}, "job", "5", "99")
 	if status != statusUnknown || !strings.Contains(out, "State:      FAILED\nOutcome:    exit code 3\n") || !strings.Contains(errOut, "job 99 is unknown") {
@@ -316,8 +319,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestCompletion checks that ids, nodes and partitions are completed, and that
-// a name from the server can't become a shell command.
+// TestCompletion checks that ids of jobs, nodes and partitions are completed. A
+// name that the server sends must not be able to become a shell command.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"__complete job ":         "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n4\tdone ann FAILED\n19_4\ttask bob COMPLETED\n:4\n",

@@ -12,14 +12,14 @@ import (
 	"schedrestd/printable"
 )
 
-// completionTimeout limits the time for a completion, because the shell waits
-// for it.
+// completionTimeout limits the time for a completion, because the user's shell
+// waits for the completion.
 const completionTimeout = 3 * time.Second
 
-// complete connects to the server and calls list. list requests the
-// completions, and passes each to the function that it gets as its last
-// argument. Errors are not printed, because they would appear in the user's
-// command line.
+// complete connects to the server and calls list. The function list requests
+// the possible words, and passes each of them to the function that it gets as
+// its last argument. Errors are not printed, because they would appear in the
+// user's command line.
 func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)

@@ -13,7 +13,8 @@ import (
 	"schedrestd/printable"
 )
 
-// filter selects jobs. An empty list selects all jobs.
+// A filter selects jobs. An empty list does not restrict the selection. But if
+// states is empty and all is not set, only active jobs are selected.
 type filter struct {
 	users, states, partitions, accounts, names, nodes []string
 	me, all                                           bool
@@ -40,7 +41,8 @@ func (f *filter) hasCondition() bool {
 	return f.me || len(f.users)+len(f.states)+len(f.partitions)+len(f.accounts)+len(f.names)+len(f.nodes) > 0
 }
 
-// shortStates has the abbreviations of states that squeue shows.
+// shortStates maps the abbreviations that squeue shows to the full names of
+// states.
 var shortStates = map[string]string{
 	"BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING", "DL": "DEADLINE",
 	"EX": "EXPEDITING", "F": "FAILED", "LF": "LAUNCH_FAILED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY", "PD": "PENDING",
@@ -49,11 +51,11 @@ var shortStates = map[string]string{
 	"SO": "STAGE_OUT", "ST": "STOPPED", "TO": "TIMEOUT",
 }
 
-// stateNames returns the full names of all states, in order.
+// stateNames returns the full names of all states, sorted.
 func stateNames() []string { return slices.Sorted(maps.Values(shortStates)) }
 
-// check replaces abbreviations of states by their full names, and refuses
-// unknown states.
+// check replaces abbreviations of states with their full names. It returns an
+// error if a state is unknown.
 func (f *filter) check() error {
 	allStates := false
 	for i, s := range f.states {
@@ -76,8 +78,8 @@ func (f *filter) check() error {
 	return nil
 }
 
-// dialWithFilter checks f, connects, and makes --me stand for the connection's
-// user.
+// dialWithFilter checks f and connects to the server. If the option --me is
+// given, it makes f select the jobs of the connection's user.
 func (o *options) dialWithFilter(ctx context.Context, f *filter) (*connection, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -116,7 +118,8 @@ func (f *filter) matches(j *rest.Job) bool {
 		(len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, hasNode))
 }
 
-// hasAny reports whether list has one of the values. An empty list has all.
+// hasAny reports whether at least one of the values is in list. An empty list
+// stands for all values.
 func hasAny(list []string, values ...string) bool {
 	return len(list) == 0 || slices.ContainsFunc(values, func(v string) bool { return slices.Contains(list, v) })
 }

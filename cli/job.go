@@ -63,7 +63,7 @@ longer has a job, it shows the record in accounting.`,
 	})
 }
 
-// checkIDs returns an error if one of ids is not a valid job id.
+// checkIDs returns an error if an element of ids is not a valid job id.
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if err := rest.CheckJobID(id); err != nil {
@@ -73,7 +73,7 @@ func checkIDs(ids []string) error {
 	return nil
 }
 
-// joinErrors joins two errors. The result has the kind of the first.
+// joinErrors joins two errors. The result has the kind of the first error.
 func joinErrors(a, b error) error {
 	switch {
 	case a == nil:
@@ -153,10 +153,10 @@ func formatJobMemory(j *rest.Job) string {
 	return ""
 }
 
-// successOutcome is the outcome of a job whose script succeeded.
+// successOutcome is the text for a job whose script succeeded.
 const successOutcome = "exit code 0"
 
-// outcome returns the exit code or the signal of a job that has ended.
+// outcome describes the exit code or the signal with which a job ended.
 func outcome(j *rest.Job) string {
 	if j.Active() {
 		return ""

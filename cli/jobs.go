@@ -76,7 +76,8 @@ func trimJob(j *rest.Job) *rest.Job {
 		CPUs: j.CPUs, NodeCount: j.NodeCount, Nodes: j.Nodes, Exit: j.Exit}
 }
 
-// jobTable returns a table of jobs. The durations of running jobs end at now.
+// jobTable returns a table of jobs. It shows how long running jobs have run at
+// the time now.
 func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
 	t := table.New(
 		table.Column{Heading: "JOBID"},

@@ -93,14 +93,14 @@ func nodesCommand() *cobra.Command {
 	})
 }
 
-// nodeStates lists the states and flags of nodes that can be selected.
+// nodeStates lists the states and flags by which the user can select nodes.
 var nodeStates = []string{
 	"ALLOCATED", "CLOUD", "COMPLETING", "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "IDLE", "INVALID_REG", "MAINTENANCE",
 	"MIXED", "NOT_RESPONDING", "PERFCTRS", "PLANNED", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT_REQUESTED",
 	"RESERVED", "UNKNOWN",
 }
 
-// shortNodeStates has the names that sinfo shows for some states.
+// shortNodeStates has the names that sinfo shows for some of the states.
 var shortNodeStates = map[string]string{
 	"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN",
 	"DRAINING": "DRAIN", "RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING",

@@ -86,8 +86,8 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 	})
 }
 
-// withUncertainty returns err. If err leaves open whether the job was
-// submitted, withUncertainty adds a message that says so.
+// withUncertainty returns err. If the job may have been submitted in spite of
+// err, withUncertainty adds a message that says so.
 func withUncertainty(err error) error {
 	e, ok := err.(*errs.Error)
 	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {
@@ -119,7 +119,7 @@ func readScript(cmd *cobra.Command, file string, overrides []string) (script.Job
 	return script.Parse(script.Source{Name: file, Text: text, Options: overrides, Directory: dir, Environment: os.Environ()})
 }
 
-// printSubmitted prints the id of the job, or the server's answer.
+// printSubmitted prints the id of the job, or the server's whole answer.
 func (o *options) printSubmitted(w io.Writer, s rest.Submitted) (err error) {
 	switch o.output {
 	case "table":

@@ -64,7 +64,7 @@ until q or Ctrl-C. With --once, or if the output is not a terminal, it prints th
 	})
 }
 
-// top refreshes the screen until the user ends it.
+// top refreshes the screen until the user quits.
 func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal, interval time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -93,8 +93,8 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 	}
 }
 
-// onKey calls callback when the user presses key, and returns a function that
-// restores the terminal.
+// onKey calls callback when the user presses key. It returns a function that
+// restores the settings of the terminal.
 func onKey(key byte, callback func()) (restore func()) {
 	in := int(os.Stdin.Fd())
 	saved, err := unix.IoctlGetTermios(in, unix.TCGETS)
@@ -117,7 +117,7 @@ func onKey(key byte, callback func()) (restore func()) {
 	return func() { unix.IoctlSetTermios(in, unix.TCSETS, saved) }
 }
 
-// load has the resources of a cluster's nodes, in total and in use.
+// A load has the resources of a cluster's nodes, in total and in use.
 type load struct {
 	nodes, allocated, mixed, idle, unavailable int
 	cpus, busyCPUs, memory, busyMemory         int64
@@ -145,7 +145,7 @@ func (l *load) add(n *rest.Node) {
 	l.busyMemory += n.AllocMem.Int()
 }
 
-// printFrame prints the load of the cluster and a list of jobs, which has at
+// printFrame prints the load of the cluster and a list of jobs. The list has at
 // most the given number of rows.
 func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
 	var l load
@@ -200,7 +200,7 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 	return jobTable(jobs[:min(rows, len(jobs))], now).Write(w, style)
 }
 
-// bar draws a bar that shows the fraction used/total.
+// bar returns a bar that shows the fraction used/total.
 func bar(used, total int64) string {
 	const length = 20
 	filled := 0

@@ -15,21 +15,21 @@ import (
 	"schedrestd/printable"
 )
 
-// retryTimeout is how long a command that waits for a job repeats a request
-// that the server does not answer.
+// retryTimeout limits how long a command that waits for a job repeats a request
+// that gets no answer.
 const retryTimeout = 15 * time.Minute
 
-// Pauses between requests about the same job. They are short at first, because
-// many jobs are short.
+// These are the pauses between requests about the same job. The first pauses
+// are short, because many jobs are short.
 const (
 	minPause = 500 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
 // pollJob polls the job with this id until it has ended. If the id is that of
-// an array, it polls until all tasks have ended. It calls report with every
-// state that it gets. Several calls may share sem, which limits their
-// concurrent requests.
+// an array, pollJob polls until all tasks have ended. It calls report whenever
+// it gets the states. Several calls of pollJob may share sem, which limits
+// their concurrent requests.
 func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failingSince := minPause, time.Time{}
 	for {
@@ -59,7 +59,8 @@ func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, 
 	}
 }
 
-// isRetryable reports whether a retry may succeed after err.
+// isRetryable reports whether the request may succeed if it is sent again after
+// err.
 func isRetryable(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Timeout, errs.TooMany, errs.BadAnswer, errs.Internal:
@@ -68,8 +69,8 @@ func isRetryable(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// exitStatus returns the exit status for jobs that have ended: the first that
-// is not 0, or 0.
+// exitStatus returns the first exit status of a job that is not 0. If there is
+// none, it returns 0.
 func exitStatus(jobs []rest.Job) int {
 	for i := range jobs {
 		if status := jobs[i].ExitStatus(); status != 0 {
@@ -79,8 +80,8 @@ func exitStatus(jobs []rest.Job) int {
 	return 0
 }
 
-// progress shows the state of a job: on a terminal in one line that is updated,
-// otherwise with a line for each change.
+// The type progress shows the state of a job. On a terminal it updates one
+// line. Otherwise it prints a line for each change.
 type progress struct {
 	w        io.Writer
 	terminal table.Terminal
@@ -116,15 +117,15 @@ func (p *progress) show(id string, jobs []rest.Job) {
 	p.lastLine = line
 }
 
-// finish ends the line of the last state, so that it stays on the terminal.
+// finish writes a line end, so that the last state stays on the terminal.
 func (p *progress) finish() {
 	if p.terminal.IsTerminal() && p.lastLine != "" {
 		fmt.Fprintln(p.w)
 	}
 }
 
-// summary describes the states of jobs. It describes a single job in detail. Of
-// several jobs it returns the number in each state.
+// summary describes the states of jobs. For a single job it describes the state
+// in detail. For several jobs it returns the number of jobs in each state.
 func summary(jobs []rest.Job) (string, table.Color) {
 	if len(jobs) == 1 {
 		j := &jobs[0]

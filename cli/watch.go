@@ -56,7 +56,7 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 	})
 }
 
-// watchJobs follows the jobs with the given ids until all have ended.
+// watchJobs follows the jobs with the given ids until all of them have ended.
 func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changePrinter) error {
 	statuses, failures := make([]int, len(ids)), make([]error, len(ids))
 	var wg sync.WaitGroup
@@ -87,8 +87,8 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 	return nil
 }
 
-// watchAll follows the jobs that f selects. It requests ended jobs as well,
-// because users wait for the end of a job.
+// watchAll follows the jobs that f selects. It also requests ended jobs,
+// because users wait until jobs end.
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changePrinter) error {
 	states := f.states
 	f.all, f.states = true, nil
@@ -125,8 +125,8 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 	}
 }
 
-// changePrinter prints the states of jobs that differ from the last printed
-// ones.
+// A changePrinter prints the state of a job if the state differs from the last
+// one that it printed for that job.
 type changePrinter struct {
 	w     io.Writer
 	style table.Style
@@ -156,9 +156,10 @@ func (c *changePrinter) print(j *rest.Job) {
 		time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// update records the state of j, and prints it if it has changed. If states is
-// not empty, update prints only the states in it. If j is from the first list
-// after the start (initial), update prints the state only if j is active.
+// update records the state of j, and prints the state if it has changed. If
+// states is not empty, update prints only states that are in the list. If
+// initial is set, j is from the first list, and update prints its state only if
+// j is active.
 func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
 	selected := len(states) == 0
 	for _, s := range states {
@@ -173,7 +174,7 @@ func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
 	c.states[j.ID] = strings.Join(j.State, "+")
 }
 
-// retain forgets the jobs that are not in seen.
+// retain removes the jobs that are not in seen.
 func (c *changePrinter) retain(seen map[uint32]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

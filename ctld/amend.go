@@ -7,9 +7,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// lockEdit locks j.editMu. It fails if another goroutine still holds the lock
-// at the given time, for example because the end of the job can't be written to
-// the journal.
+// lockEdit locks j.editMu. It fails if another goroutine still holds that lock
+// at the deadline. The other goroutine may, for example, be unable to write the
+// end of the job to the journal.
 func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 	for !j.editMu.TryLock() {
 		if time.Now().After(deadline) {
@@ -23,12 +23,13 @@ func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 }
 
 // amend changes the record of a job that has not ended, first on disk and then
-// in memory. decide returns a function that changes the record, or an error if
-// the job can't be changed. amend calls the returned function twice, before and
-// after the write. Both calls must have the same effect. A waiting job is not
-// started before amend returns, so what decide has checked stays true until
-// then. The written bytes count against the permitted rate of the user uid. The
-// caller holds j.editMu.
+// in memory. The caller holds j.editMu.
+//
+// The function decide checks whether the job can be changed. It returns an
+// error or a function that makes the change. amend calls that function twice,
+// before and after the write, and both calls must have the same effect. A
+// waiting job does not start before amend returns, so the checks stay valid
+// until then. The written bytes count against the rate limit of the user uid.
 func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()

@@ -29,8 +29,8 @@ func BenchmarkSubmit(b *testing.B) {
 	})
 }
 
-// BenchmarkRun measures how fast jobs run one after the other, from submission
-// to the recorded end.
+// BenchmarkRun measures how fast jobs run one after the other, from the
+// submission of a job until its end is recorded.
 func BenchmarkRun(b *testing.B) {
 	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
 	if err != nil {

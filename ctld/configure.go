@@ -36,8 +36,8 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	case key != nil:
 		cfg.Tokens = &Tokens{Key: *key, AdminOnly: c.DisableTokenCreation, MaxLifespan: c.LifespanLimit()}
 	case c.JWT:
-		// The site's identity provider issues the tokens. Whether this
-		// controller creates tokens, too, is the administrator's decision.
+		// The site's identity provider issues the tokens. The administrator
+		// decides with jwt_key whether this controller creates tokens, too.
 		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {
@@ -49,8 +49,8 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 }
 
 // readNode reads the NodeName= line of this machine: the node's name, CPUs and
-// memory. A line describes this machine when it is the only line, or when it
-// has the machine's host name.
+// memory. If there are several lines, readNode uses the line with the machine's
+// host name.
 func (cfg *Config) readNode(lines []conf.Line) error {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,22 +1,23 @@
 // Package ctld is the bundled controller: it queues batch jobs and runs them on
 // this one machine.
 //
-// It has three parts. The journal holds every accepted job: the controller
-// accepts a submission only after it has written the job to the journal, on
-// disk. The queue decides which job starts next. A step process runs each job,
-// enforces its limits, and outlives the controller (package step). The
-// Controller joins these parts. It can restore all of its state from the
-// journal and the steps' files, so it may crash at any moment.
+// It has three parts. The journal stores every accepted job on disk: the
+// controller accepts a submission only after the job is in the journal. The
+// queue decides which job starts next. A step process runs each job, enforces
+// its limits, and outlives the controller (package step). The type Controller
+// connects these parts. The controller may crash at any moment, because it can
+// restore all of its state from the journal and the steps' files.
 //
-// These files follow a job: submit.go makes a job from a request and records
-// it. launch.go starts it, follows its step and records its end. usage.go
-// limits what each user may use. recover.go resumes jobs after a restart.
-// forget.go drops jobs some time after their end, and spool.go sends their
-// records to the accounting daemon.
+// These files follow a job: submit.go makes a job from a request and writes it
+// to the journal. launch.go starts the job, follows its step and records how it
+// ended. usage.go limits what each user may use. recover.go resumes jobs after
+// a restart. forget.go removes jobs some time after they end. spool.go sends
+// records of jobs to the accounting daemon.
 //
-// Each request has a file: ping.go, node.go, partition.go, job.go, submit.go,
-// kill.go, killjobs.go, update.go, requeue.go, token.go. amend.go changes a job
-// in the journal. snapshot.go holds the snapshots from which lists are made.
+// Each type of request has a file: ping.go, node.go, partition.go, job.go,
+// submit.go, kill.go, killjobs.go, update.go, requeue.go, token.go. amend.go
+// changes a job in the journal. snapshot.go holds the snapshots from which
+// lists are made.
 //
 // The controller never opens or enters a path that a user names: see package
 // step.
@@ -79,14 +80,14 @@ const (
 	defaultMaxJobs   = 10000
 )
 
-// Users looks up the users of this machine.
+// Users is the interface through which the controller looks up users.
 type Users interface {
 	LookupUser(name string) (nss.User, error)
 	LookupUID(uid uint32) (nss.User, error)
 	Groups(u nss.User) ([]uint32, error)
 }
 
-// System looks up users through this machine's NSS.
+// System is the implementation of Users that asks this machine's NSS.
 type System struct{}
 
 // LookupUser finds a user by name.
@@ -121,8 +122,8 @@ type Controller struct {
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
-	// mu guards the fields below. Lists are filtered, sorted and encoded
-	// without it.
+	// mu guards the fields below. It is not held while lists are filtered,
+	// sorted and encoded.
 	mu            sync.Mutex
 	jobs          map[uint32]*job
 	usage         usage
@@ -134,8 +135,9 @@ type Controller struct {
 	idleSince     model.Time // when the last job ended
 }
 
-// Open locks the state directory, reads the state that an earlier controller
-// left in it, and follows the jobs that still run. It starts no job: Run does.
+// Open locks the state directory and reads the state that an earlier controller
+// left in it. It also follows the jobs that are still running. It starts no
+// waiting job; Run does that.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
@@ -242,9 +244,9 @@ func openStepLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
 }
 
-// Run starts jobs until ctx ends, and then returns nil. It returns an error
-// when the journal can no longer be written. Running jobs continue in both
-// cases.
+// Run starts jobs until ctx is done, and then returns nil. If the journal can
+// no longer be written, Run returns an error. In both cases running jobs
+// continue.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.spool != nil {
 		c.tasks.Go(c.spool.run)
@@ -276,9 +278,9 @@ func (c *Controller) wakeScheduler() {
 	}
 }
 
-// Close stops following the processes of the steps, which continue to run their
-// jobs, and unlocks the state directory. It must be called after Run has
-// returned and all requests are answered.
+// Close stops following the steps and unlocks the state directory. The steps
+// continue to run their jobs. Close must not be called before Run has returned
+// and all requests are answered.
 func (c *Controller) Close() error {
 	c.stop()
 	c.tasks.Wait()
@@ -316,14 +318,14 @@ func (c *Controller) activeIDs() (ids []uint32) {
 	return ids
 }
 
-// super reports whether uid may do everything to all jobs: see daemon.Super.
+// super reports whether uid may do everything with all jobs: see daemon.Super.
 func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }
 
-// home returns the home of a job's step, which is a directory (see package
-// step). Each run of a job has its own home, so that files of one run are never
-// mistaken for those of the next.
+// home returns the path of a directory for the files of one run of a job (see
+// package step). Each run has a directory of its own, so that files of one run
+// are never mistaken for files of the next run.
 func (c *Controller) home(id uint32, run uint16) string {
 	name := fmt.Sprint(id)
 	if run > 0 {
@@ -332,8 +334,8 @@ func (c *Controller) home(id uint32, run uint16) string {
 	return filepath.Join(c.cfg.StateDir, "steps", name)
 }
 
-// parseHomeName returns the job and the run to which the home with this name
-// belongs.
+// parseHomeName parses the name of a directory that home returned. It returns
+// the number of the job and of the run.
 func parseHomeName(name string) (id uint32, run uint16, ok bool) {
 	first, second, hasRun := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(first, 10, 32)

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run()) // … and as the controllers that it starts
 }
 
-// ownUser is the user of this process, as a client on the UNIX socket.
+// ownUser is the identity of a client on the UNIX socket that runs as the same
+// user as this process.
 var ownUser = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), FromKernel: true}
 
 // otherUser is another user, without any privileges.
@@ -98,10 +99,11 @@ func (l testLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// quiet discards the log; it is for tests that log thousands of lines.
+// quiet is a logger that discards everything, for tests that log thousands of
+// lines.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// desc returns a job of one task that runs script in dir.
+// desc returns the description of a job with one task that runs script in dir.
 func desc(dir, script string) *model.JobDesc {
 	return &model.JobDesc{
 		Name: "test", Script: "#!/bin/sh\n" + script + "\n", Environment: []string{"PATH=/usr/bin:/bin"}, WorkDir: dir,
@@ -132,7 +134,7 @@ func viewJob(t *testing.T, c *Controller, id uint32) model.Job {
 // cancel ends a job.
 func cancel(c *Controller, id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }
 
-// await polls until cond returns true. Only the test's own deadline limits it.
+// await polls until cond returns true. It has no timeout of its own.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
 	for !cond() {
@@ -404,8 +406,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// renamed looks up the users of this machine. Once name is set, LookupUID
-// returns it as the name of the user who runs the tests.
+// The type renamed looks up the users of this machine. Once the field name is
+// set, LookupUID returns it as the name of the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]

@@ -29,8 +29,8 @@ const (
 	maxBeginDelay  = 366 * 24 * time.Hour // until begin_time
 )
 
-// prepareJob checks a job that a client submits. It returns the job to record,
-// the spec to run, and a message for the user.
+// prepareJob checks a job that a client submits. It returns the job for the
+// journal, the spec for the step, and a message for the user.
 func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
 	user, group, err := c.runAs(client, d)
 	if err != nil {
@@ -77,11 +77,12 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	return j, spec, strippedMessage(stripped), nil
 }
 
-// openAppend is the JobDesc.OpenMode that appends to the output file.
+// openAppend is the value of JobDesc.OpenMode with which a job appends to its
+// output file.
 const openAppend = 1
 
-// arguments returns the arguments of the script. The first of Argv is the
-// script's own name.
+// arguments returns the arguments of the script. It omits the first element of
+// Argv, which is the script's own name.
 func arguments(d *model.JobDesc) []string {
 	if len(d.Argv) == 0 {
 		return nil
@@ -89,10 +90,10 @@ func arguments(d *model.JobDesc) []string {
 	return d.Argv[1:]
 }
 
-// runAs returns the user and group that the job runs as. Root and the
-// scheduler's user may submit jobs for every user, other users only for
-// themselves. A requested group must be one of the user's groups. Otherwise
-// users could read the files of any group.
+// runAs returns the user and the group that the job runs as. Root and the
+// scheduler's user may submit jobs for every user. Other users may submit jobs
+// only for themselves. A requested group must be one of the user's groups,
+// because otherwise users could read the files of any group.
 func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
 	uid := d.UserID.Or(client.UID)
 	if uid != client.UID && !c.super(client.UID) {
@@ -152,16 +153,16 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition)
 }
 
-// refuseField returns an error for one field of a job. The text begins with the
-// field's name, so that the gateway can report the place of the error in the
-// request.
+// refuseField returns an error about one field of a job. The text begins with
+// the field's name, so that the gateway can report which part of the request
+// caused the error.
 func refuseField(kind errs.Kind, number int, field, format string, args ...any) error {
 	return refuse(kind, number, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// checkSupported refuses fields that would change how, when or where the job
-// runs, if this controller does not support them. If it ignored such a field
-// silently, the job would run wrongly.
+// checkSupported refuses fields that this controller does not support, if they
+// would change how, when or where the job runs. If the controller ignored such
+// a field, the job would not run as the user requested.
 func checkSupported(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, feature string
@@ -259,8 +260,8 @@ func checkPaths(d *model.JobDesc) error {
 	return nil
 }
 
-// checkTexts limits the length of texts that are stored with a job, included in
-// lists of jobs, and sent to the accounting daemon.
+// checkTexts limits the length of texts. The controller stores them with the
+// job, includes them in lists of jobs, and sends them to the accounting daemon.
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, text string
@@ -278,7 +279,7 @@ func checkTexts(d *model.JobDesc) error {
 	return nil
 }
 
-// need returns the resources that the job takes: tasks times CPUs per task, and
+// need returns the resources that the job needs: tasks times CPUs per task, and
 // memory per CPU or in total.
 func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
 	tasks, cpusPerTask := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
@@ -316,7 +317,8 @@ func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
 	return need, nil
 }
 
-// memoryField returns the name of the field that requested the job's memory.
+// memoryField returns the name of the field in which the client requested the
+// job's memory.
 func memoryField(d *model.JobDesc) string {
 	if d.MinMemory.Number&model.MemPerCPU != 0 {
 		return "memory_per_cpu"
@@ -324,7 +326,8 @@ func memoryField(d *model.JobDesc) string {
 	return "memory_per_node"
 }
 
-// exceedingField returns the name of the field that makes need exceed total.
+// exceedingField returns the name of the field that requests too much, for a
+// job that needs more than total.
 func exceedingField(d *model.JobDesc, need, total queue.Resources) string {
 	cpusPerTask := uint64(d.CPUsPerTask.Or(1))
 	switch {
@@ -340,8 +343,8 @@ func exceedingField(d *model.JobDesc, need, total queue.Resources) string {
 	return "minimum_cpus_per_node"
 }
 
-// timeLimit returns a job's time limit in minutes: its own, otherwise the
-// partition's default, otherwise the partition's maximum.
+// timeLimit returns a job's time limit in minutes: the requested limit,
+// otherwise the partition's default, and otherwise the partition's maximum.
 func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], error) {
 	if !limit.Set && !limit.Infinite {
 		limit = p.DefaultTime
@@ -361,7 +364,7 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 }
 
 // jobFromDesc returns the job as clients see it. It sets only values that
-// follow from the request.
+// follow from the request and from the time now.
 func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
 		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra,
@@ -377,8 +380,8 @@ func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 		StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir:    d.WorkDir,
 		SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
-		// For some of these fields, Slurm's commands would print "not set" as a
-		// large number, so the value is 0 instead.
+		// Slurm's commands would print a large number for some of these fields
+		// if they were unset. So these fields are 0 instead.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}

@@ -11,14 +11,14 @@ import (
 	"schedrestd/model"
 )
 
-// secretVars are variables that are removed from a job's environment, because
-// anyone who can read the environment could use the token in the variable. With
-// a user's token they could act as that user until the token expires, and with
-// a proxy's token as any user.
+// secretVars lists the variables that are removed from a job's environment.
+// They contain tokens, which anyone who can read the environment could use. A
+// user's token gives the rights of that user until the token expires. A proxy's
+// token gives the rights of any user.
 var secretVars = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// stripSecrets removes secrets from env and returns the names of the removed
-// variables.
+// stripSecrets removes the variables in secretVars from env. It returns the
+// remaining variables, and the names of the removed ones.
 func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
@@ -34,10 +34,9 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 }
 
 // environment returns the environment of the script. It contains the user's
-// variables, variables that a login would set (unless the user has set them),
-// and variables that describe the job. The variables that describe the job
-// exist with both prefixes, SCHED_ and SLURM_, and the user can't override
-// them.
+// variables, and the variables that a login would set and the user has not set.
+// It also contains variables that describe the job, each with the prefix SCHED_
+// and with the prefix SLURM_. The user can't override these.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
 	reserved := make(map[string]bool)
@@ -69,8 +68,8 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 
 type envVar struct{ name, value string }
 
-// jobVariables returns the variables that describe the job. Their names are
-// Slurm's without the prefix.
+// jobVariables returns the variables that describe the job. Their names are the
+// names that Slurm uses, without the prefix.
 func (c *Controller) jobVariables(j *model.Job) []envVar {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	id, cpus := number(uint64(j.StepID.JobID)), number(uint64(j.NumCPUs))

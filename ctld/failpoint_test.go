@@ -47,9 +47,9 @@ func TestKilledAtFailpoints(t *testing.T) {
 	}
 }
 
-// TestStepDiesAtFailpoints checks that a job is started again when its step is
-// killed before it has claimed the job, and counts as lost when the step is
-// killed later.
+// TestStepDiesAtFailpoints checks what happens to a job whose step is killed.
+// If the step has not claimed the job yet, the job is started again. Otherwise
+// the job counts as lost.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
 		"unclaimed": model.JobFailed, // after each attempt, until the controller gives up
@@ -71,7 +71,7 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 
 // TestKilledAtFailpointWhileRequeueing kills the controller between the writes
 // of a requeue. It checks that the job is not lost, and that the next
-// controller completes the requeue: the job runs a second time.
+// controller completes the requeue and runs the job a second time.
 func TestKilledAtFailpointWhileRequeueing(t *testing.T) {
 	for _, point := range []string{"requeueing", "requeued"} {
 		t.Run(point, func(t *testing.T) {

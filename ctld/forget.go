@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// forget drops the jobs that ended longer than Config.Retention ago. Their
-// accounting records stay in the spool until the accounting daemon has them.
+// forget removes the jobs that ended longer than Config.Retention ago. Their
+// accounting records stay in the spool until they have been sent.
 func (c *Controller) forget() {
 	now := time.Now()
 	c.mu.Lock()

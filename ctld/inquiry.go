@@ -11,9 +11,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// The first three handlers return empty lists, because a single machine has no
-// reservations, licenses or shares. These handlers exist so that clients can
-// send the same requests to every controller.
+// The first three handlers return empty lists, because this controller has no
+// reservations, licenses or shares. They exist so that clients can send the
+// same requests to every controller.
 
 // handleReservations returns an empty list: there are no reservations.
 func (c *Controller) handleReservations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
@@ -47,9 +47,10 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 	return message.ResponseShares, &message.Shares{}, nil
 }
 
-// handleStats returns the numbers of waiting and running jobs, and the numbers
-// of jobs that were submitted, were started or have ended since this controller
-// started. It refuses to reset these numbers.
+// handleStats returns statistics since this controller started: the numbers of
+// jobs that were submitted, were started or have ended. It also returns the
+// numbers of jobs that wait or run now. Jobs that the controller has forgotten
+// are not counted. handleStats refuses to reset the statistics.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest
 	if err := r.Decode(&q); err != nil {
@@ -84,9 +85,10 @@ func count(cond bool) uint32 {
 	return 0
 }
 
-// handleJobStates returns the states of the requested jobs, or of all jobs,
-// that the client may see. It omits unknown job numbers. It also omits array
-// tasks and components of heterogeneous jobs, which do not exist here.
+// handleJobStates returns the states of the requested jobs, or of all jobs if
+// the request names none. It omits jobs that do not exist and jobs that the
+// client may not see. It also omits array tasks and components of heterogeneous
+// jobs, because this controller has none.
 func (c *Controller) handleJobStates(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobStateRequest
 	if err := r.Decode(&q); err != nil {

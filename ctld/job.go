@@ -13,8 +13,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleJobs returns the requested jobs, or all jobs, that the client may see.
-// It returns error 1900 when no job has changed since the time in the request.
+// handleJobs returns the requested jobs, or all jobs if the request names none.
+// It omits jobs that the client may not see. It returns error 1900 when no job
+// has changed since the time in the request.
 func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -27,8 +28,8 @@ func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message
 	return jobInfo(ctx, c.visible(r.Identity, list, q.JobIDs))
 }
 
-// handleUserJobs returns the jobs of one user. The list is empty when the
-// client may not see them.
+// handleUserJobs returns the jobs of one user. The list is empty if the client
+// may not see that user's jobs.
 func (c *Controller) handleUserJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobUserInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -77,8 +78,8 @@ func (c *Controller) visibleJob(client server.Identity, id model.Opt[uint32]) (*
 	return j, nil
 }
 
-// Bits of the answer of handleReady. "scontrol wait_job" waits until all are
-// set.
+// These bits make up the answer of handleReady. "scontrol wait_job" waits until
+// all of them are set.
 const (
 	readyNode   = 1
 	readyJob    = 2
@@ -86,8 +87,8 @@ const (
 )
 
 // handleReady reports whether a job runs. In its answer, the bits for the node
-// and the prolog are always set, because the node needs no preparation for a
-// job.
+// and the prolog are always set, because this controller does not prepare the
+// node for a job.
 func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -112,8 +113,8 @@ func (c *Controller) canSee(client server.Identity, j *record) bool {
 	return c.privacy.CanSee(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// view returns the job as clients see it at time now. If the job waits, the
-// result includes the reason.
+// view returns the job as clients see it at the time now. If the job waits, the
+// result says why.
 func (r *record) view(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {
@@ -130,8 +131,8 @@ func (r *record) view(now time.Time) model.Job {
 	return m
 }
 
-// setAllocation sets the node on which job m runs or ran, and the resources
-// that the job has.
+// setAllocation sets the node of job m and the resources allocated to m, for a
+// job that runs or has run.
 func (c *Controller) setAllocation(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}

@@ -18,13 +18,17 @@ import (
 
 // handleKill cancels a job (signal 9) or sends it a signal. Signal 0 only
 // checks whether the client may signal the job. Users may signal their own
-// jobs, root and the scheduler's user all jobs. handleKill answers when the
-// step has been notified. After that the job may take up to KillWait to end.
-// Clients poll the job to detect its end.
+// jobs. Root and the scheduler's user may signal all jobs.
 //
-// Errors: 2017, there is no such job or the client may not see it; 2002, the
-// job belongs to another user; 2021, it has ended; 2024, it waits and can't be
-// signalled.
+// handleKill sends the answer when the step has been notified. The job may then
+// take up to KillWait to end. Clients poll the job to learn when it has ended.
+//
+// handleKill returns these errors:
+//
+//   - 2017: there is no such job, or the client may not see it.
+//   - 2002: the job belongs to another user.
+//   - 2021: the job has ended.
+//   - 2024: the job waits and can't be signalled.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
 	if err := r.Decode(&q); err != nil {
@@ -40,7 +44,8 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	return success()
 }
 
-// kill cancels or signals job id for the client of r, as handleKill does.
+// kill cancels or signals the job with this id for the client of r, as
+// handleKill does.
 func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline time.Time) error {
 	if err := c.checkKill(r.Identity, id); err != nil {
 		return err
@@ -85,14 +90,14 @@ func (c *Controller) checkKill(client server.Identity, id uint32) error {
 	return err
 }
 
-// editableJob returns the job with this number if the client may change it. The
-// caller holds c.mu.
+// editableJob returns the job with this number if the client may change the
+// job. The caller holds c.mu.
 func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
 	case j == nil, !c.canSee(client, j.record):
-		// The error is the same in both cases, so that clients can't find out
-		// which jobs exist.
+		// Clients that may not see the job get the same error as for a job that
+		// does not exist. So they can't find out which jobs exist.
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
@@ -100,9 +105,9 @@ func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error
 	return j, nil
 }
 
-// cancel ends a job. If the job is being started, cancel waits for the start,
-// at most until the deadline. After the deadline the job still ends as soon as
-// it has started.
+// cancel cancels a job. If the job is being started, cancel waits for the
+// start, but not longer than until the deadline. After the deadline the job is
+// still cancelled as soon as it has started.
 func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
@@ -125,8 +130,8 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 		defer c.mu.Unlock() // s is closed under c.mu
 		return ignoreGone(s.Cancel())
 	case j.phase == waiting && c.queue.Remove(id):
-		// This process won't start the job any more, but a step of an earlier
-		// controller might.
+		// The job is no longer in the queue, so this process won't start it.
+		// But a step that an earlier controller started might still run it.
 		j.phase = starting
 	default:
 		c.mu.Unlock() // the goroutine that starts the job checks j.cancelled
@@ -145,14 +150,15 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	return nil
 }
 
-// startTimeout is how long a cancellation waits for a job that is being
-// started. Starting usually takes milliseconds.
+// startTimeout limits how long a cancellation waits for a job that is being
+// started. The start of a job usually takes milliseconds.
 const startTimeout = 10 * time.Second
 
-// cancelStarting waits until job j, which was cancelled while it was being
-// started, has ended or its step has been notified. Until then only this
-// process knows of the cancellation. If the client got an answer earlier, a
-// crash of the controller could lose the cancellation.
+// cancelStarting waits for job j, which was cancelled while it was being
+// started. It returns when the job has ended or the job's step has been
+// notified. Until then only this process knows of the cancellation. If the
+// client got an answer earlier and the controller then crashed, the
+// cancellation would be lost.
 func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		c.mu.Lock()
@@ -190,8 +196,8 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	return ignoreGone(j.step.Signal(sig))
 }
 
-// ignoreGone returns err, or nil when err means that the job has just ended by
-// itself.
+// ignoreGone returns nil if err means that the job has just ended by itself.
+// Otherwise it returns err.
 func ignoreGone(err error) error {
 	if errors.Is(err, process.ErrGone) {
 		return nil

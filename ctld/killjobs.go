@@ -13,12 +13,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleKillJobs cancels or signals the jobs that a request names or selects by
-// conditions. It treats each job as handleKill does. The answer lists the jobs
-// that could not be signalled, or with model.KillVerbose all jobs.
+// handleKillJobs cancels or signals several jobs. The request names the jobs,
+// or has conditions that select them. handleKillJobs treats each job as
+// handleKill does. The answer lists the jobs that could not be signalled. If
+// the request has the flag model.KillVerbose, the answer lists all jobs.
 //
-// Conditions select among the jobs that have not ended and that the client may
-// see. A request that has neither jobs nor conditions gets error 2173.
+// Conditions select only jobs that have not ended and that the client may see.
+// A request that has neither jobs nor conditions gets error 2173.
 func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJobs
 	if err := r.Decode(&q); err != nil {
@@ -55,8 +56,8 @@ type killTarget struct {
 	err error // why the job can't be signalled, or nil
 }
 
-// selectJobs returns the jobs that meet all conditions. It chooses among the
-// jobs that k names, or among all jobs if k names none.
+// selectJobs returns the jobs that meet all conditions. If k names jobs, only
+// these can be selected.
 func (c *Controller) selectJobs(client server.Identity, k *model.KillJobs,
 	conditions []func(*model.Job) bool) (jobs []killTarget) {
 	matches := func(j *model.Job) bool {
@@ -85,7 +86,7 @@ func (c *Controller) selectJobs(client server.Identity, k *model.KillJobs,
 	return jobs
 }
 
-// conditionsOf returns the conditions that k sets on jobs.
+// conditionsOf returns the conditions in k, as functions that check a job.
 func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
 	text := func(want string, field func(*model.Job) string) {
 		if want != "" {
@@ -111,7 +112,7 @@ func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
 	return list
 }
 
-// killEach signals jobs and returns the results for the answer.
+// killEach signals jobs and returns the results for the answer to the client.
 func (c *Controller) killEach(ctx context.Context, r *server.Request, k *model.KillJobs, jobs []killTarget) []model.KillResult {
 	results := []model.KillResult{}
 	deadline := time.Now().Add(startTimeout)

@@ -100,8 +100,8 @@ func TestKillJobs(t *testing.T) {
 	}
 }
 
-// TestKillJobsOfOthers checks that an ordinary user's request affects no jobs
-// of other users, even if the user may see them.
+// TestKillJobsOfOthers checks that an ordinary user can't cancel jobs of other
+// users by selecting them, even if the user may see these jobs.
 func TestKillJobsOfOthers(t *testing.T) {
 	c, _ := controller(t, Config{})
 	id := waitingJob(t, c)

@@ -15,12 +15,12 @@ import (
 	"schedrestd/model"
 )
 
-// maxAttempts is how often the controller tries to start a job that the machine
-// can't start, for example because the disk is full.
+// maxAttempts is how many times the controller tries to start a job that the
+// machine can't start, for example because the disk is full.
 const maxAttempts = 3
 
 // schedule starts the jobs that the queue selects. It sets beginTimer to the
-// time at which the next job may start.
+// next begin time for which a job waits.
 func (c *Controller) schedule(beginTimer *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -46,7 +46,7 @@ func (c *Controller) launch(j *job) {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrClaimed):
-		// An earlier controller started a step that was slow to claim the job.
+		// A step of an earlier controller has claimed the job only now.
 		c.adoptStep(j)
 	default:
 		c.handleStartFailure(j, err)
@@ -68,9 +68,9 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 	return s, err
 }
 
-// spec returns the recorded spec of a job, completed with values that are known
-// only when the job starts, such as the user's groups and the variables that
-// describe the job.
+// spec returns the recorded spec of a job and completes it. The added values
+// are known only when the job starts, such as the user's groups and the
+// variables that describe the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {
@@ -108,12 +108,12 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 }
 
 // errOtherUser is returned when the job's uid has been given to a different
-// user since the submission. The job must not have access to the new user's
-// files.
+// user since the job was submitted. The job must not get access to the new
+// user's files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
-// adoptStep follows a job that a step has claimed, even if an earlier
-// controller started that step.
+// adoptStep follows a job that a step has claimed. An earlier controller may
+// have started that step.
 func (c *Controller) adoptStep(j *job) {
 	claim, ok, err := step.ReadClaim(j.home)
 	if err == nil && !ok {
@@ -134,8 +134,8 @@ func (c *Controller) adoptStep(j *job) {
 	}
 }
 
-// follow waits until the job under step s ends, or until the controller stops.
-// In the second case the job continues.
+// follow waits until the job of step s ends or the controller stops. If the
+// controller stops, the job continues.
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
@@ -174,7 +174,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 	c.conclude(j, s.Claim)
 }
 
-// conclude records the end of a job whose step has exited.
+// conclude records how job j ended. The job's step has exited.
 func (c *Controller) conclude(j *job, claim step.Claim) {
 	o, ok, err := step.ReadOutcome(j.home)
 	if err != nil || !ok {
@@ -191,8 +191,8 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	})
 }
 
-// finalState returns the job state and the reason for an outcome, as clients
-// see them.
+// finalState translates an outcome into the job state and the state reason that
+// clients see.
 func finalState(o step.Outcome) (model.JobState, uint32) {
 	switch o.State {
 	case step.Completed:
@@ -213,7 +213,7 @@ func finalState(o step.Outcome) (model.JobState, uint32) {
 	return model.JobFailed, reasonExitCode
 }
 
-// Numbers of the state reasons that this controller uses.
+// These are the numbers of the state reasons that this controller uses.
 const (
 	reasonNone      = 0
 	reasonResources = 3
@@ -227,9 +227,9 @@ const (
 	reasonSignal    = 33
 )
 
-// handleLost records the end of a job whose step exited without an outcome,
-// because the step was killed or the machine rebooted. The job is not started
-// again, because it may have done a part of its work.
+// handleLost records that a job is lost: its step was killed or the machine
+// rebooted, and there is no outcome. The job is not started again, because it
+// may have done a part of its work.
 func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	c.log.Error("job lost", "job", j.id(), "reason", reason)
 	if claim.Step.PID != 0 {
@@ -250,9 +250,9 @@ func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	})
 }
 
-// handleStartFailure requeues a job that could not be started. After
-// maxAttempts, or when the job was cancelled or its user is unknown, it ends
-// the job instead.
+// handleStartFailure requeues a job that could not be started. In three cases
+// it ends the job instead: after maxAttempts attempts, if the job was
+// cancelled, or if the job's user is unknown.
 func (c *Controller) handleStartFailure(j *job, err error) {
 	if c.ctx.Err() != nil {
 		return // the next controller handles the job
@@ -295,10 +295,10 @@ func (c *Controller) handleStartFailure(j *job, err error) {
 	})
 }
 
-// finish ends job j. It calls change to record in the job how it ended. Until
-// this record is in the journal, only the step's files say how the job ended,
-// so finish removes them last. If the job is to be requeued, finish returns it
-// to the queue and does not end it.
+// finish ends job j. It calls change to record how the job ended. Only the
+// step's files show this until the changed record is in the journal, so finish
+// removes these files last. If the job is to be requeued, finish puts it back
+// into the queue instead.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.editMu.Lock()
 	defer j.editMu.Unlock()
@@ -344,9 +344,9 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.wakeScheduler()
 }
 
-// persist records the end of a job's run, together with the entries in extra.
-// It retries while writing fails, for example because the disk is full. It
-// returns false when the controller stops.
+// persist writes the job's final record and the entries in extra to the
+// journal. If a write fails, for example because the disk is full, persist
+// tries again. It returns false when the controller stops.
 func (c *Controller) persist(r *record, extra ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()

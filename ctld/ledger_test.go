@@ -19,9 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// TestSquattedAccountingPort checks that a program that listens on the
-// accounting daemon's port, while the daemon is down, receives no token that is
-// valid at the controller.
+// TestSquattedAccountingPort runs a program that listens on the accounting
+// daemon's port while the daemon is down. It checks that the program receives
+// no token that the controller would accept.
 func TestSquattedAccountingPort(t *testing.T) {
 	key, err := auth.NewKey(make([]byte, 32))
 	if err != nil {
@@ -102,8 +102,8 @@ func TestSocketOfAStranger(t *testing.T) {
 }
 
 // TestAccountingWithoutKey checks the error when neither a UNIX socket nor a
-// key is configured. Its hint must name both as remedies. If only jwks= is
-// configured, the error must say that a key set can't sign.
+// key is configured. The hint must name both as remedies. If only jwks= is
+// configured, the error must say that a key set can't be used to sign.
 func TestAccountingWithoutKey(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
 	for _, tt := range []struct {

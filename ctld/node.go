@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleNodes returns the list of nodes, which contains only this machine. The
-// load changes constantly, so clients always get the whole list.
+// handleNodes returns the list of nodes, which contains only this machine. It
+// always returns the whole list, because the load changes constantly.
 func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -24,8 +24,8 @@ func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.
 	return c.nodeInfo()
 }
 
-// handleNode returns a node by name, or error 2018 for every name but that of
-// this machine's node.
+// handleNode returns a node by name. For any name other than that of this
+// machine's node, it returns error 2018.
 func (c *Controller) handleNode(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -43,7 +43,7 @@ func (c *Controller) nodeInfo() (message.Type, message.Body, error) {
 	return message.ResponseNodeInfo, info, nil
 }
 
-// node returns this machine's node record as it is now.
+// node returns the current node record of this machine.
 func (c *Controller) node() model.Node {
 	c.mu.Lock()
 	used, total, idleSince := c.queue.Used(), c.queue.Total(), c.idleSince
@@ -78,10 +78,11 @@ func (c *Controller) node() model.Node {
 	return n
 }
 
-// noUser is the uid that stands for "no user" in the protocol.
+// noUser is the uid that means "no user" in the protocol.
 const noUser = 0xfffffffe
 
-// tres formats CPUs and memory in MiB, as "cpu=2,mem=1024M".
+// tres formats a number of CPUs and an amount of memory in MiB, for example
+// "cpu=2,mem=1024M".
 func tres(cpus, memory uint64) string {
 	if memory == 0 {
 		return fmt.Sprintf("cpu=%d", cpus)

@@ -6,13 +6,13 @@ import (
 	"schedrestd/model"
 )
 
-// defaultOutput is the name of the output file of a job that names no output
-// file. It is relative to the working directory.
+// defaultOutput is the name of the output file if the job names none. It is
+// relative to the working directory.
 const defaultOutput = "sched-%j.out"
 
 // expand replaces the patterns in a file name: %j and %A with the job's number,
-// %u with the user, %x with the job's name, %N with the node. The result is
-// opened with the rights of the job's user, so it needs no check here.
+// %u with the user, %x with the job's name, %N with the node. The job's user
+// opens the resulting file, so expand does not check the path.
 func (c *Controller) expand(pattern string, j *model.Job) string {
 	return model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.patternValue(letter, j) })
 }

@@ -33,13 +33,13 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	return message.ResponsePartitionInfo, info, nil
 }
 
-// unchanged reports whether a client already has the current state. The client
-// received its state at the time in last, and the state last changed at the
-// time in changed. If both times are in the same second, the change may have
-// been the later event, so unchanged returns false.
+// unchanged reports whether a client already has the current state. The
+// argument last is the time at which the client got its state, and changed is
+// the time of the latest change. If both times are in the same second, the
+// change may have come later, so unchanged returns false.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
-// partition returns p, completed with this machine's resources.
+// partition returns a copy of p with this machine's resources filled in.
 func (c *Controller) partition(p model.Partition) model.Partition {
 	c.mu.Lock()
 	total := c.queue.Total()
@@ -104,7 +104,7 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 
 // readMinutes parses a time in the formats of Slurm's files: minutes,
 // minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
-// days-hours:minutes:seconds, or UNLIMITED. It rounds seconds up to a minute.
+// days-hours:minutes:seconds, or UNLIMITED. It rounds up to full minutes.
 func readMinutes(s string) (model.Opt[uint32], error) {
 	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return model.Infinite[uint32](), nil

@@ -47,9 +47,9 @@ func TestPrivate(t *testing.T) {
 			for kind, visible := range map[message.Type]bool{
 				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
 			} {
-				// The request has no body. A handler that the client may not
-				// call answers errs.Denied, any other handler reports the
-				// missing body.
+				// The request has no body. If the client may not call the
+				// handler, the error is errs.Denied. Otherwise the handler
+				// reports that the body is missing.
 				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: otherUser})
 				if denied := errs.KindOf(err) == errs.Denied; denied == visible {
 					t.Errorf("message %d: %v", kind, err)

@@ -14,9 +14,9 @@ import (
 	"schedrestd/model"
 )
 
-// Keys of the journal. Numbers are padded so that the keys sort in numeric
-// order. Format 2 added requeued jobs, whose later runs have homes (directories
-// of steps) of their own.
+// The journal has the keys below. Numbers are padded so that keys sort in
+// numeric order. In format 2, a job can be requeued, and each of its runs has a
+// directory of its own.
 //
 //	format       version of the values below
 //	next         lowest number that the next job may have
@@ -34,7 +34,7 @@ const (
 	asidePrefix  = "aside/"
 )
 
-// phase is the progress of a job in this process.
+// A phase says what this process is doing with a job.
 type phase int
 
 const (
@@ -44,7 +44,7 @@ const (
 	ended
 )
 
-// job is a job in memory. The controller's mutex guards all fields except
+// A job is a job in memory. The controller's mutex guards all fields except
 // number, editMu and home.
 type job struct {
 	*record
@@ -58,8 +58,8 @@ type job struct {
 	load      load       // the load that Controller.usage counts for this job
 }
 
-// record is a job in the journal. It must not be modified once c.jobs holds it:
-// see update.
+// A record is a job as it is stored in the journal. Once c.jobs holds a record,
+// it must not be modified: see update.
 type record struct {
 	Job          model.Job       `json:"job"`
 	Need         queue.Resources `json:"need"`
@@ -67,7 +67,8 @@ type record struct {
 	Requeue      requeue         `json:"requeue,omitempty"` // what happens to the job after this run
 }
 
-// requeue describes how a job is queued after its current run.
+// A requeue says whether and how a job returns to the queue after its current
+// run.
 type requeue string
 
 const (
@@ -85,8 +86,8 @@ func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
-// parseKey returns the number in key k. ok is false when k does not have the
-// prefix.
+// parseKey returns the number in key k. If k does not have the prefix, ok is
+// false.
 func parseKey(k, prefix string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(k, prefix)
 	if !ok {
@@ -96,7 +97,8 @@ func parseKey(k, prefix string) (uint64, bool) {
 	return n, err == nil
 }
 
-// entry returns a journal entry for value that counts against owner's quota.
+// entry returns a journal entry that stores value. Its bytes count against the
+// quota of owner.
 func entry(owner uint32, key string, value any) (journal.Entry, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -110,8 +112,9 @@ func (r *record) entry() (journal.Entry, error) {
 	return entry(r.Job.UserID, key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
 }
 
-// nextEntry returns the entry with the next job number. It ensures that no
-// number is used twice, even after all jobs were forgotten.
+// nextEntry returns the journal entry that stores the next job number. Because
+// this number is stored, no number is used twice, even after all jobs were
+// forgotten.
 func (c *Controller) nextEntry() journal.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

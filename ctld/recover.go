@@ -18,14 +18,16 @@ import (
 
 // recover restores the state that an earlier controller left.
 //
-// The journal holds the accepted jobs. For some of them it also holds how they
-// ended. The state of each other job follows from the claim and the outcome in
-// the job's home (see package step):
+// The journal holds the accepted jobs. It also says how some of them ended. For
+// every other job, the claim and the outcome in the job's home directory show
+// its state (see package step):
 //
-//   - No claim: the job was never started and waits as before.
-//   - A claim whose process runs: the job runs.
-//   - A claim whose process does not run, and an outcome: the job has ended.
-//   - A claim whose process does not run, and no outcome: the job is lost.
+//   - There is no claim: the job was never started, and waits as before.
+//   - There is a claim, and its process runs: the job runs.
+//   - There is a claim and an outcome, but the process does not run: the job
+//     has ended.
+//   - There is a claim and no outcome, and the process does not run: the job is
+//     lost.
 func (c *Controller) recover() error {
 	if err := c.journal.Each(c.loadEntry); err != nil {
 		return fmt.Errorf("read the journal: %w", err)
@@ -53,7 +55,7 @@ func (c *Controller) recover() error {
 	return nil
 }
 
-// loadEntry restores one value of the journal and returns the uid that owns it.
+// loadEntry restores one value of the journal and returns the uid of its owner.
 func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
@@ -87,8 +89,8 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 	}
 	var spooled struct{ UserID uint32 }
 	if err := json.Unmarshal(value, &spooled); err != nil {
-		// A pending record is set aside when it is sent. The owner is unknown,
-		// so the record counts against no user.
+		// A pending record will be set aside when the spool tries to send it.
+		// Its owner is unknown, so it counts against no user.
 		c.log.Warn("job record damaged", "record", k, "error", err)
 		spooled.UserID = noUser
 	}
@@ -98,10 +100,11 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 	return spooled.UserID, nil
 }
 
-// recoverStrayHomes searches for stray homes (directories of steps): those
-// whose job is not in the journal, and those of earlier runs of requeued jobs.
-// If the step of a stray home has exited, the home is removed. If the step
-// still runs, no new job gets the number of the home's job.
+// recoverStrayHomes searches for directories of steps that no job uses any
+// more. The job may not be in the journal, or the directory may belong to an
+// earlier run of a requeued job. If the step has exited, recoverStrayHomes
+// removes the directory. If the step still runs, no new job gets the number of
+// the step's job.
 func (c *Controller) recoverStrayHomes() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.StateDir, "steps"))
 	if err != nil {

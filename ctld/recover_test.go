@@ -25,8 +25,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stateVariable is an environment variable with the path of a state directory.
-// When it is set, this test binary runs as a controller with that directory.
+// stateVariable is the name of an environment variable that contains the path
+// of a state directory. When it is set, this test binary runs as a controller
+// with that directory.
 const stateVariable = "CTLD_TEST_STATE"
 
 // controllerMain runs a controller until it is killed.
@@ -53,8 +54,8 @@ func controllerMain() {
 	os.Exit(1)
 }
 
-// site is a controller in a process of its own, and a client of it. Tests kill
-// the controller.
+// A site is a controller in a process of its own, which tests can kill, and a
+// client of that controller.
 type site struct {
 	t      *testing.T
 	state  string
@@ -98,7 +99,7 @@ func (s *site) start(env ...string) {
 	}
 }
 
-// kill kills the controller like kill -9. Its steps are not notified.
+// kill kills the controller like kill -9. The controller's steps get no signal.
 func (s *site) kill() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill()
@@ -107,8 +108,8 @@ func (s *site) kill() {
 	}
 }
 
-// submit retries until the controller answers. A submission without an answer
-// may have been accepted, but the test does not count it.
+// submit repeats a submission until the controller answers. A submission
+// without an answer may have been accepted, but the test does not count it.
 func (s *site) submit(d *model.JobDesc) (uint32, error) {
 	for {
 		answer, err := s.client.Submit(s.t.Context(), model.Credential{}, d)
@@ -164,15 +165,15 @@ func (s *site) await(id uint32, want model.JobState) model.Job {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// TestRestartAfterCrash checks that a restarted controller
-// correctly reports jobs that ended, exceeded their limit, or continued while
-// no controller ran.
+// TestRestartAfterCrash checks that a restarted controller correctly reports
+// what happened while no controller ran: jobs ended, exceeded their limit, or
+// continued.
 func TestRestartAfterCrash(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	s.start()
-	// The machine may have only one CPU, so each case runs alone, with its own
-	// crash of the controller.
+	// The machine may have only one CPU, so the cases run one after the other,
+	// each with a crash of its own.
 	cases := []struct {
 		name, script string
 		limit        uint32
@@ -286,9 +287,9 @@ func killStep(t *testing.T, c step.Claim) {
 	h.Wait(t.Context())
 }
 
-// storm submits jobs from many clients and meanwhile calls trouble, which kills
+// storm submits jobs from many clients. Meanwhile it calls trouble, which kills
 // the controller again and again until finished() reports that all jobs were
-// accepted and have run. Then storm checks that each of them ran exactly once.
+// accepted and have run. Then storm checks that each job ran exactly once.
 func storm(t *testing.T, jobs int, trouble func(s *site, finished func() bool)) {
 	s := newSite(t)
 	work := t.TempDir()
@@ -406,7 +407,7 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
-// recorder is an accounting daemon that can be made unavailable.
+// A recorder is an accounting daemon that a test can make unavailable.
 type recorder struct {
 	mu          sync.Mutex
 	unavailable bool
@@ -427,8 +428,8 @@ func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 	return nil
 }
 
-// TestSpool checks that the accounting daemon gets job records that were made
-// while it was unavailable, even if the controller was restarted.
+// TestSpool checks that the accounting daemon gets the records of jobs that ran
+// while it was unavailable, even if the controller was restarted meanwhile.
 func TestSpool(t *testing.T) {
 	d := &recorder{unavailable: true, last: map[uint32]model.JobState{}}
 	c, stop := controller(t, Config{Accounting: d})

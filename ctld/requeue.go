@@ -15,14 +15,18 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleRequeue ends the run of a job and queues the job again. Like
-// handleKill, it answers when the job's step has been notified. The job is back
-// in the queue when all of its processes have exited. The job's owner, root and
-// the scheduler's user may requeue a job.
+// handleRequeue ends the run of a job and queues the job again. The job's
+// owner, root and the scheduler's user may requeue a job. handleRequeue sends
+// the answer when the job's step has been notified, as handleKill does. The job
+// is back in the queue when all of its processes have exited.
 //
-// Errors: 2017, there is no such job or the client may not see it; 2002, it
-// belongs to another user; 2024, it waits; 2037, its submission forbade
-// requeueing; 2036, it has ended, and its script is no longer stored.
+// handleRequeue returns these errors:
+//
+//   - 2017: there is no such job, or the client may not see it.
+//   - 2002: the job belongs to another user.
+//   - 2024: the job waits.
+//   - 2037: the job was submitted with requeueing forbidden.
+//   - 2036: the job has ended, and its script is no longer stored.
 func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.RequeueRequest
 	if err := r.Decode(&q); err != nil {
@@ -83,8 +87,8 @@ func (c *Controller) requeueJob(client server.Identity, jobText string, flags mo
 	return ignoreGone(j.step.Cancel())
 }
 
-// awaitRunning returns a job that runs and that the client may change. If the
-// job is being started, it waits until the job runs.
+// awaitRunning returns a running job that the client may change. If the job is
+// being started, awaitRunning waits until it runs.
 func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline time.Time) (*job, error) {
 	for {
 		c.mu.Lock()
@@ -113,9 +117,9 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline ti
 	}
 }
 
-// withdrawRequeue withdraws an earlier request to requeue j, because j is to be
-// cancelled. Otherwise a controller that starts after a crash would find the
-// request in the journal, and run the job again.
+// withdrawRequeue withdraws an earlier request to requeue job j, because the
+// job is being cancelled. Otherwise, if the controller crashed, the next
+// controller would find the request in the journal and run the job again.
 func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 	if err := c.lockEdit(j, deadline); err != nil {
 		return err
@@ -130,9 +134,9 @@ func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 	return err
 }
 
-// queueNextRun queues j after the end of a run. The next run has another home,
-// so a single commit of the job's record determines which run is valid. The
-// caller holds j.editMu.
+// queueNextRun puts j back into the queue after a run has ended. The next run
+// has another directory, so a single commit of the job's record switches to the
+// next run. The caller holds j.editMu.
 func (c *Controller) queueNextRun(j *job) {
 	now := time.Now()
 	c.mu.Lock()
@@ -173,7 +177,7 @@ func (c *Controller) queueNextRun(j *job) {
 	c.wakeScheduler()
 }
 
-// toPending makes m a waiting job without any results of a run.
+// toPending makes m a waiting job, without results of a run.
 func toPending(m *model.Job) {
 	m.State = model.JobPending
 	m.StartTime, m.EndTime = 0, 0

@@ -40,8 +40,8 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// TestRequeueHeld checks that a job that is requeued as held waits, with a
-// reason that says who holds it, until an administrator releases it.
+// TestRequeueHeld checks that a job that is requeued as held waits until an
+// administrator releases it. While it waits, the reason must say who holds it.
 func TestRequeueHeld(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	for _, tt := range []struct {
@@ -104,9 +104,9 @@ func TestRefusedRequeues(t *testing.T) {
 	}
 }
 
-// TestCancelAfterRequeue checks that a job whose run is being ended for a
-// requeue can be cancelled, even if the controller is killed immediately
-// afterwards.
+// TestCancelAfterRequeue requeues a running job, and cancels it before its run
+// has ended. The job must end as cancelled, even if the controller is killed
+// immediately after the cancellation.
 func TestCancelAfterRequeue(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		s := newSite(t)
@@ -132,8 +132,8 @@ func TestCancelAfterRequeue(t *testing.T) {
 	}
 }
 
-// TestRequeueSurvives checks that a job is requeued although the controller is
-// killed before the run has ended.
+// TestRequeueSurvives checks that a job is still requeued if the controller is
+// killed before the job's run has ended.
 func TestRequeueSurvives(t *testing.T) {
 	s := newSite(t)
 	s.start()

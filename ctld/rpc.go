@@ -40,8 +40,8 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// requireVisible wraps h so that it refuses clients that may not see this kind
-// of information.
+// requireVisible returns a handler that calls h. The returned handler refuses
+// clients that may not see information of this kind.
 func (c *Controller) requireVisible(kind conf.PrivateData, subject string, h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		if err := c.privacy.CheckVisible(r.Identity.UID, kind, subject); err != nil {
@@ -51,8 +51,8 @@ func (c *Controller) requireVisible(kind conf.PrivateData, subject string, h ser
 	}
 }
 
-// maxSubmit is the maximum length of a submission in bytes: a script, an
-// environment, and the other fields.
+// maxSubmit is the maximum length in bytes of a submission: the script, the
+// environment, and 2 MiB for the other fields.
 const maxSubmit = maxScript + maxEnvironment + 2<<20
 
 // Limit returns the maximum length of a request in bytes.
@@ -63,16 +63,17 @@ func (c *Controller) Limit(t message.Type, _ server.Identity) int {
 	return server.MaxSmall
 }
 
-// refuse returns an error with Slurm's number for it and a message for the
-// user.
+// refuse returns an error that has one of Slurm's error numbers and a message
+// for the user.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	e := errs.New(kind, format, args...)
 	e.Number = number
 	return e
 }
 
-// clientAttrs returns log attributes that identify the client of r, followed by
-// more. If the client acts for another user, the attributes include both names.
+// clientAttrs returns log attributes that identify the client of r. The
+// attributes in the argument more follow. If the client acts for another user,
+// the attributes include both names.
 func clientAttrs(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {
@@ -84,7 +85,8 @@ func clientAttrs(r *server.Request, more ...any) []any {
 	return append(more, "peer", r.Peer)
 }
 
-// success returns the answer to a request whose only result is success.
+// success returns the answer to a request that succeeded and has no other
+// result.
 func success() (message.Type, message.Body, error) {
 	return message.ResponseRC, &message.RC{}, nil
 }

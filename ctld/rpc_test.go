@@ -18,8 +18,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// newClient serves c on a UNIX socket in one protocol version and returns a
-// client of that socket.
+// newClient serves c on a UNIX socket in one protocol version. It returns a
+// client that is connected to that socket.
 func newClient(t *testing.T, c *Controller, v codec.Version) *client.Client {
 	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(c.cfg.StateDir, "rpc"))

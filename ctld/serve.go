@@ -13,8 +13,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Serve runs the daemon as configured by c until ctx ends, and then returns
-// nil. Running jobs continue, and the next controller resumes them.
+// Serve runs the controller with the configuration c until ctx is done, and
+// then returns nil. Running jobs continue, and the next controller resumes
+// them.
 func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
@@ -52,28 +53,29 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	return err
 }
 
-// Limits in bytes on the requests that are in memory concurrently. The limit of
-// one user admits the longest submission.
+// Requests that are in memory at the same time have these limits in bytes. The
+// limit for one user is large enough for the longest submission.
 const (
 	maxRequestBytes     = 64 << 20 // of all users
 	maxUserRequestBytes = 16 << 20 // of one user
 )
 
-// gcPercent is the value of GOGC. It is half of Go's default, so garbage
-// is collected about twice as often as by default. This is cheap, because most
-// of the controller's memory holds jobs, which live long.
+// gcPercent is the value of GOGC. It is half of Go's default, so garbage is
+// collected about twice as often. This costs little, because most of the
+// controller's memory holds jobs, which live long.
 //
-// The kernel does not limit the controller's memory. MemoryMax= in the unit
-// would also count the processes of jobs, and a limit on the controller's own
-// cgroup would also count the step processes, one for each running job. So each
-// part of the memory has a limit of its own. The quotas of usage.go limit jobs,
-// the budgets of rpc/server limit requests and answers, and daemon.NewQueries
-// limits lists that are being encoded.
+// The kernel can't limit the controller's memory. MemoryMax= in the unit would
+// also count the processes of jobs. A limit on the controller's own cgroup
+// would also count the step processes, one for each running job. So each part
+// of the memory has a limit of its own: the quotas in usage.go for jobs, the
+// budgets of rpc/server for requests and answers, and daemon.NewQueries for
+// lists that are being encoded.
 const gcPercent = 50
 
-// socketMode returns the mode of the UNIX socket. It is open to all users,
-// because the kernel identifies them. A controller that does not run as root
-// can run only its own user's jobs, so it keeps other users out.
+// socketMode returns the mode of the UNIX socket. Normally all users may
+// connect, because the kernel identifies them. But a controller that does not
+// run as root can run only jobs of its own user, so only that user may connect
+// to it.
 func socketMode() fs.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o666

@@ -10,13 +10,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Lists are encoded from a snapshot, without holding c.mu. This is possible
-// because a record is never modified: update replaces it. A snapshot has one
-// pointer for each job. All requests share a snapshot until a job changes. c.mu
-// is held only while the pointers are copied.
+// A list is encoded from a snapshot of the jobs, without holding c.mu. This
+// works because a record is never modified: update replaces it. A snapshot has
+// one pointer for each job. All requests share a snapshot until a job changes,
+// and c.mu is held only while the pointers are copied.
 
-// update replaces the record of j with a copy, and calls change to modify the
-// job in that copy. The caller holds c.mu.
+// update replaces the record of j with a copy, and calls change to modify that
+// copy. The caller holds c.mu.
 func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)
@@ -24,7 +24,7 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	c.markChanged(now)
 }
 
-// markChanged notes that a job has changed, was added or was removed. The
+// markChanged must be called when a job was changed, added or removed. The
 // caller holds c.mu.
 func (c *Controller) markChanged(now time.Time) {
 	c.changedAt = model.At(now)
@@ -32,8 +32,8 @@ func (c *Controller) markChanged(now time.Time) {
 	c.snapshotCache = nil
 }
 
-// snapshot returns the records of all jobs, sorted by number, and the time of
-// the last change of a job. The caller must not modify the list or the records.
+// snapshot returns the records of all jobs, sorted by number, and the time at
+// which a job last changed. The caller must not modify the list or the records.
 func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	c.mu.Lock()
 	list, changed, revision := c.snapshotCache, c.changedAt, c.revision
@@ -57,7 +57,8 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 }
 
 // visible returns the records in list that the client may see. If ids is not
-// nil, it returns only records of these jobs. It sorts ids in place.
+// nil, it returns only the records of the jobs with these numbers. It sorts ids
+// in place.
 func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record
@@ -75,9 +76,9 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 	return found
 }
 
-// pull returns a function for the field Pull of a codec.Stream. Each call
-// returns the element for the next record in list. After ctx has ended, calls
-// fail.
+// pull returns a function for the field Pull of a codec.Stream. Each call of
+// that function returns the element for the next record in list. Calls fail
+// when ctx is done.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
 	var current T
 	return func() (*T, error) {

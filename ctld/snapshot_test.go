@@ -15,15 +15,15 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// heldJob returns a job that waits until it is released.
+// heldJob returns the description of a job that is held until it is released.
 func heldJob(dir string) *model.JobDesc {
 	d := desc(dir, "true")
 	d.Priority = model.Some[uint32](0)
 	return d
 }
 
-// TestListIsASnapshot checks that a list shows all jobs as they were when it
-// was requested, even while jobs change.
+// TestListIsASnapshot checks that a list shows all jobs as they were at the
+// time of the request, even if jobs change while the list is sent.
 func TestListIsASnapshot(t *testing.T) {
 	c, _ := controller(t, Config{})
 	dir := t.TempDir()
@@ -56,8 +56,8 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible checks that users see only their own jobs, sorted by number, and
-// of these only the jobs that the request names, if it names any.
+// TestVisible checks that users see only their own jobs, sorted by number. If a
+// request names jobs, users must see only the jobs that it names.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
@@ -92,8 +92,9 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestUnreadListsTakeLittleMemory checks that clients that request long lists
-// and do not read them neither fill the controller's memory nor block others.
+// TestUnreadListsTakeLittleMemory runs clients that request long lists and do
+// not read them. It checks that they neither fill the controller's memory nor
+// block other clients.
 func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	s := newSite(t)
 	s.start()

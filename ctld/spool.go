@@ -12,20 +12,20 @@ import (
 	"schedrestd/model"
 )
 
-// Accounting receives job records, one when a job starts and one when it ends.
-// A batch that was sent but not acknowledged is sent again, so Record must be
-// idempotent.
+// Accounting is the interface to the accounting daemon. Record sends it
+// records: one when a job starts and another one when the job ends. If a batch
+// is not acknowledged, it is sent again, so Record must be idempotent.
 type Accounting interface {
 	Record(ctx context.Context, jobs []model.Job) error
 }
 
-// spool stores records for the accounting daemon in the journal until the
-// daemon has acknowledged them, so that no record is lost while either daemon
-// is down. Only the numbers of the records are in memory.
+// A spool keeps records for the accounting daemon in the journal until the
+// daemon has acknowledged them. So no record is lost while either daemon is
+// down. Only the numbers of the records are in memory.
 //
-// If the accounting daemon is unavailable for long, the records may reach their
-// limit. Then the spool drops the oldest records of the user whose records take
-// the most space. So no user can displace the records of others.
+// If the accounting daemon is unavailable for a long time, the spool may become
+// full. The spool then drops the oldest records of the user whose records take
+// the most space. So a user can't displace the records of other users.
 type spool struct {
 	c    *Controller
 	wake chan struct{}
@@ -36,21 +36,21 @@ type spool struct {
 	refused records // refused by the accounting daemon
 }
 
-// records is a list of records in the journal.
+// The type records is a list of records in the journal.
 type records struct {
 	prefix   string   // of their keys
 	maxBytes int64    // limit of the bytes that they take in the journal
 	numbers  []uint64 // ascending: use insert and remove
 }
 
-// insert adds record n. Commits can finish out of order, so n need not be the
-// highest number.
+// insert adds the record with number n. Commits can finish out of order, so n
+// may be lower than numbers in the list.
 func (r *records) insert(n uint64) {
 	i, _ := slices.BinarySearch(r.numbers, n)
 	r.numbers = slices.Insert(r.numbers, i, n)
 }
 
-// remove removes the records in numbers, which must be ascending.
+// remove removes the records with the given numbers, which must be ascending.
 func (r *records) remove(numbers ...uint64) {
 	r.numbers = slices.DeleteFunc(r.numbers, func(n uint64) bool {
 		_, found := slices.BinarySearch(numbers, n)
@@ -72,8 +72,8 @@ func newSpool(c *Controller) *spool {
 		refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
 }
 
-// load adds the record that an earlier controller stored under the key k. It
-// ignores keys of other values.
+// load adds to the spool a record that an earlier controller stored under the
+// key k. It ignores keys that do not belong to records.
 func (s *spool) load(k string) {
 	for _, list := range []*records{&s.pending, &s.refused} {
 		if n, ok := parseKey(k, list.prefix); ok {
@@ -88,9 +88,9 @@ func (s *spool) add(j model.Job) error {
 	return s.addWith(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// addWith makes the journal entry for a record of job j and passes it to
-// commit, which can commit other entries together with it. When commit
-// succeeds, the record is pending.
+// addWith makes a journal entry with a record of job j, and calls commit to
+// store it. The function commit may store other entries in the same commit.
+// When commit succeeds, addWith adds the record to the pending ones.
 func (s *spool) addWith(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next
@@ -114,8 +114,9 @@ func (s *spool) addWith(j model.Job, commit func(journal.Entry) error) error {
 }
 
 // run sends records until the controller stops. If the accounting daemon
-// refuses a batch, run halves the batch until it has found the refused record,
-// and sets that record aside. Otherwise one bad record would block all others.
+// refuses a batch, run tries smaller batches until it has found the record that
+// is refused. It sets that record aside, because otherwise the record would
+// block all others.
 func (s *spool) run() {
 	down, limit := false, maxBatchRecords
 	for s.c.ctx.Err() == nil {
@@ -152,8 +153,8 @@ func (s *spool) run() {
 	}
 }
 
-// isRefusal reports whether the daemon refuses the content of a batch. Sending
-// such a batch again would be useless.
+// isRefusal reports whether the error means that the daemon refuses the content
+// of a batch. It would then be useless to send the batch again.
 func isRefusal(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Malformed, errs.Invalid, errs.TooLarge:
@@ -168,9 +169,8 @@ func (s *spool) batch(limit int) []uint64 {
 	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), limit)])
 }
 
-// send sends the records at the start of batch, as many as fit into one
-// message. It removes them from the spool once the daemon has acknowledged
-// them. n is the number of records in that message.
+// send sends the first n records of batch, as many as fit into one message.
+// When the daemon has acknowledged them, send removes them from the spool.
 func (s *spool) send(batch []uint64) (n int, err error) {
 	var jobs []model.Job
 	bytes := 0
@@ -196,8 +196,8 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 }
 
 // setAside removes record n from the pending records, because the accounting
-// daemon refuses it or because it is damaged. The record stays in the journal,
-// for an administrator. When the records set aside exceed maxRefusedBytes, some
+// daemon refuses it or because it is damaged. The journal keeps the record for
+// an administrator. If all such records together exceed maxRefusedBytes, some
 // of them are dropped.
 func (s *spool) setAside(n uint64, cause error) error {
 	from, to := key(spoolPrefix, n), key(asidePrefix, n)
@@ -224,8 +224,8 @@ func (s *spool) setAside(n uint64, cause error) error {
 	return nil
 }
 
-// drop removes records from the journal and from list. The numbers must be
-// ascending.
+// drop removes the records with the given numbers from the journal and from
+// list. The numbers must be ascending.
 func (s *spool) drop(list *records, numbers []uint64) error {
 	var entries []journal.Entry
 	for _, n := range numbers {

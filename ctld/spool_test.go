@@ -16,8 +16,8 @@ import (
 	"schedrestd/model"
 )
 
-// picky is an accounting daemon that refuses every batch that contains a
-// certain job.
+// The type picky is an accounting daemon that refuses every batch that contains
+// a certain job.
 type picky struct {
 	refusedID uint32
 
@@ -40,7 +40,7 @@ func (p *picky) Record(_ context.Context, jobs []model.Job) error {
 }
 
 // TestRefusedRecordIsSetAside checks that a record that the accounting daemon
-// refuses does not block other records.
+// refuses does not delay other records.
 func TestRefusedRecordIsSetAside(t *testing.T) {
 	p := &picky{refusedID: 7}
 	c, stop := controller(t, Config{Accounting: p})
@@ -64,8 +64,8 @@ func TestRefusedRecordIsSetAside(t *testing.T) {
 	}
 }
 
-// idleSpool returns a controller that sends no records, because Run is not
-// called.
+// idleSpool returns a controller that sends no records, because its method Run
+// is not called.
 func idleSpool(t *testing.T, log *slog.Logger) *Controller {
 	t.Helper()
 	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: log, Accounting: unavailableAccounting{}})
@@ -76,8 +76,8 @@ func idleSpool(t *testing.T, log *slog.Logger) *Controller {
 	return c
 }
 
-// TestRecordsSetAsideStaySorted checks that records that are set aside out of
-// order can still be dropped, the oldest first.
+// TestRecordsSetAsideStaySorted sets records aside in another order than that
+// of their numbers. It checks that the oldest ones can still be dropped first.
 func TestRecordsSetAsideStaySorted(t *testing.T) {
 	c := idleSpool(t, quiet)
 	for range 3 {
@@ -103,9 +103,9 @@ func TestRecordsSetAsideStaySorted(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord checks that a damaged record counts against its owner, or
-// against no user if a restarted controller can't read the owner. It must not
-// be logged as a record of job 0.
+// TestDamagedRecord checks that a damaged record counts against its owner.
+// After a restart the controller can't read the owner, and the record counts
+// against no user. The record must not be logged as a record of job 0.
 func TestDamagedRecord(t *testing.T) {
 	const owner = 54321
 	var log bytes.Buffer
@@ -162,7 +162,7 @@ func TestBatchIsBoundedInBytes(t *testing.T) {
 }
 
 // TestLongTextsAreRefused checks that the texts that are stored with a job have
-// a maximum length.
+// a length limit.
 func TestLongTextsAreRefused(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for field, change := range map[string]func(d *model.JobDesc, s string){
@@ -195,9 +195,9 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 }
 
-// TestNoUserPushesOutAnother checks that when the spool is full, the user whose
-// records take the most space loses their oldest records, even if other records
-// are older.
+// TestNoUserPushesOutAnother fills the spool. It checks that the user whose
+// records take the most space loses their oldest records, even if there are
+// older records of other users.
 func TestNoUserPushesOutAnother(t *testing.T) {
 	c := idleSpool(t, quiet)
 	const ann, bea = 54321, 54322

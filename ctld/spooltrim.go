@@ -2,8 +2,8 @@ package ctld
 
 import "slices"
 
-// trim drops records of a list that exceeds its limit. Otherwise the journal
-// could fill up, and the controller would accept no more jobs.
+// trim drops records if list exceeds its limit. Otherwise the records could
+// fill the journal, and the controller would accept no more jobs.
 func (s *spool) trim(list *records) {
 	for uid, surplus := range s.surplus(list) {
 		s.c.log.Error("job records dropped: accounting spool full",
@@ -14,16 +14,16 @@ func (s *spool) trim(list *records) {
 	}
 }
 
-// userRecords is the list of records of one user, the oldest first.
+// userRecords holds the records of one user, the oldest first.
 type userRecords struct {
 	numbers []uint64
 	sizes   []int64
 	bytes   int64
 }
 
-// surplus returns the records to drop, by user. It repeatedly selects the
-// oldest record of the user whose records take the most space, until the other
-// records fit.
+// surplus returns the numbers of the records to drop, by user. Until the other
+// records fit, it repeatedly selects the oldest record of the user whose
+// records take the most space.
 func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	s.mu.Lock()
 	numbers := slices.Clone(list.numbers)

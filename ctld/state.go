@@ -18,13 +18,13 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// openStateDir creates or checks the state directory and locks it. The lock is
-// an open file, so the kernel releases the lock whenever this process exits.
-// realPath is the path of the directory without symbolic links.
+// openStateDir locks the state directory, and creates it if it is missing. lock
+// is an open file, so the kernel releases the lock when this process exits for
+// any reason. realPath is the path of the directory without symbolic links.
 //
-// openStateDir checks the parent directories, too. The owner of a parent
-// directory could replace the state directory with a directory that contains
-// links to other files, and root would use those files.
+// openStateDir checks the parent directories, too. Otherwise the owner of a
+// parent directory could replace the state directory with another one that
+// contains links to other files, and root would write to those files.
 func openStateDir(dir string) (lock *os.File, realPath string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
@@ -74,9 +74,9 @@ func openOrMakeDir(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// checkStateDir refuses a directory that another user owns or can write to. A
-// controller that runs as root trusts the directory's contents, which decide
-// for example which processes it signals.
+// checkStateDir returns an error if another user owns the directory or can
+// write to it. A controller that runs as root must be able to trust the
+// directory's contents. They decide, for example, which processes it signals.
 func checkStateDir(d *os.File, dir string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
@@ -92,8 +92,9 @@ func checkStateDir(d *os.File, dir string) error {
 	return nil
 }
 
-// flock locks f. It retries for a moment: a controller that was just killed may
-// have left a child between fork and exec that still holds the lock.
+// flock locks f. If f is already locked, flock tries again for a short time. A
+// controller that was just killed may have a child between fork and exec, which
+// still holds the lock.
 func flock(f *os.File) (err error) {
 	for range 100 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestStateBelowAStrangersDirectory checks that a state directory is refused if
-// another user owns a directory above it and could replace it.
+// another user owns one of its parent directories.
 func TestStateBelowAStrangersDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("giving a directory to another user needs root")

@@ -14,12 +14,12 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleSubmit accepts a batch job. It answers when the job is on disk. From
-// then on the job runs exactly once, even if this process crashes. If the
-// machine goes down while the job runs, the job ends as NODE_FAIL.
+// handleSubmit accepts a batch job, and sends the answer when the job is on
+// disk. From then on the job runs exactly once, even if this process crashes.
+// If the machine goes down while the job runs, the job ends as NODE_FAIL.
 //
-// handleSubmit refuses a job that could never run here, because it needs more
-// CPUs or memory than the machine has, or because it needs a feature that this
+// handleSubmit refuses a job that could never run on this machine. Such a job
+// needs more CPUs or memory than the machine has, or a feature that this
 // controller lacks (see desc.go).
 func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.SubmitRequest
@@ -34,8 +34,8 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
 }
 
-// Submit checks and records a job that a client submits. If it refuses the job,
-// the error says why.
+// Submit checks a job that a client submits, writes it to the journal and
+// queues it. If Submit refuses the job, the error says why.
 func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Submitted, error) {
 	now := time.Now()
 	j, spec, userMessage, err := c.prepareJob(client, d, now)
@@ -49,16 +49,16 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: userMessage}, nil
 }
 
-// enqueue gives j a number, records it together with its spec, and adds it to
-// the queue.
+// enqueue gives j a number, writes j and spec to the journal, and adds j to the
+// queue.
 func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	j.editMu.Lock() // the first record of j is written below
 	defer j.editMu.Unlock()
 	if err := c.reserve(j, now); err != nil {
 		return err
 	}
-	// File names in the spec contain the number, so the spec is completed only
-	// now.
+	// Names of files in the spec may contain the job number, so they are set
+	// only now.
 	spec.Output, spec.Error, spec.Input = c.files(&j.Job)
 	if err := c.commitNew(j, spec, now); err != nil {
 		c.mu.Lock()
@@ -78,11 +78,12 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// batchStep is Slurm's number of the step that runs the batch script.
+// batchStep is the number that Slurm gives to the step of the batch script.
 const batchStep uint32 = 0xfffffffb
 
-// reserve gives j its number and counts it against the limits. Until its record
-// is on disk, j is in phase starting: clients see it, but it is not started.
+// reserve gives j a number and counts j against the limits. The job is in phase
+// starting until its record is on disk: clients see the job, but the controller
+// does not start it.
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,22 +112,22 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 	return nil
 }
 
-// maxJobID is the highest job number. After it, numbers start again at 1.
+// maxJobID is the highest job number. The next job after it gets number 1.
 // Higher numbers have other meanings in the protocol.
 const maxJobID = 0x03ffffff
 
-// usualPriority returns the priority of a job for which no administrator has
-// set one. It falls as the job number rises, so that jobs start in the order of
-// their numbers. It also falls as the nice value rises. The argument nice is
-// that value plus NiceOffset.
+// usualPriority returns the priority of a job if no administrator has set one.
+// A higher job number gives a lower priority, so that jobs start in the order
+// of their numbers. A higher nice value also gives a lower priority. The
+// argument nice is the nice value plus NiceOffset.
 func usualPriority(id, nice uint32) uint32 {
 	const highest = 0xfffffffd // higher numbers have other meanings
 	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))
 }
 
-// commitNew records the new job in one transaction. It counts the written bytes
-// against the user's quota, and also the bytes that the end of the job will
-// add.
+// commitNew writes the new job to the journal in one transaction. The written
+// bytes count against the user's quota. So do the bytes that will be written
+// when the job ends.
 func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	record, err := j.entry()
 	if err != nil {
@@ -145,7 +146,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	l := c.jobLoad(j, record.Size())
 	l.reservedBytes += totalSize(entries)
 	c.mu.Lock()
-	// Check the rate again: another request may have been charged meanwhile.
+	// The rate is checked again, because another request may have been charged
+	// meanwhile.
 	if err = c.checkRate(j.Job.UserID, now); err == nil {
 		err = c.reserveLoad(j, l)
 	}
@@ -163,8 +165,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// isLarge reports whether encoding spec takes so much memory that only one such
-// spec may be encoded at a time.
+// isLarge reports whether spec needs so much memory to encode that only one
+// such spec may be encoded at a time.
 func isLarge(spec *step.Spec) bool {
 	n := len(spec.Script)
 	for _, v := range spec.Environment {
@@ -191,8 +193,9 @@ func (c *Controller) files(m *model.Job) (out, errFile, in step.Raw) {
 	return out, errFile, in
 }
 
-// strippedMessage returns the message for a user whose job was accepted.
-// stripped are the variables that were removed from its environment.
+// strippedMessage returns the message for a user whose job was accepted. It
+// names the variables in stripped, which were removed from the job's
+// environment.
 func strippedMessage(stripped []string) string {
 	if len(stripped) == 0 {
 		return ""

@@ -20,20 +20,28 @@ type Tokens struct {
 	MaxLifespan time.Duration // longest lifespan
 }
 
-// lifespanUnset is the value that Slurm's commands send for "not set"; 0 means
-// the same. Their value for "unlimited" is lifespanUnset+1, which is refused as
-// too long.
+// lifespanUnset is the value that Slurm's commands send for "not set". The
+// value 0 means the same. For "unlimited" they send lifespanUnset+1, which is
+// refused as too long.
 const lifespanUnset = 0xfffffffe
 
 // handleToken creates a token. Root and the scheduler's user may create tokens
-// for any user, others only for themselves. A client that was authenticated by
-// a token gets no token that expires later than its own. A token for root gives
-// full control of the cluster. So an ordinary user's request for another user's
-// token is refused before any lookup, and refusals are logged, too.
+// for any user. Other users may create tokens only for themselves. If a token
+// authenticated the client, the new token does not expire later than that
+// token.
 //
-// Errors: 6009, this controller creates no tokens; 2002, the token would be for
-// another user, or users may not create tokens; 2051, the lifespan is too long;
-// 2165, no daemon would accept the user; 2166, there is no such user.
+// A token for root gives full control of the cluster. So if an ordinary user
+// requests a token for another user, handleToken refuses this before it looks
+// up the other user. Refusals are logged.
+//
+// handleToken returns these errors:
+//
+//   - 6009: this controller creates no tokens.
+//   - 2002: the token would be for another user, or users may not create
+//     tokens.
+//   - 2051: the lifespan is too long.
+//   - 2165: no daemon would accept the user.
+//   - 2166: there is no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
 	if err := r.Decode(&q); err != nil {
@@ -48,7 +56,7 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 	return message.ResponseAuthToken, &message.TokenResponse{Token: token}, nil
 }
 
-// token creates the token that the client requests with q.
+// token creates the token that the request q asks for.
 func (c *Controller) token(client server.Identity, q *message.TokenRequest) (
 	token, name string, lifespan time.Duration, err error) {
 	if c.cfg.Tokens == nil {
@@ -65,7 +73,7 @@ func (c *Controller) token(client server.Identity, q *message.TokenRequest) (
 	return token, name, lifespan, err
 }
 
-// tokenUser returns the name of the user whose token the client gets.
+// tokenUser returns the name of the user that the new token is for.
 func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
 	if c.super(client.UID) && name != "" {
 		if !auth.PosixName(name) { // the error is logged without the name, which could be a token in the wrong place
@@ -90,8 +98,8 @@ func (c *Controller) tokenUser(client server.Identity, name string) (string, err
 	return self.Name, checkTokenUser(self)
 }
 
-// checkTokenUser refuses to create a token that no daemon would accept. The
-// Authority of rpc/server rejects the same users in tokens and on a UNIX
+// checkTokenUser returns an error if no daemon would accept a token of user u.
+// The Authority of rpc/server rejects the same users in tokens and on a UNIX
 // socket.
 func checkTokenUser(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Verify() == nil {
@@ -101,10 +109,10 @@ func checkTokenUser(u nss.User) error {
 		u.Name, u.UID, u.GID)
 }
 
-// lifespan returns how long a token for the client is valid if the client
-// requests the given number of seconds. A client that was authenticated by a
-// token gets no token that expires later than its own. Otherwise a thief could
-// renew a stolen token again and again.
+// lifespan returns how long a new token is valid if the client requests the
+// given number of seconds. If a token authenticated the client, the new token
+// does not expire later than that token. Otherwise a thief could renew a stolen
+// token again and again.
 func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {

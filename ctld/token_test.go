@@ -45,7 +45,7 @@ func testKey(t *testing.T) auth.Key {
 	return key
 }
 
-// odd also looks up users whose tokens no daemon accepts.
+// The type odd also looks up users whose tokens no daemon accepts.
 type odd struct{ known }
 
 func (o odd) LookupUser(name string) (nss.User, error) {
@@ -97,8 +97,8 @@ func TestTokens(t *testing.T) {
 		{name: "for another user", uid: 1000, user: "bea", number: denied},
 		{name: "for root", uid: 1000, user: "root", number: denied},
 		{name: "own, in capitals", uid: 1000, user: "ANN", number: denied},
-		// The refusal is the same as for an existing user, so that clients can't
-		// find out which users exist.
+		// An unknown user is refused like an existing user, so that clients
+		// can't find out which users exist.
 		{name: "for an unknown user", uid: 1000, user: "zoe", number: denied},
 		{name: "root for another", uid: 0, user: "bea", want: "bea", seconds: 1800},
 		{name: "root for itself", uid: 0, want: "root", seconds: 1800},
@@ -180,8 +180,8 @@ func TestDefaultLifespanIsBounded(t *testing.T) {
 	}
 }
 
-// TestCreationIsConfigured checks with which keys in the configuration the
-// controller creates tokens.
+// TestCreationIsConfigured checks which keys the configuration must have so
+// that the controller creates tokens.
 func TestCreationIsConfigured(t *testing.T) {
 	key := testKey(t)
 	tokensFor := func(a conf.Auth, key *auth.Key) *Tokens {
@@ -208,8 +208,8 @@ func TestCreationIsConfigured(t *testing.T) {
 	}
 }
 
-// TestTokenRequests checks token requests over the protocol, and that the log
-// names the client and the user but never the token.
+// TestTokenRequests checks token requests over the protocol. The log must name
+// the client and the user, but must never contain the token.
 func TestTokenRequests(t *testing.T) {
 	self, err := nss.LookupUID(ownUser.UID)
 	if err != nil {

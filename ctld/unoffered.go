@@ -9,10 +9,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// unsupported lists requests of Slurm's commands that this controller does not
-// support. The controller refuses them with the error number for "not
+// The map unsupported has requests of Slurm's commands that this controller
+// does not support. The controller refuses them with the error number for "not
 // supported". If it refused them as unknown messages, Slurm's commands would
-// report a network fault, and some would retry.
+// report a network failure, and some would try again.
 var unsupported = map[message.Type]string{
 	1003: "reconfiguration", // REQUEST_RECONFIGURE; the names of the others follow the same pattern
 	1005: "shutdown by request",
@@ -75,8 +75,8 @@ var unsupported = map[message.Type]string{
 	5038: "changing jobs",
 }
 
-// handleUnsupported refuses a known request that this controller does not
-// support. It does not read the body.
+// handleUnsupported refuses a request in the map unsupported. It does not read
+// the request's body.
 func handleUnsupported(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not support %s", unsupported[r.Type])
 }

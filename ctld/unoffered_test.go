@@ -8,8 +8,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// TestUnsupported checks that each request in the list unoffered is refused
-// with the right number, and that no supported request is in that list.
+// TestUnsupported checks that each request in the map unsupported is refused
+// with the right error number, and that the map contains no supported request.
 func TestUnsupported(t *testing.T) {
 	c, _ := controller(t, Config{Node: "here"})
 	handlers := c.Handlers()

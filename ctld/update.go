@@ -17,19 +17,25 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleUpdate changes a job. It answers when the change is on disk.
+// handleUpdate changes a job, and sends the answer when the change is on disk.
+// It changes all fields in the request or none.
 //
 // Owners may change the texts of their jobs, hold and release the jobs, and
-// lower their priority and time limit. For waiting jobs they may also set begin
-// time, partition, nice value and time limit. Root and the scheduler's user may
-// do all of this for all jobs. They may also raise priorities, set negative
-// nice values and extend the time limit of a running job. If they hold a job,
-// only they can release it.
+// lower their priority and time limit. If a job waits, its owner may also
+// change its begin time, partition, nice value and time limit.
 //
-// Either all fields are changed or none. Errors: 2017, there is no such job or
-// the client may not see it; 2002, the client may not do this; 2020, the job is
-// changing its state; 2036, this controller can't change that field; 2073, the
-// job no longer waits; 2084, it has ended.
+// Root and the scheduler's user may make all of these changes to all jobs. They
+// may also raise priorities, set negative nice values and extend the time limit
+// of a running job. If they hold a job, only they can release it.
+//
+// handleUpdate returns these errors:
+//
+//   - 2017: there is no such job, or the client may not see it.
+//   - 2002: the client may not make this change.
+//   - 2020: the job is changing its state.
+//   - 2036: this controller can't change that field.
+//   - 2073: the job no longer waits.
+//   - 2084: the job has ended.
 func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.SubmitRequest
 	if err := r.Decode(&q); err != nil {
@@ -44,9 +50,9 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 	return success()
 }
 
-// jobError returns the answer to a request that would have changed a job but
-// was refused with err. Unlike most answers, it contains a text. Slurm's
-// commands expect it in this form.
+// jobError returns the answer to a request to change a job that was refused
+// with err. Slurm's commands expect a text in this answer. Most other answers
+// have none.
 func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -56,8 +62,8 @@ func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: list}, nil
 }
 
-// updateJob changes the job that the client names. It sets the fields that are
-// set in d.
+// updateJob changes the job that the client names. It changes the fields that
+// are set in d.
 func (c *Controller) updateJob(client server.Identity, jobText string, d *model.JobDesc) error {
 	id, err := jobID(jobText)
 	if err != nil {
@@ -90,13 +96,13 @@ func (c *Controller) updateJob(client server.Identity, jobText string, d *model.
 const changeableFields = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, " +
 	"priority, qos, time_limit and wckey"
 
-// commandFlags are the flags that scontrol of Slurm 24.11 was observed to send
-// with each update. They change nothing.
+// commandFlags are flags that have no effect. The scontrol command of Slurm
+// 24.11 sends them with each update.
 const commandFlags = 0x1e00_0000
 
-// checkUpdate refuses changes that this controller does not support. It also
-// refuses an ordinary user's changes that only root and the scheduler's user
-// may make.
+// checkUpdate returns an error if this controller does not support a change. It
+// also returns an error if an ordinary user requests a change that only root
+// and the scheduler's user may make.
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
 	remaining := *d
 	remaining.JobID, remaining.JobIDText = model.Opt[uint32]{}, ""
@@ -217,7 +223,8 @@ func (u *jobUpdate) decide(j *job) (func(*record), error) {
 	}, nil
 }
 
-// limitReachedAt returns when a started job reaches its time limit, or 0.
+// limitReachedAt returns the time at which a job that has started will reach
+// its time limit. It returns 0 if there is no such time.
 func limitReachedAt(m *model.Job) model.Time {
 	if m.StartTime == 0 || !m.TimeLimit.Set {
 		return 0
@@ -225,13 +232,13 @@ func limitReachedAt(m *model.Job) model.Time {
 	return m.StartTime + model.Time(m.TimeLimit.Number)*60
 }
 
-// userHold is the value of Slurm's JobDesc.AllocSID in an administrator's
-// request for a hold that the owner may release.
+// userHold is a value of Slurm's JobDesc.AllocSID. If an administrator holds a
+// job with this value, the owner of the job may release it.
 const userHold = 2
 
-// priority returns the new priority of j, and the reason why it waits. A nice
-// value changes the usual priority of a job. It has no effect on a job to which
-// another priority was given.
+// priority returns the new priority of j, and the reason for which j waits. A
+// nice value changes only the usual priority of a job. It has no effect if the
+// job was given another priority.
 func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err error) {
 	requested, current := u.d.Priority, j.Job.Priority
 	usual := usualPriority(j.number, u.d.Nice.Or(j.Job.Nice))
@@ -267,7 +274,8 @@ func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err e
 	return requested.Number, reasonNone, nil
 }
 
-// partition returns the partition to which j is to move, or nil.
+// partition returns the partition to which j will be moved. It returns nil if j
+// stays in its partition.
 func (u *jobUpdate) partition(j *job) (*model.Partition, error) {
 	if u.d.Partition == "" || u.d.Partition == j.Job.Partition {
 		return nil, nil
@@ -275,8 +283,8 @@ func (u *jobUpdate) partition(j *job) (*model.Partition, error) {
 	return u.c.partitionOf(u.d)
 }
 
-// timeLimit returns the new time limit of j. If part is not nil, it is the
-// partition to which j moves.
+// timeLimit returns the new time limit of j. If part is not nil, j moves to
+// that partition.
 func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
 	current, requested := j.Job.TimeLimit, u.d.TimeLimit
 	if requested == (model.Opt[uint32]{}) || requested == current {
@@ -306,9 +314,9 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 	return requested, nil
 }
 
-// applyTimeLimit makes the step of job j apply the time limit in j's record. It
-// does nothing if j has no step yet: the method follow applies the limit once
-// the step runs. The caller holds j.editMu.
+// applyTimeLimit makes the step of job j obey the time limit in j's record. If
+// j has no step yet, applyTimeLimit does nothing, and the method follow applies
+// the limit when the step runs. The caller holds j.editMu.
 func (c *Controller) applyTimeLimit(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
@@ -327,7 +335,7 @@ func (c *Controller) applyTimeLimit(j *job) error {
 	return ignoreGone(j.step.ReloadTimeLimit())
 }
 
-// reapplyTimeLimit makes the step of job j apply a time limit that was changed
+// reapplyTimeLimit makes the step of job j obey a time limit that was changed
 // before the controller attached to that step.
 func (c *Controller) reapplyTimeLimit(j *job) {
 	j.editMu.Lock()

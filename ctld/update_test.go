@@ -13,13 +13,14 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// admin is the scheduler's user in tests of changes.
+// admin is the identity of the scheduler's user.
 var admin = server.Identity{UID: 65533, GID: 65533, FromKernel: true}
 
-// owner is an ordinary user who owns jobs that do not start.
+// owner is the identity of an ordinary user whose jobs do not start.
 var owner = server.Identity{UID: 65534, GID: 65534, FromKernel: true}
 
-// waitingJob submits a job of owner to c that waits for its begin time.
+// waitingJob submits a job to c as the user owner. The job waits for its begin
+// time.
 func waitingJob(t *testing.T, c *Controller) uint32 {
 	t.Helper()
 	d := desc("/tmp", "true")
@@ -261,8 +262,8 @@ func TestOrderOfPriority(t *testing.T) {
 	}
 }
 
-// TestUpdateOverRPC checks that updates work in every protocol version, and
-// that the client gets the text of a refusal.
+// TestUpdateOverRPC checks that updates work in every protocol version. If an
+// update is refused, the client must get the text of the error.
 func TestUpdateOverRPC(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{})
@@ -292,8 +293,8 @@ func TestUpdateOverRPC(t *testing.T) {
 }
 
 // TestUpdatesSurvive checks that changes to jobs survive a crash of the
-// controller, and that a step obeys a time limit that was changed before the
-// crash.
+// controller. It also checks that a step obeys a time limit that was changed
+// before the crash.
 func TestUpdatesSurvive(t *testing.T) {
 	s := newSite(t)
 	s.start()

@@ -11,15 +11,15 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Limits per user, so that no user takes all resources of the controller. Root,
-// the scheduler's user and the controller's own user are exempt, because they
-// could stop the controller anyway.
+// These are limits for each user, so that no user takes all resources of the
+// controller. They do not apply to root, the scheduler's user and the
+// controller's own user, who could stop the controller anyway.
 const (
 	userShare  = 4  // one user may have 1/userShare of MaxJobs
 	adminShare = 10 // 1/adminShare of MaxJobs is reserved for exempt users
 )
 
-// limits holds limits in bytes, counted as in the journal.
+// The type limits holds limits in bytes, counted as they are in the journal.
 type limits struct {
 	userBytes, totalBytes             int64 // bytes of scripts, environments and records of jobs
 	userRecordBytes, totalRecordBytes int64 // part of these: records of jobs, which are also in memory
@@ -32,16 +32,15 @@ var defaultLimits = limits{
 	rate: 64 << 10, burst: 64 << 20,
 }
 
-// usage counts the jobs of each user and the bytes of their records. The
-// journal itself counts the bytes of all values, including scripts
-// (Journal.Usage).
+// A usage counts each user's jobs and the bytes of the jobs' records. The
+// journal counts the bytes of all values, including scripts (Journal.Usage).
 type usage struct {
 	total load
 	users map[uint32]load
 	rates map[uint32]*rate.Bucket
 }
 
-// load is a number of jobs and the bytes of their records.
+// A load is a number of jobs and the number of bytes of their records.
 type load struct {
 	jobs          int   // waiting, running and shown
 	recordBytes   int64 // bytes of their records in the journal
@@ -69,8 +68,8 @@ func (c *Controller) setLoad(j *job, l load) {
 	}
 }
 
-// jobLoad returns the load of j when its record takes the given number of bytes
-// in the journal.
+// jobLoad returns the load of job j if its record takes the given number of
+// bytes in the journal.
 func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	l := load{jobs: 1, recordBytes: recordBytes}
 	if c.spool != nil && !j.Job.State.Ended() {
@@ -79,9 +78,9 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	return l
 }
 
-// reserveLoad counts j with load l. If a limit would be exceeded, reserveLoad
-// first forgets the oldest ended jobs of the user, and releases c.mu meanwhile.
-// The caller holds c.mu.
+// reserveLoad counts job j with the load l. If this would exceed a limit,
+// reserveLoad first forgets the user's oldest ended jobs. The caller holds
+// c.mu, but reserveLoad releases it while it forgets jobs.
 func (c *Controller) reserveLoad(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {
@@ -96,8 +95,8 @@ func (c *Controller) reserveLoad(j *job, l load) error {
 	return err
 }
 
-// checkLimits returns an error if j with load l would exceed a limit. The
-// caller holds c.mu.
+// checkLimits returns an error if job j with the load l would exceed a limit.
+// The caller holds c.mu.
 func (c *Controller) checkLimits(j *job, l load) error {
 	uid, maxJobs, limits, delta := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.load)
 	userLoad, total := c.usage.users[uid].plus(delta), c.usage.total.plus(delta)
@@ -131,8 +130,9 @@ func (c *Controller) checkLimits(j *job, l load) error {
 	return nil
 }
 
-// checkRate refuses a submission, or a change of a job, by user uid if the
-// bytes written for that user exceed the permitted rate. The caller holds c.mu.
+// checkRate returns an error if more bytes were recently written for user uid
+// than the rate limit permits. The user then may not submit or change jobs. The
+// caller holds c.mu.
 func (c *Controller) checkRate(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
@@ -146,8 +146,8 @@ func (c *Controller) checkRate(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// charge subtracts from the allowance of user uid the bytes that are written
-// for one of the user's jobs. The caller holds c.mu.
+// charge counts bytes that are written for a job of user uid against the user's
+// rate limit. The caller holds c.mu.
 func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	if c.super(uid) {
 		return
@@ -163,7 +163,7 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	b.Charge(now, float64(bytes))
 }
 
-// forgetRates drops the token buckets of users for whom nothing was written
+// forgetRates removes the token buckets of users for whom nothing was written
 // recently. The caller holds c.mu.
 func (c *Controller) forgetRates(now time.Time) {
 	for uid, b := range c.usage.rates {
@@ -173,7 +173,7 @@ func (c *Controller) forgetRates(now time.Time) {
 	}
 }
 
-// totalSize returns the bytes that entries take in the journal.
+// totalSize returns how many bytes the entries take in the journal.
 func totalSize(entries []journal.Entry) (bytes int64) {
 	for _, e := range entries {
 		bytes += e.Size()
@@ -181,9 +181,9 @@ func totalSize(entries []journal.Entry) (bytes int64) {
 	return bytes
 }
 
-// forgetOldest forgets some of the ended jobs of user uid, the oldest first,
-// even if Config.Retention has not passed since they ended. It does not affect
-// jobs of other users.
+// forgetOldest forgets some of the ended jobs of user uid, the oldest first. It
+// does not wait until Config.Retention has passed. Jobs of other users are not
+// affected.
 func (c *Controller) forgetOldest(uid uint32) {
 	list, _ := c.snapshot()
 	var endedJobs []*record
@@ -193,7 +193,8 @@ func (c *Controller) forgetOldest(uid uint32) {
 		}
 	}
 	slices.SortFunc(endedJobs, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	// Forget several at once, so that the next submissions need not forget any.
+	// It forgets several jobs at once, so that the user's next submissions need
+	// not forget any.
 	n := max(1, c.cfg.MaxJobs/userShare/10)
 	c.drop(endedJobs[:min(len(endedJobs), n)])
 }

@@ -22,7 +22,7 @@ func (unavailableAccounting) Record(context.Context, []model.Job) error {
 	return errs.New(errs.Unavailable, "not there")
 }
 
-// reserveJob adds a job of uid to c without running it.
+// reserveJob adds a job of user uid to c, but does not run it.
 func reserveJob(c *Controller, uid uint32) (*job, error) {
 	j := &job{record: &record{}}
 	j.Job.UserID = uid
@@ -51,8 +51,8 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	if n := fill(bea); n != 2 {
 		t.Errorf("a user has %d of 10 jobs", n)
 	}
-	// Bea's next submission does not drop Ann's result; Ann's own submission
-	// does.
+	// The next submission of Bea does not remove the result of Ann's job. Ann's
+	// own submission removes it.
 	if c.jobs[first.id()] == nil {
 		t.Error("another user's result is dropped")
 	}
@@ -70,16 +70,17 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	}
 }
 
-// enqueueJob adds a held job of uid to c, as a submission does. Its texts and
-// its script have the given numbers of bytes.
+// enqueueJob adds a held job of user uid to c, as a submission does. The
+// arguments texts and script are the lengths in bytes of the job's texts and
+// script.
 func enqueueJob(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
 	return j, c.enqueue(j, spec, now)
 }
 
-// TestNoUserTakesTheDisk checks that a user's limit counts the bytes in the
-// journal, whatever the jobs contain.
+// TestNoUserTakesTheDisk checks that the bytes in the journal count against a
+// user's limit, regardless of what the jobs contain.
 func TestNoUserTakesTheDisk(t *testing.T) {
 	const ann, bea = 54321, 54322
 	testLimits := limits{userBytes: 8 << 20, totalBytes: 32 << 20, userRecordBytes: 2 << 20, totalRecordBytes: 8 << 20, rate: 1 << 20, burst: 1 << 30}
@@ -128,8 +129,8 @@ func fileSize(t *testing.T, c *Controller) int64 {
 	return st.Size()
 }
 
-// TestRate checks that a user whose submissions write too much has to wait, and
-// that other users do not.
+// TestRate checks that a user whose submissions write too many bytes has to
+// wait, and that other users do not have to.
 func TestRate(t *testing.T) {
 	const ann, bea, script = 54321, 54322, 256 << 10
 	testLimits := defaultLimits

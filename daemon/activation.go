@@ -19,9 +19,9 @@ import (
 // process.
 var passedSockets = sync.OnceValues(notify.Sockets)
 
-// passedListeners returns listeners for the passed sockets. Each must match the
-// configured address and port, or the configured path of the UNIX socket,
-// because clients connect to the configured addresses. If the passed socket had
+// passedListeners returns listeners for the sockets that the service manager
+// passed. Each socket must match the configured address and port, or the
+// configured path, because clients connect to these. If a passed socket had
 // another port, the configured port would be free, and any user could bind it.
 func passedListeners(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passedSockets()
@@ -63,7 +63,8 @@ func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, er
 	return ln, nil
 }
 
-// matchTCP checks that the passed socket is bound to the configured address.
+// matchTCP returns an error unless the passed socket is bound to the configured
+// address.
 func matchTCP(bound netip.AddrPort, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -81,7 +82,8 @@ func matchTCP(bound netip.AddrPort, address string) error {
 	return mismatch(bound.String(), address)
 }
 
-// matchUnix checks that the passed socket is the configured one.
+// matchUnix returns an error unless the passed socket is bound to the
+// configured path.
 func matchUnix(bound, path string) error {
 	if path == "" {
 		return mismatch(bound, "no UNIX socket")
@@ -106,7 +108,7 @@ func mismatch(bound, want string) error {
 			"or the host, the port and AuthInfo=socket= in the configuration")
 }
 
-// listens reports whether f is a stream socket that listens.
+// listens reports whether f is a listening stream socket.
 func listens(f *os.File) (listening bool) {
 	err := control(f, func(fd int) { listening = notify.IsListening(fd) })
 	return err == nil && listening

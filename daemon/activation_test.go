@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// passSockets makes Listen use these sockets as if a service manager had passed
-// them.
+// passSockets makes Listen behave as if a service manager had passed these
+// sockets.
 func passSockets(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File
@@ -33,7 +33,7 @@ func passSockets(t *testing.T, sockets ...net.Listener) {
 	})
 }
 
-// newSocket returns a socket as a service manager creates it.
+// newSocket creates a socket in the same way as a service manager.
 func newSocket(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen(network, address)
@@ -46,9 +46,9 @@ func newSocket(t *testing.T, network, address string) net.Listener {
 
 func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 
-// TestPassedSockets checks that sockets of the service manager are served if
-// they match the configuration. They and their files must remain when the
-// daemon ends.
+// TestPassedSockets checks that the daemon serves sockets of the service
+// manager if they match the configuration. When the daemon ends, the sockets
+// and their files must remain.
 func TestPassedSockets(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
@@ -86,7 +86,8 @@ func TestPassedSockets(t *testing.T) {
 }
 
 // TestForeignSocketsAreRefused checks that a socket that does not match the
-// configuration is refused with an error that names both.
+// configuration is refused. The error must name the socket's address and the
+// configured one.
 func TestForeignSocketsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")

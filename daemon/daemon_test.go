@@ -42,7 +42,7 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 		}}.Run(nil, io.Discard)
 		return
 	}
-	// A shell passes its open descriptors on; Go would not.
+	// A shell passes its open descriptors to the child. Go would not.
 	child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.run='^`+t.Name()+`$'`, os.Args[0])
 	child.Env = append(os.Environ(), "DAEMON_TEST=isolate")
 	if out, err := child.CombinedOutput(); err != nil {
@@ -92,8 +92,8 @@ func TestListenRetries(t *testing.T) {
 	}
 }
 
-// TestListenFailsAtOnce checks that only an address in use counts as a
-// conflict, after which Listen retries.
+// TestListenFailsAtOnce checks that Listen tries again only if an address is in
+// use, and not after other errors.
 func TestListenFailsAtOnce(t *testing.T) {
 	const documentation = "192.0.2.1" // RFC 5737: no machine has this address
 	if listeners, err := Listen(documentation, 0, "", 0, 0); errs.KindOf(err) != errs.Invalid {

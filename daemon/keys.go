@@ -14,18 +14,18 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Keys verifies and creates tokens. The zero Keys accepts no token.
+// Keys verifies and creates tokens. A zero Keys value accepts no token.
 type Keys struct {
 	Key    *auth.Key // for HS256 and for creating tokens; nil without jwt_key=
 	JWKS   string    // path of the key set for RS256; "" without jwks=
 	Verify func(token, actAs string) (server.Identity, error)
 }
 
-// ReadKeys reads the keys that the configuration file names: one for HS256
-// (jwt_key=), a set for RS256 (jwks=), or both. a is the authentication section
-// of the file, and path the file's path. ReadKeys follows changes of the set
-// until ctx ends. It fails if no client could authenticate, or if a named key
-// can't be used.
+// ReadKeys reads the keys that the configuration file names: a key for HS256
+// (jwt_key=), a key set for RS256 (jwks=), or both. The argument a is the
+// authentication section of the file, and path is the path of the file.
+// ReadKeys follows changes of the key set until ctx is done. It returns an
+// error if no client could authenticate, or if it can't use a named key.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
@@ -76,8 +76,9 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 }
 
 // keyOwners returns the users, apart from root, that may own key files. The
-// first is the user that has to read them: the scheduler's user, or the user of
-// this process if that is not root. Hints name the first user.
+// first user in the list is the one that has to read the files. This is the
+// user of this process or, if that is root, the scheduler's user. Hints name
+// this user.
 func keyOwners(user nss.User) []uint32 {
 	if self := uint32(os.Geteuid()); self != 0 {
 		return []uint32{self, user.UID}
@@ -85,14 +86,15 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// checkInterval is how often the file of a key set is checked for changes. The
-// verification of a token also checks the file. But without checkInterval, an
-// unusable file would not be logged until the next token arrives.
+// checkInterval is the time between two checks of a key set's file for changes.
+// The file is also checked whenever a token is verified. But without these
+// regular checks, a broken file would be logged only when the next token
+// arrives.
 const checkInterval = 2 * time.Second
 
 // followKeySet reads the key set in a file, and returns a function that returns
-// the current set. Until ctx ends, it follows changes of the file and logs
-// them.
+// the current key set. It follows changes of the file, and logs them, until ctx
+// is done.
 func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guard.Trust) (func() *auth.KeySet, error) {
 	var followed *auth.Followed
 	report := func(err error) {

@@ -26,7 +26,7 @@ import (
 
 var b64 = base64.RawURLEncoding.EncodeToString
 
-// providers returns two keys of an identity provider, an old and a new one.
+// providers returns two keys of an identity provider, an old one and a new one.
 var providers = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	for i := range keys {
 		var err error
@@ -37,7 +37,7 @@ var providers = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	return keys
 })
 
-// jwk returns the public key as a member of a key set.
+// jwk returns the public part of key as a member of a key set.
 func jwk(kid string, key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"kty":"RSA","kid":%q,"use":"sig","alg":"RS256","n":%q,"e":"AQAB"}`, kid, b64(key.N.Bytes()))
 }
@@ -74,7 +74,8 @@ func payload(user string) string {
 	return b64(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"preferred_username":%q}`, now, now+3600, user))
 }
 
-// keyring is a directory with a key and a key set, with the user who owns both.
+// A keyring is a directory with a key and a key set, and the user who owns
+// both.
 type keyring struct {
 	dir    string
 	secret []byte
@@ -152,7 +153,7 @@ func (d *logBuffer) String() string {
 }
 
 // TestKeysVerify checks which tokens are accepted with each combination of
-// keys, and that a public key is never used as a secret for HS256.
+// keys. A public key must never be used as a secret for HS256.
 func TestKeysVerify(t *testing.T) {
 	k := newKeyring(t)
 	key, otherKey := providers()[0], providers()[1]
@@ -198,8 +199,9 @@ func TestKeysVerify(t *testing.T) {
 	}
 }
 
-// TestKeysAreRefused checks that a daemon does not start with unusable keys,
-// and that the error names the file, the problem and the command that fixes it.
+// TestKeysAreRefused checks that a daemon does not start if it can't use a key.
+// The error must name the file, the problem and the command that fixes the
+// problem.
 func TestKeysAreRefused(t *testing.T) {
 	k := newKeyring(t)
 	good := keySet(jwk("a", providers()[0]))
@@ -274,9 +276,9 @@ func TestOwnersOfKeys(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys checks that a key directory is refused if it belongs to
-// a user other than root and SchedUser, or if a group of other users can write
-// to it.
+// TestDirectoriesOfKeys checks that the directory of a key is refused in two
+// cases: it belongs to a user other than root and SchedUser, or a group with
+// other users can write to it.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -306,8 +308,8 @@ func TestDirectoriesOfKeys(t *testing.T) {
 	}
 }
 
-// TestKeysInAHome checks that files that were created with umask 002 are
-// accepted if the user has a private group.
+// TestKeysInAHome checks that files created with umask 002 are accepted if the
+// user's group has no other members.
 func TestKeysInAHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -325,7 +327,7 @@ func TestKeysInAHome(t *testing.T) {
 	}
 }
 
-// TestAuthMethods checks the errors for configurations without an
+// TestAuthMethods checks the errors for configurations that have no
 // authentication method, and for other mistakes in the authentication section.
 func TestAuthMethods(t *testing.T) {
 	for _, tt := range []struct {
@@ -358,9 +360,9 @@ func TestAuthMethods(t *testing.T) {
 	}
 }
 
-// TestKeySetIsFollowed checks that new keys of a provider are used without a
-// restart and that removed keys are no longer accepted. A broken file must
-// change nothing and be logged once.
+// TestKeySetIsFollowed checks that a provider's new keys are accepted without a
+// restart, and that removed keys are no longer accepted. A broken file must
+// change nothing, and must be logged once.
 func TestKeySetIsFollowed(t *testing.T) {
 	k := newKeyring(t)
 	var log logBuffer
@@ -421,8 +423,8 @@ func TestKeySetIsFollowed(t *testing.T) {
 	}
 }
 
-// TestNoTicketsByAKeySet checks that a daemon with only a key set neither signs
-// nor accepts tickets.
+// TestNoTicketsByAKeySet checks that a daemon that has only a key set neither
+// signs nor accepts tickets.
 func TestNoTicketsByAKeySet(t *testing.T) {
 	k := newKeyring(t)
 	keys, err := ReadKeys(t.Context(), "c", k.auth("", "jwks"), k.self, quiet)

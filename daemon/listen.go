@@ -20,21 +20,19 @@ import (
 // bindTimeout limits how long Listen retries.
 const bindTimeout = 2 * time.Second
 
-// Listen opens a TCP port, and a UNIX socket at path unless path is "". It
-// accepts a socket directory that belongs to root or to schedUser, so that both
-// daemons can share the directory. This gives schedUser no additional rights:
-// clients accept that user's sockets anyway, and that user may do everything at
-// both daemons.
+// Listen opens a TCP port and, unless path is "", a UNIX socket at path. The
+// socket's directory must belong to root or to schedUser, so that both daemons
+// can share it. This gives schedUser no additional rights: clients accept that
+// user's sockets anyway, and that user may do everything at both daemons.
 //
 // If the service manager has passed a TCP or a UNIX socket, Listen uses it
-// instead of binding a new one. A passed socket must match the configuration.
-// The port of a passed socket is never free for another program, even while the
-// daemon restarts.
+// instead of binding a new one. The passed socket must match the configuration.
+// Its port is never free for another program, even while the daemon restarts.
 //
-// Listen retries while another process uses an address. A daemon that is killed
-// while it forks leaves a child, which holds the port and the socket's lock
-// file until it executes its program. An immediate restart of the daemon must
-// not fail because of this child.
+// Listen tries again while another process uses an address. If a daemon is
+// killed while it forks, its child still holds the port and the socket's lock
+// file until the child executes its program. An immediate restart of the daemon
+// must not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	options := socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser}
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -73,14 +71,14 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 	return list, nil
 }
 
-// hasNetwork reports whether list has a listener of the given network.
+// hasNetwork reports whether list has a listener of the given type of network.
 func hasNetwork(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
-// explainBind returns the error for a failed bind. If another program has bound
-// the port, it receives the requests of the daemon's clients, including tokens.
-// So the error names the user of that program.
+// explainBind returns an error that explains why a bind failed. If another
+// program uses the port, that program receives the requests of the daemon's
+// clients, including tokens. So the error names the user of the program.
 func explainBind(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return errs.Wrap(err, errs.Invalid, "listen on %s", address)
@@ -99,8 +97,8 @@ func explainBind(err error, address string) error {
 }
 
 // listenerUID returns the uid of the process that listens on the given address
-// and port. If the address is unspecified, the process may listen on any local
-// address.
+// and port. If the address is unspecified, the process may listen on any
+// address of this machine.
 func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.ListenerUID(netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()))
 	if err == nil || !addr.Addr().IsUnspecified() {
@@ -114,7 +112,7 @@ func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
 	return uid, err
 }
 
-// describeUID returns uid as a text with the user's name.
+// describeUID returns a text with the uid and the user's name.
 func describeUID(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManuals checks that the manual page of each daemon has an entry for each
-// of its options, and for no other.
+// TestManuals checks that the manual page of each daemon lists all options of
+// the daemon and no others.
 func TestManuals(t *testing.T) {
 	want := map[string]bool{"h": true, "-help": true}
 	Program{Name: "x"}.command().Flags().VisitAll(func(f *pflag.Flag) {

@@ -17,14 +17,14 @@ import (
 	"schedrestd/release"
 )
 
-// Program is the command of a daemon. It runs in the foreground and logs to
-// stderr:
+// A Program is the command that runs a daemon. It runs in the foreground and
+// logs to stderr:
 //
 //	NAME [-f CONF] [-v]
 //
-// SIGINT and SIGTERM stop it after pending requests are answered, with exit
-// status 0. If it can't start, it prints error: and hint: lines and exits with
-// status 1.
+// After SIGINT or SIGTERM it answers the pending requests and exits with status
+// 0. If it can't start, it prints error: and hint: lines and exits with status
+// 1.
 type Program struct {
 	Name     string
 	Short    string // one-line description

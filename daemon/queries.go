@@ -10,27 +10,29 @@ import (
 	"schedrestd/semaphore"
 )
 
-// MaxQueries is the maximum number of long answers that a daemon computes
-// concurrently. Further requests wait.
+// MaxQueries limits how many long answers a daemon computes concurrently.
+// Further requests wait.
 const MaxQueries = 8
 
-// MaxUserQueries returns how many long answers a daemon computes concurrently
-// for one user, so that no user's queries occupy all processors.
+// MaxUserQueries returns how many long answers a daemon may compute
+// concurrently for one user. The limit prevents one user's queries from
+// occupying all processors.
 func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
 
 // maxQueryWait limits how long a query waits for its turn.
 const maxQueryWait = 30 * time.Second
 
 // NewQueries returns a semaphore that limits how many long answers are computed
-// concurrently, in total and for each user. Each of them takes memory.
+// concurrently, in total and for each user. The limits are necessary because
+// each answer takes memory.
 func NewQueries() *semaphore.Semaphore[uint32] {
 	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), maxQueryWait)
 }
 
 // ListHandler returns a handler for a request whose answer grows with the
-// number of records. The handler acquires queries for the client's uid, calls
-// h, which decodes the request and returns the answer, and encodes the answer.
-// A client that has closed its connection no longer waits.
+// number of records. The handler first waits for the semaphore, and gives up if
+// the client closes its connection. It then calls h, which decodes the request
+// and returns the answer. Finally it encodes the answer.
 func ListHandler(queries *semaphore.Semaphore[uint32], h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		slot, err := queries.Acquire(ctx, r.Identity.UID)

@@ -8,24 +8,27 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// ticketPurpose is the purpose from which the ticket key is derived.
+// ticketPurpose is a constant text. The key for tickets is derived from this
+// text and the cluster's key.
 const ticketPurpose = "schedctld records jobs at scheddbd"
 
-// ticketUser is the user in tickets. The user need not exist.
+// ticketUser is the name of the user in tickets. There need not be such a user.
 const ticketUser = "schedctld"
 
 // Ticket returns a token with which the controller records jobs at the
-// accounting daemon over TCP. A token for root would work, too. But a program
-// that listens on the accounting daemon's port while the daemon is down would
-// receive it, and would have root's rights at the controller. The controller
-// does not accept tickets.
+// accounting daemon over TCP. The controller itself does not accept tickets.
+//
+// A token for root would work, too. But while the accounting daemon is down,
+// another program could listen on its port and receive the token. With the
+// token it would have root's rights at the controller.
 func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
 	return auth.Create(key.Derive(ticketPurpose), ticketUser, lifespan, time.Now())
 }
 
-// WithTickets returns a Verify function for the accounting daemon. That
-// function accepts a ticket as a token for the daemon's own user, and marks the
-// identity, which may only record jobs and read counts.
+// WithTickets returns a function for the field Verify of the accounting
+// daemon's server. That function accepts a ticket as a token of the daemon's
+// own user. It marks the identity, so that the client may only record jobs and
+// read counts.
 func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify

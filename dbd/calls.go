@@ -9,7 +9,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// calls counts requests by message type and by user.
+// The type calls counts requests, by message type and by user.
 type calls struct {
 	since time.Time
 
@@ -37,7 +37,8 @@ func count(m map[uint32]model.CallCount, id uint32, duration time.Duration) {
 	m[id] = n
 }
 
-// snapshot returns both counts, sorted by message type and by uid.
+// snapshot returns the counts by message type and the counts by user, sorted by
+// type and by uid.
 func (c *calls) snapshot() (messages, users []model.CallCount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,13 +12,16 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Most changes require the level Operator. Changes of clusters and QOS require
-// Administrator. So does giving a user a level, changing or removing a user who
-// has a level, and renaming any user. Otherwise an Operator could get the level
-// Administrator.
+// Most changes require the level Operator. Some require Administrator, because
+// otherwise an Operator could become Administrator:
 //
-// The daemon answers when the change is part of the client's transaction. If a
-// change fails, the transaction stays as it was.
+//   - a change of a cluster or QOS
+//   - giving a level to a user
+//   - changing or removing a user who has a level
+//   - renaming any user
+//
+// The daemon sends the answer when the change is part of the client's
+// transaction. If a change fails, the transaction does not contain any of it.
 
 // changeHandlers returns the handlers of the requests that change records.
 func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
@@ -110,13 +113,13 @@ func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
 	}
 }
 
-// unselective returns the error for a request to remove everything, which is
-// probably a mistake of the client.
+// unselective returns the error for a request that would remove all records.
+// Such a request is probably a mistake.
 func unselective() error {
 	return errs.New(errs.Invalid, "the request selects all records; name those to remove")
 }
 
-// rule is a kind of change, and the level that it requires.
+// A rule names a kind of change, and the level that it requires.
 type rule struct {
 	object string
 	level  uint16
@@ -124,8 +127,7 @@ type rule struct {
 
 // authorize returns an error if the client's level is too low for the request.
 // All users may choose their own default account. Only an Administrator may
-// rename a user: under its new name, the record would grant its level to
-// another user.
+// rename a user, because a renamed record can give its level to another user.
 func (d *Daemon) authorize(r *server.Request, level uint16, required rule, body message.Body) error {
 	if m, ok := body.(*message.ModifyUsers); ok {
 		own := model.BlankUser()
@@ -145,8 +147,8 @@ func (d *Daemon) authorize(r *server.Request, level uint16, required rule, body 
 }
 
 // changesLevels reports whether the records of Operators and Administrators
-// differ between old and next: a level was granted or withdrawn, or the record
-// of a user with a level was removed or renamed.
+// differ between old and next. They differ if a level was granted or withdrawn,
+// or if a user with a level was removed or renamed.
 func changesLevels(old, next *catalog.Catalog) bool {
 	differs := func(from, to map[string]*model.User) bool {
 		for name, u := range from {
@@ -159,9 +161,9 @@ func changesLevels(old, next *catalog.Catalog) bool {
 	return differs(old.Users, next.Users) || differs(next.Users, old.Users)
 }
 
-// change lets the function apply edit a copy of the client's transaction. The
-// copy replaces the transaction if the client may make these changes and the
-// result is consistent.
+// change calls apply to edit a copy of the client's transaction. If the client
+// may make these changes and the result is consistent, the copy replaces the
+// transaction.
 func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body,
 	apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
@@ -200,7 +202,7 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 	return nil
 }
 
-// addHandler returns the handler of a request that adds a list of records.
+// addHandler returns the handler for a request that adds a list of records.
 func addHandler[T any](d *Daemon, required rule, body func() listing[T], add func(*catalog.Catalog, []T) error) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		m := body()
@@ -212,7 +214,7 @@ func addHandler[T any](d *Daemon, required rule, body func() listing[T], add fun
 	}
 }
 
-// addToHandler returns the handler of a request whose answer is a text that
+// addToHandler returns the handler for a request whose answer is a text that
 // lists the added records.
 func addToHandler[M any, B interface {
 	*M
@@ -235,8 +237,9 @@ func addToHandler[M any, B interface {
 	}
 }
 
-// namesHandler returns the handler of a request whose answer lists the names of
-// the records that were changed, or of the records that prevent the change.
+// namesHandler returns the handler for a request whose answer is a list of
+// names. These are the records that were changed or, if the change fails, the
+// records that prevent it.
 func namesHandler[M any, B interface {
 	*M
 	message.Body

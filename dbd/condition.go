@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// condition is one term of a query's WHERE clause, derived from one filter.
+// A condition is one term of a query's WHERE clause. It comes from one filter.
 type condition struct {
 	sql  string
 	args []any
@@ -26,8 +26,8 @@ const (
 	allJobs  = bySubmit
 )
 
-// conditions returns the conditions of f. A job must meet all of them. If owner
-// is set, only jobs of that user match.
+// conditions returns the conditions that f sets. A job must meet all of them.
+// If owner is set, the job must also belong to that user.
 func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []condition {
 	list := []condition{steps(f.Steps)}
 	if owner.Set {
@@ -63,8 +63,8 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	return active
 }
 
-// times returns the conditions on the times when a job existed or was
-// submitted.
+// times returns the conditions on the time of submission and on the time during
+// which a job existed.
 func times(f *model.AccountingJobFilter) (list []condition) {
 	from, column := byUse, "used_until"
 	if f.Flags&model.JobFilterNoDefaultUsage != 0 {
@@ -79,10 +79,11 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is in selected. An element with only a
-// job id selects the job with this id. If the id is that of an array or of a
-// heterogeneous job, the element selects all its tasks or components. With
-// ArrayTaskID or HetOffset, it selects only that task or component.
+// steps returns the condition that a job matches one of the elements in
+// selected. An element that has only a job id matches the job with this id. If
+// the id is that of an array or a heterogeneous job, the element matches all
+// tasks or components. An element with ArrayTaskID or HetOffset matches only
+// that task or component.
 func steps(selected []model.SelectedStep) condition {
 	if len(selected) == 0 {
 		return condition{}
@@ -123,14 +124,14 @@ func equal(column string, value int64) condition {
 	return condition{column + " = ?", []any{value}, byColumn + column}
 }
 
-// unindexed returns c without an index, for a column that has none.
+// unindexed returns c without an index. It is for columns that have none.
 func unindexed(c condition) condition {
 	c.from = ""
 	return c
 }
 
-// texts returns the condition that column has a value in list, or no condition
-// when the list is empty.
+// texts returns the condition that the value in a column is in list. If list is
+// empty, there is no condition.
 func texts(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -142,8 +143,8 @@ func texts(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// numbers returns the condition that column has a value in list. A text that is
-// not a number in its usual spelling, such as "007", matches no job.
+// numbers returns the condition that the number in a column is in list. A text
+// such as "007", which is not the usual spelling of a number, matches no job.
 func numbers(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -160,8 +161,8 @@ func numbers(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// baseStates returns the condition that a job's state, without flags, is in
-// list.
+// baseStates returns the condition that the state of a job, without its flags,
+// is in list.
 func baseStates(list []string) condition {
 	c := numbers("state & 255", list)
 	if c.from != "" {
@@ -170,8 +171,8 @@ func baseStates(list []string) condition {
 	return c
 }
 
-// between returns the conditions that limit column to the range from lower to
-// upper. If a bound is 0, it does not limit the column.
+// between returns the conditions that the value in a column is at least lower
+// and at most upper. A bound of 0 means no limit.
 func between(column string, lower, upper uint32) (list []condition) {
 	if lower != 0 {
 		list = append(list, condition{sql: column + " >= ?", args: []any{int64(lower)}})
@@ -182,8 +183,8 @@ func between(column string, lower, upper uint32) (list []condition) {
 	return list
 }
 
-// overlap is the SQL function that reports whether a job's nodes and a host
-// list expression have a name in common.
+// overlap is the name of an SQL function. The function reports whether a job's
+// nodes and a host list expression have a name in common.
 const overlap = "hosts_overlap"
 
 func init() {

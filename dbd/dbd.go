@@ -1,22 +1,25 @@
-// Package dbd is the bundled accounting daemon. It stores the jobs of a cluster
-// of one machine in SQLite, together with clusters, accounts, users,
-// associations and QOS, and counts the requests that it receives. It speaks
-// slurmdbd's protocol over persistent connections, so that the gateway uses the
-// same client for this daemon and for slurmdbd. Jobs arrive in a message that
-// slurmdbd does not know (message.RecordJobs).
+// Package dbd is the bundled accounting daemon. In an SQLite database it stores
+// the jobs of a cluster that has one machine. It also stores clusters,
+// accounts, users, associations and QOS. It counts the requests that it
+// receives.
 //
-// It enforces no limits, computes no usage and has no workload keys. It refuses
-// requests that need these features, because it could only give wrong answers.
+// The daemon speaks slurmdbd's protocol over persistent connections, so the
+// gateway uses the same client for this daemon and for slurmdbd. Jobs arrive in
+// a message that slurmdbd does not have (message.RecordJobs).
 //
-// All records except jobs are in memory, as a catalog.Catalog. edit.go has the
-// clients' transactions, each of which changes a copy of the Catalog.
-// changes.go has the requests that change records, and lists.go the requests
-// that list them. records.go stores the records in the database.
+// The daemon enforces no limits, computes no usage and has no workload keys. It
+// refuses requests that need these features, because its answers would be
+// wrong.
+//
+// All records except jobs are in memory, in a catalog.Catalog. edit.go has the
+// transactions of clients, each of which changes a copy of the Catalog.
+// changes.go has the requests that change records, and lists.go has the
+// requests that list them. records.go stores the records in the database.
 //
 // The remaining requests are in stats.go, record.go and jobs.go. The database
-// is in store.go and migrate.go. find.go finds jobs by the conditions of
-// condition.go. serve.go connects all of this with the code shared with
-// schedctld (package daemon).
+// is in store.go and migrate.go. find.go finds jobs by the conditions in
+// condition.go. serve.go connects all of this with the code that the daemon
+// shares with schedctld (package daemon).
 package dbd
 
 import (
@@ -44,16 +47,17 @@ type Daemon struct {
 	queries *semaphore.Semaphore[uint32]
 }
 
-// New returns a Daemon that stores its records in store. privacy determines
-// what users see. Users for whom privacy.Super returns true (root and the
-// scheduler's user) may record jobs and change all records.
+// New returns a Daemon that stores its records in store. The argument privacy
+// determines what users see. If privacy.Super returns true for a user, that
+// user may record jobs and change all records. These users are root and the
+// scheduler's user.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()),
 		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, queries: daemon.NewQueries()}
 }
 
-// Handlers returns the handlers of all requests, for the field Persistent of
-// server.Server.
+// Handlers returns the handlers for all requests. The result is for the field
+// Persistent of server.Server.
 func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	list := func(h server.Handler) server.Handler { return daemon.ListHandler(d.queries, h) }
 	handlers := map[message.Type]server.Handler{
@@ -85,9 +89,9 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// withoutTicket returns a handler that refuses a client with the controller's
-// ticket and calls h for all others. An attacker who steals a ticket must not
-// be able to read or change accounts.
+// withoutTicket returns a handler that calls h, but refuses clients that
+// authenticate with the controller's ticket. An attacker who steals a ticket
+// must not be able to read or change accounts.
 func withoutTicket(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		if r.Identity.Ticket {
@@ -107,7 +111,8 @@ func (d *Daemon) countCalls(h server.Handler) server.Handler {
 	}
 }
 
-// success returns the answer to a request that has no result but success.
+// success returns the answer to a request that succeeded and has no other
+// result.
 func success(r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingRC, &message.PersistRC{Info: uint16(r.Type)}, nil
 }

@@ -13,22 +13,23 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Limits of transactions. Only one transaction changes records at a time, so a
-// client that stops sending must not block the others.
+// Only one transaction can change records at a time. These limits ensure that a
+// client that stops sending does not block other clients.
 const (
 	defaultMaxIdle = 10 * time.Second // between two requests of a transaction, if another client waits
 	defaultMaxWait = 15 * time.Second // until the transaction of another client ends
 )
 
-// edit is the transaction of a connection. It begins with the first change and
-// ends when the client sends AccountingFini or the connection is closed.
+// An edit is the transaction of a connection. It begins with the first change.
+// It ends when the client sends AccountingFini or the connection is closed.
 type edit struct {
 	catalog    *catalog.Catalog // the records with the changes so far
 	usedAt     time.Time        // time of the last request
 	rolledBack bool             // the transaction was rolled back because it was idle
 }
 
-// editSlot holds the only transaction that may change records.
+// An editSlot holds the transaction that may change records. There is at most
+// one.
 type editSlot struct {
 	maxIdle time.Duration // see defaultMaxIdle
 
@@ -36,7 +37,7 @@ type editSlot struct {
 	current *edit      // nil: there is none
 }
 
-// acquireEdit returns the transaction of the session s. If s has none,
+// acquireEdit returns the transaction of the session s. If there is none yet,
 // acquireEdit begins one.
 func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, error) {
 	if e, ok := s.Value.(*edit); ok {
@@ -59,8 +60,8 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, err
 	}
 }
 
-// touch marks e as used now, or returns an error if e was rolled back. The
-// caller holds mu.
+// touch records that e was used now. If e was rolled back, it returns an error.
+// The caller holds g.mu.
 func (g *editSlot) touch(e *edit) error {
 	if e.rolledBack {
 		return errs.New(errs.Conflict,
@@ -70,8 +71,8 @@ func (g *editSlot) touch(e *edit) error {
 	return nil
 }
 
-// beginEdit begins a transaction for s. It returns nil while the transaction of
-// another client is in use.
+// beginEdit begins a transaction for the session s. It returns nil while
+// another client uses a transaction.
 func (d *Daemon) beginEdit(s *server.Session) *edit {
 	g := &d.editSlot
 	g.mu.Lock()
@@ -123,8 +124,8 @@ func (d *Daemon) handleFini(ctx context.Context, r *server.Request) (message.Typ
 	return success(r)
 }
 
-// records returns the records as the client of s sees them: with the changes in
-// its own transaction.
+// records returns the records that the client of s sees. They include the
+// changes in the client's own transaction.
 func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	if e, ok := s.Value.(*edit); ok {
 		d.editSlot.mu.Lock()
@@ -136,9 +137,9 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	return d.store.Catalog()
 }
 
-// registerClusters adds a record for each cluster in names that has none; the
-// names come from recorded jobs. While a client changes records,
-// registerClusters does nothing, and the next job causes another attempt.
+// registerClusters adds a record for each cluster in names that has none. The
+// names come from recorded jobs. If a client's transaction is open,
+// registerClusters does nothing, because it is called again for the next job.
 func (d *Daemon) registerClusters(ctx context.Context, names []string) error {
 	d.editSlot.mu.Lock()
 	defer d.editSlot.mu.Unlock()
@@ -153,7 +154,8 @@ func (d *Daemon) registerClusters(ctx context.Context, names []string) error {
 	return d.store.addClusters(ctx, names)
 }
 
-// userName returns the user name of the client, or "" if its uid has none.
+// userName returns the user name of the client. It returns "" if no user has
+// the client's uid.
 func (d *Daemon) userName(r *server.Request) string {
 	if r.Identity.Name != "" {
 		return r.Identity.Name
@@ -165,9 +167,9 @@ func (d *Daemon) userName(r *server.Request) string {
 	return u.Name
 }
 
-// adminLevel returns the level of the client, which determines what it may
-// change. Root and the scheduler's user may change everything. Other users have
-// the level in their record.
+// adminLevel returns the level of the client, which determines what the client
+// may change. Root and the scheduler's user may change everything. The level of
+// any other user is in the user's record.
 func (d *Daemon) adminLevel(r *server.Request) uint16 {
 	if d.privacy.Super(r.Identity.UID) {
 		return catalog.Administrator

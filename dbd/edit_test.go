@@ -27,7 +27,7 @@ import (
 
 var ctx = context.Background()
 
-// add returns a change that adds an account.
+// add returns a request to add an account.
 func add(account string) model.Add[model.Account] {
 	return model.Add[model.Account]{Records: []model.Account{{Name: account, Description: "d", Organization: "o"}}}
 }
@@ -56,9 +56,9 @@ func accounts(t *testing.T, list func(model.Listing) error) (names []string) {
 
 var rootCred = model.Credential{Token: "0"}
 
-// TestTransactions checks that clients see changes at once on the connection
-// that made them, and elsewhere only after the commit. After a failure no
-// client sees them.
+// TestTransactions checks when clients see changes: immediately on the
+// connection that made them, and only after the commit on other connections. If
+// a change fails, no client sees any change of the transaction.
 func TestTransactions(t *testing.T) {
 	path := storeFile(t)
 	d := New(open(t, path), daemon.Privacy{Super: onlyRoot}, quiet)
@@ -91,8 +91,9 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestRecordsSurvive checks that a restarted daemon has the committed records
-// with all of their fields, and that a database of version 2 keeps its jobs.
+// TestRecordsSurvive checks that the committed records have all of their fields
+// after the daemon was restarted. It also checks that a database of version 2
+// keeps its jobs.
 func TestRecordsSurvive(t *testing.T) {
 	path := storeFile(t)
 	s := open(t, path)
@@ -148,10 +149,10 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 }
 
-// none is the level of a user without rights.
+// none is the level of an ordinary user.
 const none = catalog.Operator - 1
 
-// TestRights checks which users may make which changes.
+// TestRights checks which changes each user may make.
 func TestRights(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
@@ -232,7 +233,7 @@ func TestRights(t *testing.T) {
 }
 
 // TestOperatorTakesNoLevel checks that an Operator can't become Administrator
-// by taking the name of one, in one transaction or in two.
+// by taking the name of an Administrator, in one transaction or in two.
 func TestOperatorTakesNoLevel(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
@@ -260,7 +261,7 @@ func TestOperatorTakesNoLevel(t *testing.T) {
 	}
 }
 
-// TestWhatUsersSee checks which records of others an ordinary user sees.
+// TestWhatUsersSee checks which records of other users an ordinary user sees.
 func TestWhatUsersSee(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
@@ -306,9 +307,9 @@ func TestWhatUsersSee(t *testing.T) {
 	}
 }
 
-// TestOneTransactionAtATime checks that a change waits until the transaction of
-// another client ends. It must not wait for a client that has stopped sending
-// or has disconnected.
+// TestOneTransactionAtATime checks that a change waits until another client's
+// transaction ends. It must not wait for a client that has stopped sending or
+// has disconnected.
 func TestOneTransactionAtATime(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := serveTokens(t, d)
@@ -360,8 +361,9 @@ func TestOneTransactionAtATime(t *testing.T) {
 	}
 }
 
-// TestTicket checks that the controller's ticket permits only the messages that
-// the controller sends, although it stands for a user who may do everything.
+// TestTicket checks that with the controller's ticket a client can send only
+// the messages that the controller sends. This must be true although the ticket
+// belongs to a user who may do everything.
 func TestTicket(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	permitted := map[message.Type]bool{message.AccountingGetStats: true, message.AccountingRecordJobs: true, message.AccountingFini: true}
@@ -376,8 +378,8 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// TestLostConnection checks that the transaction of a closed connection is
-// rolled back and keeps no other client waiting.
+// TestLostConnection checks that a transaction is rolled back when its
+// connection is closed, and that no other client waits for it.
 func TestLostConnection(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlySelf}, quiet)
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlySelf}

@@ -22,14 +22,14 @@ const maxJobs = 50_000
 const defaultQueryTimeout = 30 * time.Second
 
 // Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
-// that user. It calls visit(n, next): n is the number of jobs, and each call of
-// next returns the next job. A job is valid until the following call of next.
+// that user. It calls visit(n, next) once. n is the number of jobs, and each
+// call of next returns one of them. A job is valid until next is called again.
 //
-// Jobs has a time limit, but a statement can be interrupted only until it has
-// returned its first row. So a first statement selects the jobs and returns all
-// of their keys in one row, and a second statement reads the records with these
-// keys. Both run in one transaction, so the second statement finds exactly the
-// jobs that the first one counted.
+// Jobs has a time limit. But a statement can be interrupted only until it has
+// returned its first row. So the first statement returns the keys of all
+// selected jobs in a single row, and a second statement reads the jobs with
+// these keys. Both statements run in one transaction, so they see the same
+// jobs.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	visit func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
 	const hint = "select fewer jobs by time, user or name"
@@ -67,7 +67,8 @@ func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner mo
 	return readError(err)
 }
 
-// inSnapshot calls f with a transaction that sees one state of the database.
+// inSnapshot calls f with a transaction that sees a single state of the
+// database.
 func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -77,12 +78,13 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 	return f(tx)
 }
 
-// selection returns a statement that finds the jobs that meet all conditions,
-// and the arguments of the statement. If several jobs have the same number,
-// only the one that was submitted last counts, unless duplicates is set. The
-// statement yields one row: the number of jobs found, the number of jobs that
-// count, and the keys of the jobs that count, in order. The search ends after
-// limit+1 jobs.
+// selection returns an SQL statement that finds the jobs that meet all
+// conditions, and the arguments of the statement.
+//
+// If several jobs have the same number, only the job that was submitted last
+// counts, unless duplicates is set. The statement returns one row: the number
+// of jobs found, the number of jobs that count, and the sorted keys of the jobs
+// that count. The search ends after limit+1 jobs.
 func selection(from string, list []condition, duplicates bool, limit int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
@@ -99,10 +101,11 @@ func selection(from string, list []condition, duplicates bool, limit int) (query
 	return query, append(args, limit+1)
 }
 
-// selectRecords selects jobs by a list of keys, in the order of the list.
+// selectRecords is a statement that selects the jobs with the given keys, in
+// the order of the keys.
 const selectRecords = "SELECT cluster, protocol, record FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
 
-// nextJob returns the job of the next row.
+// nextJob reads the next row and returns its job.
 func nextJob(rows *sql.Rows) (string, *model.Job, error) {
 	if !rows.Next() {
 		if err := rows.Err(); err != nil {
@@ -132,19 +135,20 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// To compare conditions, cheapest counts jobs up to a limit. firstProbe is the
-// first limit, and lastProbe the last one.
+// The function cheapest counts jobs up to a limit. It begins with the limit
+// firstProbe, and ends with the limit lastProbe.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns the FROM clause of a query: the table of jobs, read through
-// the index of the condition that matches the fewest jobs. SQLite has no
-// statistics about single values here. So cheapest counts the jobs for each
-// condition, using only indices. It counts up to a limit, and raises the limit
-// until the count of one condition is below it. So the cost of counting is
-// proportional to the cost of the query itself.
+// cheapest returns the FROM clause of a query. The query reads the table of
+// jobs through the index of the condition that the fewest jobs meet.
+//
+// SQLite has no statistics about single values. So cheapest counts the jobs for
+// each condition, up to a limit, and uses only indices for this. It raises the
+// limit until the count for one condition is below the limit. So the cost of
+// counting is proportional to the cost of the query itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {
@@ -181,8 +185,8 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	return candidates[0].from, nil
 }
 
-// selectClusters selects the names of all clusters from the index, with one
-// search for each name.
+// selectClusters is a statement that selects the names of all clusters. It uses
+// the index, with one search for each name.
 const selectClusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
 	SELECT (SELECT min(cluster) FROM job WHERE cluster > each.name) FROM each WHERE name IS NOT NULL)

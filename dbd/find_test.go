@@ -19,14 +19,14 @@ import (
 	"schedrestd/model"
 )
 
-// storedJob is a recorded job with its cluster.
+// A storedJob is a recorded job and the name of its cluster.
 type storedJob struct {
 	cluster string
 	model.Job
 }
 
-// selects reports whether f selects j. It defines the meaning of each filter;
-// the SQL statements must give the same results.
+// selects reports whether f selects the job j. It defines the meaning of each
+// filter, and the SQL statements must give the same results.
 func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
@@ -63,8 +63,8 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob
 	return false
 }
 
-// isNamed reports whether s names j: by its number, or by its array's number
-// and possibly its index in the array.
+// isNamed reports whether s names the job j. A name is the number of the job,
+// or the number of its array, with or without the index in the array.
 func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	id := s.Step.JobID
 	switch {
@@ -76,8 +76,8 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// expectedJobs returns the jobs in all that f selects, in the order in which an
-// answer lists them.
+// expectedJobs returns the jobs that f selects from the list all, in the order
+// in which an answer lists them.
 func expectedJobs(f *model.AccountingJobFilter, owner model.Opt[uint32], all []storedJob) (list []storedJob) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
@@ -116,7 +116,7 @@ func queryJobs(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model
 	return list
 }
 
-// generator returns random values from a small set, so that filters and jobs
+// A generator makes random values from a small set, so that filters and jobs
 // often match.
 type generator struct{ *rand.Rand }
 
@@ -149,7 +149,7 @@ func (c generator) job() storedJob {
 	return j
 }
 
-// randomList returns a list of random values that is usually empty. If all of
+// randomList returns a list of random values that is usually empty. If most of
 // the many filters had values, they would match no job.
 func randomList[T any](c generator, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
@@ -226,8 +226,8 @@ func TestFiltersMatchSQL(t *testing.T) {
 	}
 }
 
-// TestPlans checks that queries search an index for each filter that can match
-// few of many jobs.
+// TestPlans checks that queries use an index for each filter that can match a
+// small part of the jobs.
 func TestPlans(t *testing.T) {
 	s := open(t, storeFile(t))
 	step := model.SelectedStep{Step: model.StepID{JobID: 1}}
@@ -368,8 +368,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// TestTooManyJobs checks that a list that would be too long is refused, not
-// truncated.
+// TestTooManyJobs checks that the daemon returns an error if a list would be
+// too long, and does not truncate the list.
 func TestTooManyJobs(t *testing.T) {
 	s := open(t, storeFile(t))
 	s.maxJobs = 100
@@ -390,8 +390,8 @@ func TestTooManyJobs(t *testing.T) {
 	}
 }
 
-// TestConversion checks that a database of the first release is converted and
-// keeps its jobs.
+// TestConversion opens a database of the first release. It checks that the
+// database is converted and keeps its jobs.
 func TestConversion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.sqlite")
 	s := open(t, path)
@@ -449,8 +449,8 @@ const firstTable = `CREATE TABLE job (
 	CREATE INDEX job_by_user ON job (user_id, start_time);
 	CREATE INDEX job_by_end  ON job (end_time);`
 
-// TestClustersOfNamelessJobs checks that the search finds all clusters and
-// ends, even if a job has an empty name.
+// TestClustersOfNamelessJobs checks that the query for clusters ends and finds
+// all clusters, even if jobs have an empty name.
 func TestClustersOfNamelessJobs(t *testing.T) {
 	s := open(t, storeFile(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

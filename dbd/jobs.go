@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It does not search
-// jobs that the client may not see.
+// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It searches only
+// among the jobs that the client may see.
 func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -48,8 +48,8 @@ func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Typ
 	return message.AccountingGotJobs, body, err
 }
 
-// checkFilter refuses filters that this daemon does not support. If it ignored
-// them, the answer would be wrong.
+// checkFilter returns an error if this daemon does not support a filter in f.
+// If the daemon ignored the filter, the answer would be wrong.
 func checkFilter(f *model.AccountingJobFilter) error {
 	for name, set := range map[string]bool{
 		"jobs by association":     len(f.AssocIDs) > 0,
@@ -85,7 +85,8 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
-// notCancelled is the uid of the canceller of a job that no user has cancelled.
+// notCancelled is the value of the canceller's uid if no user has cancelled the
+// job.
 const notCancelled = 1<<32 - 1
 
 func hetOffset(j *model.Job) model.Opt[uint32] {
@@ -109,9 +110,9 @@ func elapsed(j *model.Job) uint32 {
 	return uint32(j.EndTime - j.StartTime)
 }
 
-// tresByID converts amounts of resources such as "cpu=2,mem=1G" to the form of
-// records, which has numbers of resources: "1=2,2=1024". It omits resources
-// without a number.
+// tresByID converts amounts of resources, such as "cpu=2,mem=1G", to the format
+// of accounting records, such as "1=2,2=1024". That format has numbers instead
+// of names. tresByID omits resources that have no number.
 func tresByID(s string) string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {

@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// resources are the trackable resources that this daemon knows: Slurm's first
-// four, whose numbers are the same in every cluster.
+// The list resources has the trackable resources that this daemon knows. They
+// are Slurm's first four, whose numbers are the same in every cluster.
 var resources = []model.TRES{
 	{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"},
 }
@@ -25,8 +25,8 @@ const (
 	node
 )
 
-// listResponse returns an answer with records. It does not encode an empty list as
-// null.
+// listResponse returns an answer with the given records. An empty list is not
+// encoded as null.
 func listResponse[T any](records []T) message.ListResponse[T] {
 	if records == nil {
 		records = []T{}
@@ -109,14 +109,14 @@ func (d *Daemon) handleQOS(_ context.Context, r *server.Request) (message.Type, 
 	return message.AccountingGotQOS, &message.QOSList{ListResponse: listResponse(d.records(r.Session).ListQOS(&q.QOSFilter))}, nil
 }
 
-// view determines which users and accounts a client sees.
+// A view determines which users and accounts a client sees.
 type view struct {
 	self     string          // the client's own name
 	users    bool            // the client sees other users
 	accounts map[string]bool // accounts that the client sees; nil: all
 }
 
-// view returns the client's view according to PrivateData=.
+// view returns the client's view, which depends on PrivateData=.
 func (d *Daemon) view(r *server.Request) view {
 	v := view{self: d.userName(r)}
 	isOperator := d.adminLevel(r) >= catalog.Operator

@@ -12,24 +12,24 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// applicationID marks the file as a database of scheddbd: "SCHD".
+// applicationID marks a file as a database of scheddbd. Its bytes are "SCHD".
 const applicationID = 0x53434844
 
-// version is the current format of the database. jobVersion is the oldest
-// format in which the table named job has its current columns, so that it need
-// not be converted. Format 3 added the table named record.
+// The constant version is the current format of the database. A table named job
+// of format jobVersion or later has the current columns, so the table is not
+// converted. Format 3 added the table named record.
 //
 // In every format, the table named job has the columns cluster, protocol and
-// record, and the column record holds the whole job. So an older table is not
-// converted step by step: each job is stored again in the current format.
+// record, and the column record holds the whole job. So an older table can be
+// converted in one step: each job is stored again in the current format.
 const (
 	version    = 3
 	jobVersion = 2
 )
 
-// jobTable creates the table of jobs. All columns except record are there for
-// queries. The long column record comes last, so that a query can read the
-// others without it.
+// jobTable is the statement that creates the table of jobs. All columns except
+// record exist only for queries. The column record is long. It comes last, so
+// that a query can read the other columns without it.
 const jobTable = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,
@@ -62,7 +62,8 @@ const jobTable = `CREATE TABLE job (
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
-// jobIndices serve to find jobs by the filters of condition.go.
+// jobIndices has the statements that create the indices for the filters in
+// condition.go.
 const jobIndices = `
 CREATE INDEX job_by_job_id    ON job (job_id);
 CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);
@@ -141,13 +142,13 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	log.Info("database converted")
-	// Shorten the write-ahead log, which is now as long as the database.
+	// This shortens the write-ahead log, which is now as long as the database.
 	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
 
-// convert copies the jobs to the new table from the old one, which was renamed
-// to "older". Then it drops the old table.
+// convert copies the jobs from the old table, which was renamed to "older", to
+// the new table. Then it drops the old table.
 func convert(ctx context.Context, tx *sql.Tx) error {
 	insert, err := tx.PrepareContext(ctx, upsert)
 	if err != nil {
@@ -166,10 +167,10 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachOlder reads the next batch of jobs from the table named older. The batch
-// begins after the row number in *last. eachOlder calls each(cluster, j) for
-// every job j, and sets *last to the number of the last row. It reports whether
-// there were any jobs.
+// eachOlder reads the next batch of jobs from the table named older. It begins
+// with the first row whose number is above *last. It calls each(cluster, j) for
+// every job j, and sets *last to the number of the last row that it has read.
+// It reports whether there were any jobs.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64,
 	each func(cluster string, j *model.Job) error) (more bool, err error) {
 	const batch = "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000"

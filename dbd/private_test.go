@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestPrivate checks that PrivateData= determines whose jobs and calls an
-// ordinary user sees.
+// TestPrivate checks that PrivateData= determines which jobs and request counts
+// of other users an ordinary user sees.
 func TestPrivate(t *testing.T) {
 	store := open(t, storeFile(t))
 	ownJob, otherJob := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

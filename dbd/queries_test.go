@@ -17,7 +17,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// serveTokens serves d to clients that send their uid as the token.
+// serveTokens serves d to clients whose token is their uid. The returned
+// function connects a client.
 func serveTokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 	t.Helper()
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,
@@ -43,11 +44,12 @@ func serveTokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 
 func onlyRoot(uid uint32) bool { return uid == 0 }
 
-// onlySelf gives full rights to the user who runs the tests.
+// onlySelf reports whether uid is that of the user who runs the tests. It gives
+// only this user full rights.
 func onlySelf(uid uint32) bool { return int(uid) == os.Getuid() }
 
-// TestSlowQueries checks that queries that would take minutes do not delay
-// other users, and that they end when their clients close their connections.
+// TestSlowQueries runs queries that would take minutes. It checks that they do
+// not delay other users, and that they end when their clients disconnect.
 func TestSlowQueries(t *testing.T) {
 	store := open(t, storeFile(t))
 	store.queryTimeout = time.Hour
@@ -112,8 +114,9 @@ func TestSlowQueryIsRefused(t *testing.T) {
 	}
 }
 
-// TestPrivateJobs checks that ordinary users see only their own jobs, whatever
-// they ask for. The same rule applies in the controller.
+// TestPrivateJobs checks that ordinary users see only their own jobs,
+// regardless of the filters in their requests. The same rule applies in the
+// controller.
 func TestPrivateJobs(t *testing.T) {
 	store := open(t, storeFile(t))
 	ownJob, otherJob := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

@@ -10,12 +10,12 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// maxRecord is the maximum length of a batch of jobs in bytes. It is several
+// maxRecord is the maximum length in bytes of a batch of jobs. It is several
 // times the length of the longest batch that schedctld can send.
 const maxRecord = 32 << 20
 
-// maxChange is the maximum length in bytes of a list of records to add or
-// change.
+// maxChange is the maximum length in bytes of a request that adds or changes
+// records.
 const maxChange = 4 << 20
 
 // Limit returns the maximum length of a request in bytes.
@@ -31,9 +31,9 @@ func (d *Daemon) Limit(t message.Type, client server.Identity) int {
 
 // handleRecordJobs handles AccountingRecordJobs. The answer confirms that the
 // jobs are on disk. When schedctld receives the answer, it deletes its own
-// records of these jobs. Recording the same batch again changes nothing. Only
-// root and the scheduler's user may record jobs, because any other user could
-// falsify the accounting.
+// records of these jobs. If schedctld sends the same batch again, nothing
+// changes. Only root and the scheduler's user may record jobs, because other
+// users could falsify the accounting.
 func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user may record jobs")
@@ -51,7 +51,8 @@ func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (messa
 			names = append(names, name)
 		}
 	}
-	// The jobs are on disk, so an error from here on must not fail the request.
+	// The jobs are already on disk, so an error from here on must not make the
+	// request fail.
 	if err := d.registerClusters(ctx, names); err != nil {
 		d.log.Error("adding clusters of jobs failed", "error", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// recordTable creates the table of the records of package catalog. Each record
-// is encoded as the message that lists it.
+// recordTable is the statement that creates the table for the records of
+// package catalog. Each record is encoded as in the message that lists it.
 const recordTable = `CREATE TABLE record (
 	kind     TEXT    NOT NULL, -- a constant below
 	key      TEXT    NOT NULL, -- name, or number
@@ -23,10 +23,10 @@ const recordTable = `CREATE TABLE record (
 	PRIMARY KEY (kind, key)
 ) STRICT, WITHOUT ROWID`
 
-// Kinds of records. The number of a deleted association or QOS is never
-// assigned again. So there are two records of the kind kindLast: the one with
-// the key kindAssoc holds the highest number that any association has ever had,
-// and the one with the key kindQOS the highest number of any QOS.
+// These are the kinds of records. The number of a deleted association or QOS is
+// never used again. So two records of the kind kindLast store the highest
+// numbers that have ever been used. The record with the key kindAssoc is for
+// associations, and the record with the key kindQOS is for QOS.
 const (
 	kindCluster = "cluster"
 	kindAccount = "account"
@@ -36,14 +36,14 @@ const (
 	kindLast    = "last"
 )
 
-// row is a row of the table record. A nil value means that the row is to be
+// A row is a row of the table record. If its value is nil, the row will be
 // removed.
 type row struct {
 	kind, key string
 	value     []byte
 }
 
-// listing is a message with a list of records.
+// A listing is a message that contains a list of records.
 type listing[T any] interface {
 	message.Body
 	List() *message.ListResponse[T]
@@ -55,7 +55,8 @@ func userList() listing[model.User]               { return new(message.Users) }
 func associationList() listing[model.Association] { return new(message.Associations) }
 func qosList() listing[model.QOS]                 { return new(message.QOSList) }
 
-// differences returns the rows that turn the records of old into those of next.
+// differences returns the rows that must be written or removed to turn the
+// records of old into those of next.
 func differences(old, next *catalog.Catalog) (rows []row, err error) {
 	name := func(s string) string { return s }
 	for _, part := range []func() ([]row, error){
@@ -93,7 +94,7 @@ func differences(old, next *catalog.Catalog) (rows []row, err error) {
 func digits(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // changedRows returns rows for the records that differ between old and next.
-// Records are not modified in place, so equal pointers mean equal records.
+// Records are never modified, so equal pointers mean equal records.
 func changedRows[K comparable, T any](kind string, old, next map[K]*T, key func(K) string,
 	list func() listing[T]) (rows []row, err error) {
 	for k := range old {
@@ -137,9 +138,9 @@ func writeRows(ctx context.Context, tx *sql.Tx, rows []row) error {
 // Catalog returns the committed records.
 func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
 
-// Replace replaces the committed records with those of next, first on disk and
-// then in memory. The argument next must be derived from the result of Catalog.
-// Calls must not be concurrent.
+// Replace replaces the committed records with the records of next, first on
+// disk and then in memory. The argument next must be a changed clone of the
+// result of Catalog. Replace must not be called concurrently.
 func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	rows, err := differences(s.Catalog(), next)
 	if err != nil || len(rows) == 0 {
@@ -160,8 +161,8 @@ func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	return nil
 }
 
-// loadCatalog reads the records. If jobs are stored for a cluster that has no
-// record, loadCatalog adds one.
+// loadCatalog reads the records from the database. If a job's cluster has no
+// record, loadCatalog adds the record.
 func (s *Store) loadCatalog(ctx context.Context) error {
 	c, err := s.readCatalog(ctx)
 	if err != nil {
@@ -197,8 +198,8 @@ func (s *Store) readCatalog(ctx context.Context) (*catalog.Catalog, error) {
 	return c, rows.Err()
 }
 
-// addClusters adds a record for each cluster in names that has none. It omits
-// names that are not valid for clusters.
+// addClusters adds a record for each cluster in names that has none. It ignores
+// names that a cluster can't have.
 func (s *Store) addClusters(ctx context.Context, names []string) error {
 	next := s.Catalog().Clone()
 	for _, name := range names {

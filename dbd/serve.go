@@ -15,15 +15,15 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Serve runs the daemon as configured by c until ctx ends, and then returns
-// nil.
+// Serve runs the daemon with the configuration c until ctx is done, and then
+// returns nil.
 func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
 		return err
 	}
-	// A file owned by SchedUser is trusted, because this process runs as that
-	// user later.
+	// Files of SchedUser are trusted, because this process will run as that
+	// user.
 	if err := daemon.CheckFiles(c.Files, user.UID); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The socket is open to all users of this machine, because the kernel
+	// All users of this machine may connect to the socket, because the kernel
 	// reports the uid of each client.
 	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666, user.UID)
 	if err != nil {
@@ -57,20 +57,20 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 
-// dropPrivileges drops the privileges of the process, which will parse input
-// from the network: if root has started the process, it continues as the
-// scheduler's user. It must be called before the process opens files of its
-// own.
+// dropPrivileges makes the process run as the scheduler's user if root started
+// it. The process can then safely parse input from the network. dropPrivileges
+// must be called before the process opens files of its own.
 func dropPrivileges(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
-		// If the user database has no entry for the uid, the uid's group is
-		// unknown, and the process would keep group 0.
+		// If no user has this uid, the group is unknown, and the process would
+		// keep group 0.
 		return errs.New(errs.Invalid, "SchedUser=%d: no such user, and so no group to run as", user.UID).
 			WithHint("name an existing user, or start scheddbd under that uid")
 	case euid == 0 && user.UID != 0:
 		uid, gid := int(user.UID), int(user.GID)
-		// Package syscall changes all threads, x/sys only the calling thread.
+		// These functions of package syscall change all threads. Those of x/sys
+		// change only the calling thread.
 		err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
 		if err != nil {
 			return errs.Wrap(err, errs.Denied, "become %s", user)

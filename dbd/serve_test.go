@@ -25,7 +25,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// site is a configured daemon, and the key that signs tokens for it.
+// A site is a configured daemon, and the key that signs tokens for the daemon.
 type site struct {
 	*conf.Dbd
 	key     auth.Key
@@ -99,7 +99,7 @@ func (s *site) token(t testing.TB, user string) model.Credential {
 	return model.Credential{Token: token}
 }
 
-// twoUsers returns the user of this process and another user.
+// twoUsers returns the user that this process runs as, and another user.
 func twoUsers(t testing.TB) (self, other nss.User) {
 	t.Helper()
 	self, err := nss.LookupUID(uint32(os.Geteuid()))

@@ -10,12 +10,12 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleStats answers AccountingGetStats (DBD_GET_STATS) with the number of
-// earlier requests since the daemon started. All users see how often each
-// message was received. The number of requests of each user is information
-// about users, so it depends on PrivateData=users.
+// handleStats answers AccountingGetStats (DBD_GET_STATS) with counts of the
+// requests that the daemon has received since it started. All users see how
+// often each message was received. PrivateData=users determines who sees the
+// number of requests of each user.
 //
-// This daemon computes no usage, so the counts for the three periods (hour,
+// This daemon computes no usage. So the counts for the three periods (hour,
 // day, month) are zero, and there are no counts for clusters.
 func (d *Daemon) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {

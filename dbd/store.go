@@ -28,8 +28,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Store is an open SQLite database of jobs and of the records of a
-// catalog.Catalog. The catalog is also kept in memory.
+// A Store is an open SQLite database. It contains jobs, and the records of a
+// catalog.Catalog, which is also kept in memory.
 type Store struct {
 	db      *sql.DB
 	lock    *os.File // held while the database is open, so that no other daemon uses it
@@ -39,15 +39,15 @@ type Store struct {
 	queryTimeout time.Duration // maximum duration of a query
 }
 
-// OpenStore opens the database at path, which must be absolute, and creates it
-// if it does not exist. It fails when another user could read or replace the
-// database, when the database belongs to another program, and when a newer
-// release has written it. It converts a database of an older release.
+// OpenStore opens the database at path, which must be absolute. If there is no
+// database, OpenStore creates it. It converts the database of an older release.
+// It returns an error if another user could read or replace the database, or if
+// another program or a newer release has written it.
 //
-// The database uses a write-ahead log with synchronous=FULL: a commit is on
-// disk before it is acknowledged, because schedctld drops acknowledged records.
-// NORMAL would save the fsync, but a power failure would then lose the last
-// batches.
+// The database uses a write-ahead log with synchronous=FULL. So a commit is on
+// disk before it is acknowledged. This is necessary because schedctld then
+// deletes its records. With synchronous=NORMAL a commit would need no fsync,
+// but the last batches could be lost in a power failure.
 func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	path, err := prepareFile(path)
 	if err != nil {
@@ -82,13 +82,13 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	return s, nil
 }
 
-// prepareFile creates the database file, which only its owner can access, or
-// checks the existing file. It returns the path of the file without symbolic
-// links.
+// prepareFile checks the database file. If the file does not exist, prepareFile
+// creates it so that only its owner can access it. It returns the path of the
+// file without symbolic links.
 //
 // SQLite creates its auxiliary files by path, with the mode of the database
-// file. So prepareFile fails if a user other than the user of this process can
-// write to the directory.
+// file. So prepareFile returns an error if another user can write to the
+// directory.
 func prepareFile(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -125,8 +125,8 @@ func prepareFile(path string) (string, error) {
 	return realPath, err
 }
 
-// lockDatabase creates and locks the file path + ".lock". prepareFile has
-// checked its directory.
+// lockDatabase creates the file path + ".lock" and locks it. prepareFile has
+// already checked the directory.
 func lockDatabase(path string) (*os.File, error) {
 	fd, err := unix.Open(path+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -141,16 +141,16 @@ func lockDatabase(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Close closes the database, and then releases the lock so that another daemon
-// can open it.
+// Close closes the database. It then releases the lock, so that another daemon
+// can open the database.
 func (s *Store) Close() error {
 	defer s.lock.Close()
 	return s.db.Close()
 }
 
-// upsert keeps the latest record of a job. A record of a later run (with a
-// higher number of restarts) replaces that of an earlier run. Within one run, a
-// record that arrives late does not turn an ended job into a running job.
+// upsert is a statement that keeps the latest record of a job. A record with a
+// higher number of restarts replaces an earlier one. If the number of restarts
+// is the same, a late record does not turn an ended job into a running job.
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
                  account, name, partition, wckey, array_job_id, array_task_id, het_job_id, het_offset,
@@ -166,7 +166,8 @@ ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
 	protocol = excluded.protocol, record = excluded.record
 WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
 
-// insertJob stores one job; insert is the prepared upsert.
+// insertJob stores one job. The argument insert is the prepared statement
+// upsert.
 func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) error {
 	record, err := encode(j)
 	if err != nil {
@@ -187,8 +188,8 @@ func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.J
 	return writeError(err)
 }
 
-// Record stores all jobs, or none if it fails. A job without a cluster name is
-// stored under the given cluster.
+// Record stores all jobs, or none if it fails. If a job has no cluster name,
+// Record uses the given cluster.
 func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -209,20 +210,20 @@ func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) er
 }
 
 // recordVersion is the protocol version in which new records are stored. Older
-// records stay readable, because the walks of package message know all
+// records can still be read, because the walks of package message know all
 // versions.
 const recordVersion = codec.Newest
 
-// encode encodes the whole job as a message, so that fields without a column
-// are stored too.
+// encode encodes the whole job as a message, because some fields have no
+// column.
 func encode(j *model.Job) ([]byte, error) {
 	c := codec.NewEncoder(recordVersion, nil)
 	(&message.RecordJobs{Jobs: []model.Job{*j}}).Walk(c)
 	return c.Bytes(), c.Finish()
 }
 
-// writeError returns the error for a database that can't be written. If err is
-// nil, it returns nil.
+// writeError returns the error for a database that can't be written. It returns
+// nil if err is nil.
 func writeError(err error) error {
 	if err == nil {
 		return nil

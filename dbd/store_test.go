@@ -199,8 +199,8 @@ func TestOpenStoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRecordIntoAClosedStore checks that a database that can't be written
-// causes an error after which schedctld tries again.
+// TestRecordIntoAClosedStore checks the error for a database that can't be
+// written. After this error schedctld must try again.
 func TestRecordIntoAClosedStore(t *testing.T) {
 	s := open(t, storeFile(t))
 	s.Close()

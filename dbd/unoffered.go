@@ -10,9 +10,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// unsupported lists requests of Slurm's commands that this daemon does not
-// support. The daemon refuses them with Slurm's error number for "not
-// supported" and a text, which sacctmgr prints.
+// The map unsupported has requests of Slurm's commands that this daemon does
+// not support. The daemon refuses them with Slurm's error number for "not
+// supported" and with a text, which sacctmgr prints.
 var unsupported = map[message.Type]string{
 	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",
 	1452: "workload keys", 1455: "workload keys", 1456: "workload keys", 1457: "workload key usage",
@@ -25,8 +25,8 @@ var unsupported = map[message.Type]string{
 	1493: "federations", 1494: "federations", 1496: "federations", 1497: "federations", 1503: "instances",
 }
 
-// handleUnsupported refuses a known request that this daemon does not support.
-// It does not read the body.
+// handleUnsupported refuses a request in the map unsupported. It does not read
+// the request's body.
 func handleUnsupported(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	e := errs.New(errs.Unsupported, "this accounting daemon does not support %s", unsupported[r.Type])
 	e.Number = fault.NotSupported

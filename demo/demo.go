@@ -1,27 +1,31 @@
 // Package demo runs the whole system on this machine until the user stops it:
-// accounting daemon, controller and gateway. They have a configuration and a
-// key of their own in a temporary directory. No process of the demo outlives
-// it.
+// the accounting daemon, the controller and the gateway. They have a
+// configuration and a key of their own in a temporary directory. When the demo
+// ends, none of its processes is left.
 //
-// Two processes ensure that. The front is the process that the user started. It
-// creates the directory and starts the stage, which starts the daemons and
-// prints the output. Both are child subreapers: when the parent of a process
-// exits, the process becomes a child of the stage, or of the front if the stage
-// has exited. That includes jobs that called setsid. So both can find and kill
-// all processes below them, without a list of process ids:
+// Two processes ensure this. The process that the user started is called the
+// front. It creates the directory and starts a second process, the stage. The
+// stage starts the daemons and prints the output.
+//
+// The front and the stage are both child subreapers. If the parent of a process
+// exits, the process becomes a child of the stage. If the stage has exited, the
+// process becomes a child of the front. This includes jobs that called setsid.
+// So both can find and kill all of their descendants, without a list of process
+// ids:
 //
 //   - After Ctrl-C, or at the end of --once, the stage stops the daemons in
-//     order, then kills all other processes.
-//   - If the front is killed with -9, its end of a pipe closes, and the stage does
-//     the same.
+//     order. Then it kills all other processes.
+//   - If the front is killed with -9, its end of a pipe is closed, and the
+//     stage does the same.
 //   - If the stage is killed with -9, the kernel kills the daemons (Pdeathsig).
 //     Their jobs become children of the front, which kills them.
 //
-// If both are killed at the same moment, running jobs continue until their time
-// limit.
+// If the front and the stage are killed at the same moment, running jobs
+// continue until their time limit.
 //
-// The demo serves on the loopback interface, to users who can read the token in
-// the directory. It is not suitable for running a service.
+// By default the demo listens only on the loopback interface. Only users who
+// can read the token in the directory can use the demo. It is not suitable for
+// running a service.
 package demo
 
 import (
@@ -43,7 +47,7 @@ import (
 // DefaultListen is the default address of the gateway.
 const DefaultListen = "127.0.0.1:6820"
 
-// binaries are the programs that the demo starts.
+// binaries lists the programs that the demo starts.
 var binaries = []string{
 	"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver",
 	"schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedctld", "scheddbd",
@@ -58,7 +62,7 @@ type Options struct {
 	Err    io.Writer
 }
 
-// Status is the exit status of a demo whose stage has already printed the
+// Status is the exit status of the demo if the stage has already printed the
 // error.
 type Status int
 
@@ -82,8 +86,8 @@ func Run(opt Options) error {
 	if err := becomeSubreaper(); err != nil {
 		return err
 	}
-	// From here on a signal must not end this process before it has killed all
-	// others.
+	// From here on, a signal must not end this process before this process has
+	// killed all others.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	dir, err := os.MkdirTemp("", "sched-demo-")
@@ -94,7 +98,9 @@ func Run(opt Options) error {
 	return errors.Join(err, sweep(), remove(dir))
 }
 
-// runFront runs the stage. It passes the first signal on to the stage.
+// runFront starts the stage and waits until it exits. At the first signal it
+// closes the pipe, so that the stage stops the demo. At the second signal it
+// kills the stage.
 func runFront(opt Options, program, dir string, signals <-chan os.Signal) error {
 	readEnd, writeEnd, err := os.Pipe()
 	if err != nil {
@@ -127,7 +133,7 @@ func runFront(opt Options, program, dir string, signals <-chan os.Signal) error 
 	}
 }
 
-// status converts the result of the stage to the result of this process.
+// status converts the result of the stage to the result of the demo.
 func status(err error) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -139,9 +145,10 @@ func status(err error) error {
 	return errs.New(errs.Internal, "demo interrupted: %v", exit)
 }
 
-// findBinaries returns the directory of the other programs. That is the
-// directory of this program or, after installation, the sbin directory beside
-// it. Programs in PATH could be from another build.
+// findBinaries returns the directory of the other programs. This is the
+// directory of this program or, after an installation, the directory sbin next
+// to it. Programs in PATH are not used, because they could be from another
+// build.
 func findBinaries() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -161,8 +168,8 @@ func findBinaries() (string, error) {
 }
 
 // freeAddress checks that the gateway can listen on address, before anything is
-// started. It returns the address. If the port is 0, freeAddress replaces it by
-// a free port.
+// started. It returns the address. If the port is 0, freeAddress replaces it
+// with a free port.
 func freeAddress(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"schedrestd/demo/site"
 )
 
-// home is the demo's directory: a site, and files that belong to the user of
-// the demo. If root runs the demo for another user, that user may enter the
-// directory but not list it.
+// A home is the directory of the demo. It contains a site, and these files of
+// the demo's user. If root runs the demo for another user, that user may enter
+// the directory but not list it.
 //
 //	job/   0700  working directory of the demo's jobs, with their output
 //	token  0600  the token as a header line, for curl -H @FILE, so that it appears in no list of processes
@@ -47,8 +47,8 @@ func createHome(dir string) (*home, error) {
 	return h, s.Configure()
 }
 
-// demoUser returns the user of the demo: the user who called sudo, otherwise
-// the caller.
+// demoUser returns the user of the demo. This is the user who called sudo or,
+// without sudo, the user of this process.
 func demoUser() (nss.User, error) {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
 		return nss.LookupUser(name)
@@ -56,10 +56,11 @@ func demoUser() (nss.User, error) {
 	return nss.LookupUID(uint32(os.Geteuid()))
 }
 
-// hasOtherUser reports whether the user is not the user of this process.
+// hasOtherUser reports whether the demo's user differs from the user of this
+// process.
 func (h *home) hasOtherUser() bool { return h.user.UID != uint32(os.Geteuid()) }
 
-// chown makes the user the owner of path.
+// chown makes the demo's user the owner of path.
 func (h *home) chown(path string) error {
 	if !h.hasOtherUser() {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"schedrestd/errs"
 )
 
-// script is the job that --once runs. It takes long enough to be seen running.
+// script is the job that --once runs. It runs long enough for the user to see
+// it running.
 const script = `#!/bin/sh
 echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || true)."
 for part in 1 2 3; do
@@ -28,11 +29,11 @@ done
 // pollInterval is the pause between two polls of a job.
 const pollInterval = 50 * time.Millisecond
 
-// maxOutput limits how much of a job's output is shown, in bytes.
+// maxOutput limits how many bytes of a job's output are printed.
 const maxOutput = 64 << 10
 
-// runOnce shows the REST API: ping, a node, and a job from submission to its
-// output.
+// runOnce shows what the REST API can do. It sends a ping, requests a node, and
+// follows a job from its submission to its output.
 func (s *stage) runOnce(ctx context.Context) error {
 	s.screen.printIdentities(s)
 	s.screen.printf("\n")
@@ -74,7 +75,8 @@ func (h *home) describeJob(name, script string) site.Description {
 	return d
 }
 
-// exampleBody returns the body of a submission that the user can paste.
+// exampleBody returns the body of a submission, which the user can paste into a
+// command.
 func (h *home) exampleBody() string {
 	d := h.describeJob("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
 	var text bytes.Buffer
@@ -84,7 +86,7 @@ func (h *home) exampleBody() string {
 	return strings.TrimSpace(text.String())
 }
 
-// followJob shows the job's state until the job has ended.
+// followJob prints the job's state until the job has ended.
 func (s *stage) followJob(ctx context.Context, id uint32) (site.Job, error) {
 	startedAt, lastState := time.Now(), ""
 	defer s.screen.endLine()
@@ -112,9 +114,9 @@ func (s *stage) followJob(ctx context.Context, id uint32) (site.Job, error) {
 
 // printOutput prints the output of the job.
 //
-// The directory belongs to the user, and this process may run as root. So
-// printOutput does not follow links out of the directory when it opens the
-// file, and accepts only a regular file.
+// The directory belongs to the demo's user, and this process may run as root.
+// So printOutput opens only a regular file, and does not follow links out of
+// the directory.
 func (s *stage) printOutput(id uint32) error {
 	jobs, err := os.OpenRoot(s.jobDir())
 	if err != nil {

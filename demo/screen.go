@@ -30,8 +30,8 @@ func newScreen(w io.Writer) screen {
 
 func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
 
-// update prints a line that replaces the previous one. If the output is not a
-// terminal, it prints a normal line.
+// update prints a line that replaces the line before it. If the output is not a
+// terminal, update prints a normal line.
 func (s *screen) update(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if !s.terminal {
@@ -58,7 +58,7 @@ func (s *screen) printReady(role string, p site.Part, after time.Duration) {
 	s.printf("  %-10s  %-10s  %-23s  ready in %d ms\n", p.Name, role, p.Address, after.Milliseconds())
 }
 
-// printIdentities prints which users the processes run as.
+// printIdentities prints which users the demo's processes run as.
 func (s *screen) printIdentities(st *stage) {
 	if os.Geteuid() == 0 {
 		s.printf("\nJobs run as %s. The process that reads network data runs as %s.\n", st.user, site.Nobody)
@@ -70,8 +70,8 @@ normally refuses that; the demo sets SCHEDRESTD_SECURITY=disable_user_check.
 `, st.user)
 }
 
-// printWelcome prints what the user can do with the demo. Every command can be
-// pasted as it is.
+// printWelcome prints commands with which the user can try the demo. Each can
+// be pasted without changes.
 func (s *screen) printWelcome(st *stage) {
 	g := st.gateway
 	curl := "curl -H @" + guard.Quote(st.tokenFile())
@@ -98,7 +98,7 @@ Ctrl-C stops everything, including jobs, and removes the directory.
 		st.jobDir())
 }
 
-// printLastLines writes the end of d's log to w.
+// printLastLines writes the last lines of d's log to w.
 func (s *screen) printLastLines(w io.Writer, d *site.Daemon) {
 	s.endLine()
 	lines := d.LastLines(15)

@@ -14,7 +14,7 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenLifespan is the lifespan of the demo's token.
+// tokenLifespan is how long the demo's token is valid.
 const tokenLifespan = 24 * time.Hour
 
 // stage is a running demo.
@@ -27,11 +27,11 @@ type stage struct {
 	gateway site.Gateway
 }
 
-// runStage runs the stage process, which shows the demo and stops all of its
-// processes.
+// runStage does the work of the stage: it runs the demo, and then stops all of
+// the demo's processes.
 func runStage(opt Options) error {
-	// Ctrl-C signals all processes at the terminal. Only the front reacts to
-	// it.
+	// Ctrl-C sends a signal to all processes at the terminal, but only the
+	// front may react to it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, err := frontContext()
 	if err != nil {
@@ -48,7 +48,8 @@ func runStage(opt Options) error {
 	return errors.Join(err, s.stopAll(), remove(opt.Stage))
 }
 
-// interrupted returns the error for Ctrl-C, which is an error only with --once.
+// interrupted returns the result of the demo after Ctrl-C. This is an error
+// only with --once.
 func interrupted(opt Options) error {
 	if opt.Once {
 		return errs.New(errs.Internal, "interrupted")
@@ -56,9 +57,9 @@ func interrupted(opt Options) error {
 	return nil
 }
 
-// frontContext returns a context that ends when the other end of the pipe on
-// descriptor 3 is closed. The front closes it to stop the demo, and the kernel
-// closes it when the front is killed.
+// frontContext returns a context that is cancelled when the front closes its
+// end of the pipe. Descriptor 3 is the stage's end. The front closes the pipe
+// to stop the demo. If the front is killed, the kernel closes the pipe.
 func frontContext() (context.Context, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
@@ -74,8 +75,8 @@ func frontContext() (context.Context, error) {
 	return ctx, nil
 }
 
-// run shows the demo until ctx ends, until a daemon exits, or with Once until
-// the job has ended.
+// run runs the demo until ctx is done or a daemon exits. If Once is set, it
+// returns when the job has ended.
 func (s *stage) run(ctx context.Context) (err error) {
 	if s.home, err = createHome(s.Stage); err != nil {
 		return err
@@ -94,8 +95,8 @@ func (s *stage) run(ctx context.Context) (err error) {
 	})
 }
 
-// startDaemons starts the daemons one after the other. It starts each when the
-// previous one answers.
+// startDaemons starts the daemons one after the other. It starts a daemon only
+// when the one before it answers.
 func (s *stage) startDaemons(ctx context.Context) error {
 	bin, err := findBinaries()
 	if err != nil {
@@ -131,7 +132,8 @@ func (s *stage) start(ctx context.Context, role string, p site.Part) error {
 	return nil
 }
 
-// connectGateway creates the user's token and the client of the gateway.
+// connectGateway requests a token for the demo's user, and creates a client of
+// the gateway.
 func (s *stage) connectGateway(ctx context.Context) error {
 	user := ""
 	if s.hasOtherUser() {
@@ -146,8 +148,9 @@ func (s *stage) connectGateway(ctx context.Context) error {
 	return s.writeToken(token)
 }
 
-// watchDaemons runs show until it returns. If a daemon exits, watchDaemons
-// cancels show and returns an error that names the daemon.
+// watchDaemons calls show and waits until it returns. If a daemon exits,
+// watchDaemons cancels the context of show and returns an error that names the
+// daemon.
 func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -168,8 +171,9 @@ func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) err
 	return err
 }
 
-// stopAll stops the daemons, clients before servers. Then it kills all other
-// processes: jobs outlive their controller, but must not outlive the demo.
+// stopAll stops the gateway, the controller and the accounting daemon, in this
+// order. Then it kills all other processes. Jobs outlive their controller, but
+// must not outlive the demo.
 func (s *stage) stopAll() error {
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		s.daemons[i].Stop()

@@ -12,28 +12,28 @@ import (
 	"schedrestd/errs"
 )
 
-// becomeSubreaper makes this process the parent of all orphans among its
-// descendants.
+// becomeSubreaper makes this process the parent of all descendants whose own
+// parent exits.
 func becomeSubreaper() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	return errs.Wrap(err, errs.Internal, "become a child subreaper")
 }
 
-// Limits on how long the end of the demo may take.
+// These times limit how long the end of the demo may take.
 const (
 	sweepGrace   = 2 * time.Second // for step processes to clean up after their jobs
 	sweepTimeout = 6 * time.Second // for processes that can't be killed because they belong to another user or hang in the kernel
 )
 
-// sweep kills all remaining processes below this process. The caller must have
-// waited for all children that os/exec started.
+// sweep kills all descendants of this process. The caller must have waited for
+// all children that os/exec started.
 //
-// The remaining children are the processes of job steps, whose controller has
-// exited. For the time sweepGrace, sweep sends the steps only SIGTERM, because
-// each step must remove the control group of its job. It kills all other
-// processes at once. When a process is killed, its children become children of
-// the step or of this process. So sweep lists and signals the processes again
-// until this process has no children.
+// The remaining children are the steps of jobs, whose controller has exited. A
+// step must remove the control group of its job. So sweep sends the steps only
+// SIGTERM until sweepGrace has passed. It kills all other processes at once.
+// The children of a killed process become children of a step or of this
+// process. So sweep lists and signals the processes again until this process
+// has no children.
 func sweep() error {
 	var killErr error
 	for startedAt := time.Now(); time.Since(startedAt) < sweepTimeout; {
@@ -57,7 +57,8 @@ func sweep() error {
 	return errs.Wrap(killErr, errs.Internal, "some processes of the demo are still running")
 }
 
-// splitChildren separates the children of parent from processes further down.
+// splitChildren splits list into the children of the process parent and the
+// other processes.
 func splitChildren(list []process.Stat, parent int) (descendants, children []process.Stat) {
 	for _, st := range list {
 		if st.Parent == parent {
@@ -69,8 +70,8 @@ func splitChildren(list []process.Stat, parent int) (descendants, children []pro
 	return descendants, children
 }
 
-// reap waits for children that have exited, and reports whether no child is
-// left. If no child has exited yet, it pauses briefly.
+// reap waits for children that have exited, and reports whether there are no
+// children any more. If no child has exited, reap pauses briefly.
 func reap() (done bool) {
 	for slept := false; ; {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -1,7 +1,7 @@
-# Installs the programs in bin/, with manual pages and units. It is part of the Makefile, and it is
-# the Makefile of the archive that "make dist" packs.
+# Installs the programs in bin/, with manual pages and units. The Makefile includes this file. In
+# the archive that "make dist" packs, this file is the Makefile.
 
-# DESTDIR is put before each of these paths, for building a package. schedrestd looks for its other
+# For building a package, DESTDIR is put before each of these paths. schedrestd looks for its other
 # programs in its own directory.
 PREFIX      ?= /usr/local
 BINDIR      ?= $(PREFIX)/bin
@@ -17,19 +17,20 @@ UNITDIR     ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 
-# Version of systemd for which the units are installed: this machine's, or the newest.
+# The units are made for this version of systemd. The default is the version on this machine.
+# Without systemd, the units are made for the newest version.
 SYSTEMD_VERSION ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { print $$2 + 0 }')
 
-# BIN has the programs to install. COMPLETER has programs that this machine can run, which write the
-# completions.
+# BIN is the directory of the programs to install. COMPLETER is a directory of programs that this
+# machine can run. They write the completions.
 BIN      ?= bin
 COMPLETER ?= $(BIN)
 
-# All programs. These lists determine what is built, installed and packed.
+# These lists name all programs, and determine what is built, installed and packed.
 SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
-# Executable but not readable: other processes of the same user can't trace such a process, not even
-# before its first instruction.
+# These programs are executable but not readable. So other processes of the same user can't trace
+# them, not even before their first instruction.
 UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedctld
 PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
@@ -38,11 +39,11 @@ PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
 DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
 EXAMPLES = $(wildcard deploy/examples/*)
 
-# If root installs, root owns the files whatever the umask and the group are. Other users own the
-# files that they install.
+# If root runs "make install", root owns the files, regardless of the umask and the group. Otherwise
+# the user who runs it owns them.
 PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
-# Fills in the paths and the settings that all units share. systemd before 254 would warn about
-# DelegateSubgroup=.
+# Fills in the paths and the settings that the units share. It omits DelegateSubgroup= for systemd
+# before 254, which would warn about this line.
 FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
 	$(if $(filter 1,$(shell [ '$(or $(SYSTEMD_VERSION),254)' -lt 254 ] && echo 1)),-e '/^DelegateSubgroup=/d') \
 	-e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'

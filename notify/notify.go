@@ -1,6 +1,7 @@
-// Package notify reports the state of this process to the service manager that
-// started it (sd_notify(3)), if there is one. It never waits, because a service
-// manager that does not read must not block the service.
+// Package notify tells the service manager that started this process what state
+// the process is in (sd_notify(3)). If there is no service manager, the package
+// does nothing. It never waits, because a service manager that does not read
+// must not block the process.
 package notify
 
 import (
@@ -14,14 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manager holds what the service manager expects from this process.
+// A manager holds the settings that the service manager has passed to this
+// process.
 type manager struct {
 	socket   string        // "": there is no service manager
 	watchdog time.Duration // the service manager kills a process that sends no report for this time; 0: never
 }
 
-// serviceManager reads the service manager's variables once and removes them
-// from the environment, so that no child sends reports for this process.
+// serviceManager reads the service manager's environment variables once. It
+// removes them from the environment, so that no child sends reports for this
+// process.
 var serviceManager = sync.OnceValue(func() manager {
 	m := readManager(os.Getenv, os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -49,8 +52,10 @@ func ClearEnv() { serviceManager() }
 // Ready reports that the service is available.
 func Ready() { serviceManager().send("READY=1") }
 
-// Reloading reports that the configuration is being read again. A call of Ready
-// ends this state. The time distinguishes this reload from an earlier one.
+// Reloading reports that the process is reading its configuration again. A call
+// of Ready then reports that the process has finished. The message contains the
+// time, so that the service manager can distinguish this reload from an earlier
+// one.
 func Reloading() {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
@@ -60,9 +65,9 @@ func Reloading() {
 // Stopping reports that shutdown has begun.
 func Stopping() { serviceManager().send("STOPPING=1") }
 
-// Watchdog keeps the service manager from killing this process (WatchdogSec=)
-// until ctx ends. Before each report it calls alive, which must return only if
-// the process still works.
+// Watchdog sends reports until ctx is done, because the service manager kills a
+// process that sends none (WatchdogSec=). Before each report it calls the
+// function alive, which must return only if the process still works.
 func Watchdog(ctx context.Context, alive func()) { serviceManager().watch(ctx, alive) }
 
 func (m manager) watch(ctx context.Context, alive func()) {
@@ -91,7 +96,7 @@ func (m manager) send(state string) {
 		return
 	}
 	defer unix.Close(fd)
-	// A name that begins with @ is an abstract socket, both here and in package
-	// unix.
+	// If a name begins with @, it is an abstract socket, both here and in
+	// package unix.
 	_ = unix.Sendto(fd, []byte(state), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: m.socket})
 }

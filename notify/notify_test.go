@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// listen returns a function that reads from the service manager's end of a
-// socket.
+// listen creates a socket for the service manager, and returns a function that
+// reads from it.
 func listen(t *testing.T, name string) func() string {
 	t.Helper()
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
@@ -47,8 +47,8 @@ func TestStates(t *testing.T) {
 	manager{socket: filepath.Join(t.TempDir(), "nobody")}.send("READY=1") // no process listens; the call must not wait
 }
 
-// TestWatchdog checks that a working process reports repeatedly, and that a
-// process that is stuck does not.
+// TestWatchdog checks that a process that works sends reports repeatedly. A
+// process that is stuck must send none.
 func TestWatchdog(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "n")
 	next := listen(t, name)

@@ -15,9 +15,9 @@ const (
 )
 
 // Sockets returns the sockets that the service manager passed to this process
-// (sd_listen_fds(3)), as files with their names. Call it once, before any
-// process is started. It removes the LISTEN_* variables from the environment,
-// so that no child uses the descriptors.
+// (sd_listen_fds(3)), as files with their names. It must be called once, before
+// any other process is started. It removes the LISTEN_* variables from the
+// environment, so that no child uses the descriptors.
 func Sockets() ([]*os.File, error) {
 	files, err := passedSockets(os.Getenv, os.Getpid())
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
@@ -26,8 +26,8 @@ func Sockets() ([]*os.File, error) {
 	return files, err
 }
 
-// passedSockets returns the sockets that the environment announces to the
-// process pid.
+// passedSockets returns the sockets that were passed to the process pid
+// according to the environment.
 func passedSockets(env func(string) string, pid int) ([]*os.File, error) {
 	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
 		return nil, nil // the variables are meant for the process that started this one

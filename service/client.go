@@ -9,7 +9,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Client is a worker that a service serves.
+// A Client represents a worker that a service serves.
 type Client struct {
 	work.Client // the dispatcher's data about the worker
 	channel     *ipc.Channel
@@ -18,16 +18,17 @@ type Client struct {
 }
 
 // NewClient returns a Client for the worker at the other end of channel. It is
-// only for tests: without a channel to the dispatcher, the Client can't report
-// a worker that violates the protocol.
+// only for tests. The Client has no channel to the dispatcher, so it can't
+// report a worker that violates the protocol.
 func NewClient(worker work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: worker, channel: channel}
 }
 
 // serveClient makes s serve the worker at the other end of the channel fd. It
-// returns when s reads the first message or has finished. So if Serve records
-// the worker before it calls EachMessage, the worker is on record when Run
-// handles the next message of the dispatcher, such as the one about its exit.
+// returns when s has begun to read messages or has finished. So if Serve
+// records the worker before it calls EachMessage, the worker is recorded when
+// Run handles the dispatcher's next message. That may be the message that the
+// worker has exited.
 func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -48,10 +49,10 @@ func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel
 }
 
 // EachMessage calls handle with each message of the worker, until the channel
-// closes or handle returns an error. If handle returns an error, or the worker
-// violates the protocol, EachMessage reports the worker to the dispatcher.
-// handle returns false for a kind of message that the service does not handle,
-// which also is a violation.
+// is closed or handle returns an error. It reports the worker to the dispatcher
+// if handle returns an error or the worker violates the protocol. If handle
+// returns false, the service does not handle messages of this type, which is
+// also a violation.
 func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) {
 	select {
 	case c.reading <- struct{}{}:
@@ -80,15 +81,15 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 	}
 }
 
-// Answer sends m, without waiting. If the worker's channel is full, because the
-// worker does not read it, the worker gets no answer.
+// Answer sends m without waiting. If the channel is full because the worker
+// does not read it, the worker gets no answer.
 func (c *Client) Answer(m ipc.Message) {
 	if err := c.channel.TrySend(m); err != nil && !errors.Is(err, ipc.ErrFull) {
 		slog.Debug("answer not sent", "client", c.Number, "error", err)
 	}
 }
 
-// reportViolation asks the dispatcher to have the worker killed.
+// reportViolation asks the dispatcher to kill the worker.
 func (c *Client) reportViolation(violation error) {
 	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "error", violation)
 	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.TruncateReason(violation.Error())}); err != nil {

@@ -1,20 +1,20 @@
-// Package service has the common parts of the gateway's unprivileged services:
+// Package service has the code that the gateway's unprivileged services share:
 // their start, their log, their channel to the dispatcher, and their channels
-// to workers. A service does work for other processes of the gateway, so that
-// these need neither the privileges nor the code for this work.
+// to workers. A service does work for other processes of the gateway. So those
+// processes need neither the privileges nor the code for this work.
 //
-// Each service has one channel that the code calls "parent". The parent process
-// holds the other end of this channel only while it starts the service. It
-// sends the service's setup, and then passes that end to the dispatcher, which
-// receives Ready and all later messages. (The dispatcher itself also starts as
-// a service. The other end of its channel stays with the parent process.) A
-// service exits when this channel closes.
+// In the code, a service's channel to the dispatcher is called "parent". While
+// the service starts, the parent process holds the other end of the channel and
+// sends the service's setup. The parent process then passes its end to the
+// dispatcher, which receives Ready and all later messages. (The dispatcher also
+// starts as a service. The parent process keeps the other end of its channel.)
+// A service exits when this channel is closed.
 //
-// A service proves its process attributes before it sends Ready, like a worker.
-// A worker that violates the protocol gets no answer. The service reports it to
-// the dispatcher, which has the worker killed.
+// A service proves its process attributes before it sends Ready, as a worker
+// does. If a worker violates the protocol, the service sends it no answer, and
+// asks the dispatcher to kill it.
 //
-// Start with Main.
+// A program runs a service with Main.
 package service
 
 import (
@@ -35,27 +35,33 @@ import (
 
 // Service is what one service does.
 type Service interface {
-	// Handle handles the messages on the channel "parent" that only some
-	// services get; Run handles the others. handled is false for a message that
-	// this service should not get.
+	// Handle handles a message on the channel "parent". Run handles the
+	// messages that all services get, and calls Handle for the others. If the
+	// service should not get a message, Handle returns false.
 	Handle(m ipc.Received) (handled bool, err error)
 
-	// Serve answers one worker until its channel closes. Run waits until Serve
-	// calls c.EachMessage or returns.
+	// Serve answers one worker until the worker's channel is closed. Run waits
+	// until Serve calls c.EachMessage or returns.
 	Serve(c *Client)
 
-	// Counters returns the counts since the start, for the log.
+	// Counters returns counts since the start of the service. They are for the
+	// log.
 	Counters() []any
 
-	// Close finishes work in progress, because the channel "parent" has closed.
+	// Close finishes work in progress. It is called when the channel "parent"
+	// has been closed.
 	Close()
 }
 
-// Main runs a service and returns the exit status: 0 if the other end of the
-// channel "parent" was closed, 1 if the process refused to serve or the channel
-// failed, 2 if schedrestd did not start the process. Main calls confine as the
-// last step before it sends Ready. build returns the service. The service may
-// keep the channel, to send messages to the dispatcher.
+// Main runs a service and returns the exit status:
+//
+//   - 0 if the other end of the channel "parent" was closed
+//   - 1 if the process refused to serve or the channel failed
+//   - 2 if schedrestd did not start the process
+//
+// Main calls confine as the last step before it sends Ready. It then calls
+// build, which returns the service. The service may keep the channel, to send
+// messages to the dispatcher.
 func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error), build func(parent *ipc.Channel) Service) int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent process handles them.
@@ -89,7 +95,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	return 0
 }
 
-// setUp performs the steps from the first message to Ready.
+// setUp does everything from the first message until Ready is sent.
 func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err
@@ -115,7 +121,7 @@ func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (s
 	return parent.Send((*ipc.Ready)(&enforced))
 }
 
-// Run handles the messages on the channel "parent" until it closes.
+// Run handles the messages on the channel "parent" until the channel is closed.
 func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 	for {
 		m, err := parent.Receive()
@@ -140,8 +146,9 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 	}
 }
 
-// newLog returns a logger whose lines have the form that the dispatcher
-// expects: level first, without the time, which the dispatcher adds.
+// newLog returns a logger whose lines have the format that the dispatcher
+// expects. They begin with the level. They have no time, because the dispatcher
+// adds it.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	withoutTime := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// recorder is a service that records its worker only a while after Serve was
-// called.
+// A recorder is a service whose method Serve waits for a while before it
+// records the worker.
 type recorder struct {
 	recorded atomic.Bool
 	known    chan bool // for each message of the dispatcher: whether the worker was on record
@@ -34,7 +34,8 @@ func (r *recorder) Handle(ipc.Received) (bool, error) {
 func (r *recorder) Counters() []any { return nil }
 func (r *recorder) Close()          {}
 
-// run runs s as an auditor, and returns the dispatcher's end of its channel.
+// run runs the service s in the role of an auditor. It returns the dispatcher's
+// end of the channel.
 func run(t *testing.T, s Service) *ipc.Channel {
 	t.Helper()
 	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
@@ -54,7 +55,8 @@ func run(t *testing.T, s Service) *ipc.Channel {
 	return dispatcher
 }
 
-// introduce connects a worker to a service, and returns the worker's channel.
+// introduce connects a worker to a service, and returns the worker's end of the
+// channel.
 func introduce(t *testing.T, dispatcher *ipc.Channel, number uint32) *ipc.Channel {
 	t.Helper()
 	worker, fd, err := ipc.Pair(ipc.Worker, ipc.Auditor)
@@ -72,8 +74,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestWorkerIsKnown checks that a service has recorded a worker when it gets
-// the next message of the dispatcher.
+// TestWorkerIsKnown checks that a service has recorded a worker before it gets
+// the dispatcher's next message.
 func TestWorkerIsKnown(t *testing.T) {
 	r := &recorder{known: make(chan bool, 1)}
 	dispatcher := run(t, r)
@@ -84,8 +86,8 @@ func TestWorkerIsKnown(t *testing.T) {
 	}
 }
 
-// TestUnhandled checks that the report about a worker names the kind of message
-// that the service does not handle.
+// TestUnhandled sends a service a message of a type that it does not handle.
+// The report about the worker must name that type.
 func TestUnhandled(t *testing.T) {
 	dispatcher := run(t, new(recorder))
 	must(t, introduce(t, dispatcher, 7).Send(&query.Outcome{ID: 1}))

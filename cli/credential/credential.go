@@ -1,5 +1,6 @@
 // Package credential reads the token of a command from the environment or a
-// file, never from the command line, which every user of the machine can read.
+// file. It never reads the token from the command line, which every user of the
+// machine can read.
 package credential
 
 import (
@@ -19,21 +20,21 @@ import (
 	"schedrestd/printable"
 )
 
-// NewTokenHint is a hint on how to get a token for the controller. Its command
-// first unsets both variables, because schedctl would use an expired token that
-// is in one of them.
+// NewTokenHint is a hint that says how to get a token for the controller. The
+// command in it first unsets two variables, because schedctl would use an
+// expired token that is in one of them.
 const NewTokenHint = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
 // restTokenHint is the hint for commands that use the REST API. Their server
-// may be Slurm's slurmrestd.
+// may be slurmrestd.
 const restTokenHint = NewTokenHint + ", or with Slurm: export $(scontrol token)"
 
 // maxFile limits the size of a file with a token.
 const maxFile = 64 << 10
 
-// Token returns the token in the file at path. If path is empty, it returns the
-// token in the environment, or "" if there is none. An expired token is an
-// error.
+// Token returns the token in the file at path. If path is empty, Token returns
+// the token in the environment, or "" if there is none. It returns an error if
+// the token has expired.
 func Token(path string) (string, error) {
 	token, origin, err := read(path)
 	if err != nil || token == "" {
@@ -55,8 +56,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// User returns the user that the token names, or without a token the user of
-// this process. It returns "" if the name is unknown.
+// User returns the user that the token names. If token is empty, User returns
+// the user of this process. It returns "" if the name is unknown.
 func User(token string) string {
 	if token == "" {
 		if u, err := user.Current(); err == nil {
@@ -76,15 +77,17 @@ func User(token string) string {
 	return ""
 }
 
-// parse returns the claims of a token. Only the server can verify them.
+// parse returns the claims of a token without verifying its signature. Only the
+// server can verify that.
 func parse(token string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
 	_, _, err := jwt.NewParser().ParseUnverified(token, claims)
 	return claims, err
 }
 
-// read returns the token in the file at path, or otherwise in the environment.
-// origin is the file or the variable, for error messages.
+// read returns the token in the file at path. If path is empty, read returns
+// the token in the environment. The result origin is the name of the file or
+// variable, for error messages.
 func read(path string) (token, origin string, err error) {
 	if path == "" {
 		return FromEnv()
@@ -95,8 +98,8 @@ func read(path string) (token, origin string, err error) {
 
 // FromEnv returns the token in SCHED_JWT or SLURM_JWT, and the name of the
 // variable. It does not check the token. If neither variable is set, the token
-// is "". The variable may have the whole output of schedctl token or scontrol
-// token, which begins with SCHED_JWT= or SLURM_JWT=.
+// is "". The variable may contain the whole output of "schedctl token" or
+// "scontrol token", which begins with SCHED_JWT= or SLURM_JWT=.
 func FromEnv() (token, name string, err error) {
 	token, err = conf.Env("SCHED_JWT")
 	name = "SCHED_JWT"
@@ -116,8 +119,8 @@ func FromEnv() (token, name string, err error) {
 	return token, name, nil
 }
 
-// readFile reads a token, or the output of schedctl token or scontrol token,
-// from a file that other users can't read.
+// readFile reads a token from a file that other users can't read. The file may
+// also contain the whole output of "schedctl token" or "scontrol token".
 func readFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -149,8 +152,8 @@ func readFile(path string) (string, error) {
 
 // checkEmpty returns an error if an environment variable for a token is set but
 // empty. The command that should have printed the token has probably failed. If
-// the empty variable were treated as unset, this program would act as the user
-// of its process, who may be root.
+// this program ignored the empty variable, it would act as the user of its
+// process, who may be root.
 func checkEmpty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {
@@ -161,8 +164,8 @@ func checkEmpty() error {
 	return nil
 }
 
-// StrayCharacters describes characters before, after or inside a copied token
-// that do not belong to the token. It returns "" if there are none.
+// StrayCharacters describes characters that do not belong to a token but were
+// copied with it. It returns "" if there are none.
 func StrayCharacters(token string) string {
 	first, n := utf8.DecodeRuneInString(token)
 	last, m := utf8.DecodeLastRuneInString(token)

@@ -21,15 +21,16 @@ type address struct {
 
 func (a *address) String() string { return shorten(a.text) }
 
-// versionedPath matches a URL's path that ends with an API version, such as
-// /slurm/v0.0.44. Servers may begin the API's paths with /slurm or with /sched.
+// versionedPath matches the path of a URL if it ends with an API version, as in
+// /slurm/v0.0.44. On some servers the paths of the API begin with /sched
+// instead of /slurm.
 var versionedPath = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
 // parseURL parses an address. If the URL ends with /slurm/VERSION or
-// /sched/VERSION, parseURL stores both parts, and the client uses them in the
-// paths of all requests.
+// /sched/VERSION, parseURL stores these two parts. The client then uses them in
+// the paths of all requests.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

@@ -15,7 +15,7 @@ import (
 	"schedrestd/printable"
 )
 
-// Slurm's error numbers that determine the kind of an error.
+// These error numbers of Slurm determine the kind of an error.
 const (
 	noChange    = 1900 // nothing has changed since update_time
 	invalidNode = 2009
@@ -23,10 +23,10 @@ const (
 	jobEnded    = 2021
 )
 
-// maxBody limits the part of a body that is read into memory, in bytes.
+// maxBody limits how many bytes of an answer are read into memory.
 const maxBody = 1 << 20
 
-// problem is an element of the lists errors and warnings of an answer.
+// A problem is an element of an answer's list of errors or list of warnings.
 type problem struct {
 	Description string `json:"description"`
 	Number      int    `json:"error_number"`
@@ -35,9 +35,9 @@ type problem struct {
 	Code        string `json:"code"`
 }
 
-// String returns the problem as text for people. The text begins with the place
-// in the request, if that is known. The description follows or, if there is
-// none, the error's name.
+// String returns a text for people. The text begins with the part of the
+// request that caused the problem, if that is known. The description follows
+// or, if there is none, the name of the error.
 func (p problem) String() string {
 	text := p.Description
 	switch {
@@ -52,15 +52,15 @@ func (p problem) String() string {
 	return printable.Text(text)
 }
 
-// Meta has the data that accompany the list in an answer.
+// Meta has the data that an answer contains in addition to its list.
 type Meta struct {
 	LastUpdate int64 // time of the last change
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// requestList requests a list. The member of the answer that is called key has
-// the elements. requestList calls each(d) for every element, and each must
-// decode the element from d.
+// requestList requests a list and calls each(d) for every element. The list is
+// the member of the answer whose name is key. The function each must decode the
+// element from d.
 func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string,
 	each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
@@ -87,14 +87,14 @@ func (c *Client) requestList(ctx context.Context, path string, query url.Values,
 	return m, nil
 }
 
-// listEnvelope has the members of an answer that accompany its list.
+// listEnvelope has the members of an answer other than its list.
 type listEnvelope struct {
 	problems []problem // the member "errors"
 	updated  Number    // the member "last_update"
 }
 
-// decodeList decodes an answer with a list of any length. It calls each(d) as
-// requestList does.
+// decodeList decodes an answer with a list of any length. It calls each(d) for
+// every element, as requestList does.
 func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string,
 	each func(*json.Decoder) error) (l listEnvelope, err error) {
 	if !isJSON(resp) {
@@ -133,8 +133,8 @@ func isMalformed(err error) bool {
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// decodeObject reads an object. It calls member for each name, and member must
-// read the value.
+// decodeObject reads a JSON object. For each name in the object it calls the
+// function member, which must read the value.
 func decodeObject(d *json.Decoder, member func(*json.Decoder, string) error) error {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return orUnexpected(err, "no object")
@@ -152,8 +152,8 @@ func decodeObject(d *json.Decoder, member func(*json.Decoder, string) error) err
 	return orUnexpected(err, "")
 }
 
-// decodeArray reads an array or null. It calls element for each element, and
-// element must read it.
+// decodeArray reads a JSON array or null. For each element it calls the
+// function element, which must read the element.
 func decodeArray(d *json.Decoder, element func(*json.Decoder) error) error {
 	start, err := d.Token()
 	switch {
@@ -171,8 +171,8 @@ func decodeArray(d *json.Decoder, element func(*json.Decoder) error) error {
 	return err
 }
 
-// orUnexpected returns err, or an error with text if err is nil and text is not
-// empty. It replaces io.EOF by io.ErrUnexpectedEOF.
+// orUnexpected returns err, with io.EOF replaced by io.ErrUnexpectedEOF. If err
+// is nil and text is not empty, it returns an error with that text.
 func orUnexpected(err error, text string) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -233,9 +233,9 @@ func responseError(resp *http.Response) error {
 	return problemsError(resp.StatusCode, nil)
 }
 
-// problemsError returns the error for an answer with this status and these
-// problems. The status determines the kind of the error, unless one of the
-// problems has a number that stands for a certain kind.
+// problemsError returns the error for an answer with the given status and
+// problems. If the number of one of the problems determines the kind of the
+// error, that kind is used. Otherwise the status determines the kind.
 func problemsError(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string
@@ -266,7 +266,7 @@ func problemsError(status int, problems []problem) error {
 	return e
 }
 
-// kindOf returns the kind of an HTTP status.
+// kindOf returns the kind of error for an HTTP status.
 func kindOf(status int) errs.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusNetworkAuthenticationRequired: // slurmrestd answers 511
@@ -310,8 +310,8 @@ func notJSON(resp *http.Response) error {
 		WithHint("check the address: this may be another service than slurmrestd, or a proxy in front of it")
 }
 
-// shorten truncates a text from the server or the user, and escapes it so that
-// it fits on one line.
+// shorten truncates and escapes a text from the server or the user, so that it
+// fits on one line.
 func shorten(s string) string {
 	if len(s) > 200 {
 		s = s[:200] + "…"

@@ -16,8 +16,8 @@ import (
 	"schedrestd/model"
 )
 
-// Job has the fields of a job that are shown to people, from the controller or
-// from accounting. Times are seconds since 1970.
+// Job has the fields of a job that are shown to people. They come from the
+// controller or from accounting. Times are in seconds since 1970.
 type Job struct {
 	ID         uint32   `json:"job_id"`
 	ArrayJob   Number   `json:"array_job_id"`
@@ -79,7 +79,7 @@ func (j *Job) Active() bool {
 	return slices.Contains(j.State, "COMPLETING") || slices.Contains(j.State, "REQUEUED")
 }
 
-// Label returns the id in the form that people use: 12, 12_3 for a task of an
+// Label returns the id of the job as people write it: 12, 12_3 for a task of an
 // array, or 12_[4-9] for pending tasks.
 func (j *Job) Label() string {
 	array := j.ArrayJob.Int()
@@ -92,8 +92,8 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// matches reports whether id selects j. A server may answer a request for one
-// task of an array with all tasks.
+// matches reports whether id selects the job j. This check is necessary because
+// a server may answer a request for one task of an array with all tasks.
 func (j *Job) matches(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {
@@ -115,9 +115,9 @@ func (j *Job) Elapsed(now time.Time) time.Duration {
 	return max(0, time.Duration(ended-started)*time.Second)
 }
 
-// ExitStatus returns the exit status of a job that has ended. Like a shell, it
-// returns the exit status of the job's script, or 128 plus the number of the
-// signal that ended it. After any other failure it returns 1.
+// ExitStatus returns the exit status for a job that has ended. As in a shell,
+// this is the exit status of the job's script, or 128 plus the number of the
+// signal that ended the script. After any other failure it is 1.
 func (j *Job) ExitStatus() int {
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		return 128 + int(signal)&0x7f
@@ -133,8 +133,8 @@ func (j *Job) ExitStatus() int {
 
 var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 
-// CheckJobID returns an error if text is not a valid job id. Valid ids are a
-// number such as 12, and the task of an array such as 12_3.
+// CheckJobID returns an error if text is not a valid job id. A valid id is a
+// number such as 12, or a task of an array such as 12_3.
 func CheckJobID(text string) error {
 	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
 		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).
@@ -143,7 +143,7 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns a query that makes the server send the list only if it has
+// Since returns a query with which the server sends a list only if the list has
 // changed since the time in update. If update is 0, the server always sends the
 // list.
 func Since(update int64) url.Values {
@@ -158,15 +158,15 @@ func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) err
 	return c.requestList(ctx, "jobs/", query, "jobs", decodeEach(each))
 }
 
-// RawJobs calls each(j, text) for every job of the controller. text is the
-// job's JSON.
+// RawJobs calls each(j, text) for every job of the controller. The argument
+// text is the job in JSON.
 func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
 	return c.requestList(ctx, "jobs/", nil, "jobs", decodeRaw(each))
 }
 
-// RawJob calls each(j, text) for the job with this id, or for each task if the
-// id is that of an array. text is the job's JSON. If the controller has
-// forgotten the job, RawJob requests it from accounting.
+// RawJob calls each(j, text) for the job with this id. If the id is that of an
+// array, it does so for every task. The argument text is the job in JSON. If
+// the controller has forgotten the job, RawJob requests it from accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.requestList(ctx, "job/"+url.PathEscape(id), nil, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
@@ -182,7 +182,8 @@ func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.Raw
 	return c.accountingJob(ctx, id, each)
 }
 
-// Job returns the job with this id, or all tasks if the id is that of an array.
+// Job returns the job with this id. If the id is that of an array, it returns
+// all tasks.
 func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	err = c.RawJob(ctx, id, func(j *Job, _ json.RawMessage) error {
 		jobs = append(jobs, *j)
@@ -191,9 +192,9 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// accountingJob requests the job with this id from accounting. A site without
-// accounting answers with an error, which accountingJob reports as an unknown
-// job.
+// accountingJob requests the job with this id from accounting. If the site has
+// no accounting, the server answers with an error, and accountingJob reports
+// that the job is unknown.
 func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).
 		WithHint("schedctl jobs --all lists the jobs that the controller knows")
@@ -304,8 +305,8 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	}, nil
 }
 
-// Cancel cancels the job with this id or, if signal is not empty, sends it that
-// signal.
+// Cancel cancels the job with this id. If signal is not empty, Cancel sends
+// that signal to the job instead.
 func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 	var query url.Values
 	if signal != "" {
@@ -368,8 +369,8 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 	return s, nil
 }
 
-// decodeEach returns a function for requestList that decodes an element and
-// passes the result to each.
+// decodeEach returns a function for requestList. The returned function decodes
+// an element and passes the result to the function each.
 func decodeEach[T any](each func(*T) error) func(*json.Decoder) error {
 	return func(d *json.Decoder) error {
 		v := new(T)
@@ -380,9 +381,9 @@ func decodeEach[T any](each func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// decodeRaw returns a function for requestList that decodes an element, and
-// passes the result and the JSON text to each. The text is valid only until
-// each returns.
+// decodeRaw returns a function for requestList. The returned function decodes
+// an element, and passes the result and its JSON text to the function each. The
+// text is valid only until that function returns.
 func decodeRaw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 )
 
-// Number is a number that may be unset or infinite. The zero value is unset.
+// A Number is a number that may be unset or infinite. Its zero value is unset.
 type Number struct {
 	Set, Infinite bool
 	Value         float64
 }
 
-// UnmarshalJSON parses an object with set, infinite and number, a plain number,
-// or null.
+// UnmarshalJSON parses null, a plain number, or an object with the members set,
+// infinite and number.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	*n = Number{}
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -40,7 +40,7 @@ func (n Number) Int() int64 {
 	return int64(n.Value)
 }
 
-// Words is a list of words. In JSON it is an array, a single string, or null.
+// Words is a list of texts. In JSON it is an array, a single string, or null.
 type Words []string
 
 func (w *Words) UnmarshalJSON(text []byte) error {

@@ -26,8 +26,8 @@ type Partition struct {
 	} `json:"defaults"`
 }
 
-// Partitions calls each(p, text) for every partition. text is the partition's
-// JSON.
+// Partitions calls each(p, text) for every partition. The argument text is the
+// partition in JSON.
 func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
 	_, err := c.requestList(ctx, "partitions/", nil, "partitions", decodeRaw(each))
 	return err

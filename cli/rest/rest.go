@@ -1,17 +1,18 @@
-// Package rest is a client of slurmrestd and schedrestd, for every version of
-// the API from v0.0.42 on.
+// Package rest is a client of slurmrestd and schedrestd. It supports the
+// versions of the API from v0.0.42 on.
 //
 // Dial selects the newest version that client and server support, unless the
-// URL names a version. The client decodes lists one element at a time, so that
-// its memory does not grow with the length of an answer. It follows no
-// redirects, because their target would receive the token.
+// URL names a version. The client decodes lists one element at a time, so it
+// needs little memory even for long answers. It follows no redirects, because
+// the target of a redirect would receive the token.
 //
-// Without https, the client sends its token to a server on this machine only if
-// the server runs as root, a system user, the user of this process or a
-// configured user (serveruser.go). Servers with https, and servers on other
-// machines, always get the token.
+// On this machine, another user could have opened the server's port. So without
+// https, the client sends its token to a server on this machine only if the
+// server runs as root, a system user, the user of this process or a configured
+// user (serveruser.go). Servers with https and servers on other machines always
+// get the token.
 //
-// Names and texts in answers come from other users, and must be printed with
+// Names and texts in answers come from other users. They must be printed with
 // printable.Text.
 package rest
 
@@ -27,8 +28,8 @@ import (
 	"schedrestd/errs"
 )
 
-// DefaultTimeout is the time within which an answer must begin, unless the
-// configuration sets another.
+// DefaultTimeout limits the time until an answer begins, unless the
+// configuration sets another limit.
 const DefaultTimeout = time.Minute
 
 // Config configures a Client.
@@ -41,7 +42,7 @@ type Config struct {
 	UserAgent   string
 }
 
-// Client sends requests to one server, in one version of the API.
+// A Client sends requests to one server, in one version of the API.
 type Client struct {
 	addr     *address
 	http     *http.Client
@@ -81,13 +82,14 @@ func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.
 	return c.do(ctx, http.MethodGet, c.path(c.spelling, path), query, nil, nil)
 }
 
-// path returns the path of an operation. plugin is the first part of the path,
-// such as slurm or slurmdb.
+// path returns the path of an operation. The argument plugin is the first part
+// of the path, such as slurm or slurmdb.
 func (c *Client) path(plugin, operation string) string {
 	return "/" + plugin + "/" + c.version + "/" + operation
 }
 
-// do sends a request. The answer has a status below 400, or 304.
+// do sends a request. It returns an error unless the status of the answer is
+// from 200 to 299, or 304.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any,
 	header http.Header) (*http.Response, error) {
 	resp, err := c.send(ctx, method, path, query, body, header)
@@ -106,7 +108,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil, responseError(resp)
 }
 
-// send sends a request. It returns the answer even if its status is an error.
+// send sends a request. It returns the answer even if the answer's status is an
+// error.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any,
 	header http.Header) (*http.Response, error) {
 	var data []byte
@@ -145,11 +148,12 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return resp, nil
 }
 
-// errTooSlow is the cause of a cancelled request if no answer began in time.
+// errTooSlow is the reason why a request was cancelled if no answer began in
+// time.
 var errTooSlow = errors.New("no answer in time")
 
-// withAnswerTimeout returns a context that ends unless stopTimer is called
-// within d.
+// withAnswerTimeout returns a context that is cancelled after the duration d,
+// unless stopTimer is called before.
 func withAnswerTimeout(ctx context.Context, d time.Duration) (_ context.Context, stopTimer func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })

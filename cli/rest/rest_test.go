@@ -22,8 +22,9 @@ import (
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
-// apiHandler returns a handler that answers pings below the given paths, such
-// as /slurm/v0.0.45/. It passes all other requests below these paths to answer.
+// apiHandler returns a handler for requests whose paths begin with an element
+// of paths, such as /slurm/v0.0.45/. This handler answers pings itself, and
+// passes all other such requests to the handler answer.
 func apiHandler(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {
@@ -65,8 +66,8 @@ func dialTest(t *testing.T, h http.Handler) *Client {
 }
 
 // TestNegotiation checks that the client uses the newest version that both
-// sides support. It also checks that the client's paths begin with the word
-// that the server expects, slurm or sched.
+// sides support. The client's paths must begin with the word that the server
+// expects, slurm or sched.
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string // url is appended to the server's address
@@ -184,9 +185,9 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestTokenOfAnotherServer checks that a token is not sent to a port of this
-// machine that another user serves, unless the client's configuration names
-// that user.
+// TestTokenOfAnotherServer runs a server as another user of this machine. It
+// checks that the client sends that server no token, unless the client's
+// configuration names the other user.
 func TestTokenOfAnotherServer(t *testing.T) {
 	if os.Getenv("SERVE_AS_OTHER") != "" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -248,7 +249,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestAnswers checks how answers are parsed, including those of slurmrestd.
+// TestAnswers checks how the client parses answers, including slurmrestd's.
 func TestAnswers(t *testing.T) {
 	const unknownJob = `{"jobs": [], "errors": [{"description": "Unable to query JobId=7", "error_number": 2017, "error": "Invalid job id specified", "source": "_handle_job_get"}]}`
 	for _, tt := range []struct {
@@ -287,8 +288,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestForgottenJob checks that a job that the controller has forgotten is found
-// in accounting.
+// TestForgottenJob checks that the client finds a job in accounting if the
+// controller has forgotten the job.
 func TestForgottenJob(t *testing.T) {
 	c := dialTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -313,8 +314,8 @@ func TestForgottenJob(t *testing.T) {
 	}
 }
 
-// TestForgottenArray checks that accounting's record of an array has no limit
-// on its length.
+// TestForgottenArray checks that the client accepts an array of any length from
+// accounting.
 func TestForgottenArray(t *testing.T) {
 	const tasks = 10_000
 	record := strings.Builder{}
@@ -350,8 +351,8 @@ func TestForgottenArray(t *testing.T) {
 	}
 }
 
-// TestCancel checks that Cancel uses the result in the body, because slurmrestd
-// answers 200 for a job that does not exist.
+// TestCancel checks that Cancel uses the result in the body. The status is not
+// enough, because slurmrestd answers 200 for a job that does not exist.
 func TestCancel(t *testing.T) {
 	for _, tt := range []struct {
 		body string
@@ -375,8 +376,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestUnchanged checks the ways in which servers report that nothing has
-// changed.
+// TestUnchanged checks that the client understands all answers with which
+// servers report that nothing has changed.
 func TestUnchanged(t *testing.T) {
 	for _, h := range []http.HandlerFunc{
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
@@ -394,8 +395,9 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestTaskOfAnArray checks that only the requested task of an array is
-// returned, even if the server has one record for several pending tasks.
+// TestTaskOfAnArray requests one task of an array. It checks that only this
+// task is returned, even if the server has a single record for several pending
+// tasks.
 func TestTaskOfAnArray(t *testing.T) {
 	const body = `{"jobs": [
 		{"job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "3-9,12%2"},
@@ -413,8 +415,8 @@ func TestTaskOfAnArray(t *testing.T) {
 	}
 }
 
-// TestExitStatus checks the exit status that ExitStatus returns for a job's
-// result.
+// TestExitStatus checks which exit status ExitStatus returns for the results of
+// jobs.
 func TestExitStatus(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"job_state": ["COMPLETED"], "exit_code": {"return_code": {"set": true, "number": 0}}}`: 0,
@@ -433,8 +435,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestJobIDs checks which texts are accepted as job ids, because an id becomes
-// a part of a path.
+// TestJobIDs checks which texts are accepted as job ids. This is important
+// because an id becomes a part of a path.
 func TestJobIDs(t *testing.T) {
 	for text, ok := range map[string]bool{"1": true, "12_3": true, "4294967295": true, "": false, "0": false, "-1": false, "1/../2": false, "a": false,
 		"1_": false, "1_2_3": false, "1\n": false, "12345678901": false} {
@@ -444,8 +446,8 @@ func TestJobIDs(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLists reads 20,000 jobs of the size that a controller sends and
-// checks that the heap stays small.
+// TestMemoryOfLists reads 20,000 jobs, each as long as the jobs that a
+// controller sends. It checks that the heap stays small.
 func TestMemoryOfLists(t *testing.T) {
 	element := fmt.Sprintf(`{"job_id": 7, "job_state": ["RUNNING"], "tres_req_str": %q}`, strings.Repeat("x", 4000))
 	const jobs = 20_000

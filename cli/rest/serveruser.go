@@ -11,15 +11,15 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// firstUser is the lowest uid of people. Lower uids belong to services, which
-// the administrator created.
+// firstUser is the lowest uid that belongs to a person. Lower uids belong to
+// services, which the administrator has installed.
 const firstUser = 1000
 
-// checkServerUser returns an error if the other end of conn is on this machine
-// and belongs to a user that may not have the token. While the gateway is down,
-// any user can bind its port and would receive the tokens of all clients that
-// connect. Root, system users, the user of this process and the users in
-// trusted may have the token.
+// checkServerUser returns an error if the server at the other end of conn is on
+// this machine and runs as a user who may not have the token. While the gateway
+// is down, any user can bind its port, and would receive the tokens of all
+// clients that connect. Root, system users, the user of this process and the
+// users in trusted may have the token.
 func checkServerUser(conn net.Conn, trusted []uint32) error {
 	uid, isLocal, err := serverUID(conn)
 	switch {
@@ -33,8 +33,8 @@ func checkServerUser(conn net.Conn, trusted []uint32) error {
 		WithHint("if the gateway runs as this user, add --server-user %d, or set SCHED_SERVER_USER", uid)
 }
 
-// serverUID returns the uid of the process that serves the other end of conn.
-// If isLocal is false, that process is on another machine.
+// serverUID returns the uid of the process at the other end of conn. If isLocal
+// is false, that process is on another machine.
 func serverUID(conn net.Conn) (uid uint32, isLocal bool, err error) {
 	if u, ok := conn.(*net.UnixConn); ok {
 		ucred, err := peer.Of(u)

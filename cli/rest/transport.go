@@ -58,7 +58,7 @@ func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 	return &http.Client{Transport: t, CheckRedirect: noRedirect}, nil
 }
 
-// unreachable explains the error of a request that got no answer.
+// unreachable returns an error that explains why a request got no answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e
@@ -77,7 +77,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return e
 }
 
-// hint returns the remedy for an error of a connection.
+// hint returns a hint that says how to fix a connection error.
 func hint(err error, addr *address) string {
 	var (
 		unknown x509.UnknownAuthorityError

@@ -14,10 +14,11 @@ import (
 // oldestVersion is the oldest version that this client supports.
 const oldestVersion = api.V42
 
-// negotiate finds the newest version that the server supports, and whether its
-// paths begin with slurm or sched. It sends pings, starting with the newest
-// version. The OpenAPI document also lists the versions. But it is megabytes
-// long, and slurmrestd needs more time for it than for all of these pings.
+// negotiate finds the newest version that the server supports. It also finds
+// out whether the server's paths begin with slurm or with sched. It sends a
+// ping for each version, beginning with the newest. The OpenAPI document lists
+// the versions, too, but is megabytes long. slurmrestd needs more time for this
+// document than for all of the pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var attempted []string
 	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldestVersion; i-- {
@@ -44,8 +45,9 @@ func (c *Client) negotiate(ctx context.Context) error {
 		WithHint("check the address: schedrestd and slurmrestd answer GET /openapi/v3; schedctl needs Slurm 24.11 or newer")
 }
 
-// checkPing reports whether the answer to a ping shows that the server has the
-// ping's version. If it returns an error, negotiate sends no more pings.
+// checkPing reports whether the answer to a ping shows that the server supports
+// the ping's version. If checkPing returns an error, negotiate sends no more
+// pings.
 func (c *Client) checkPing(resp *http.Response) (bool, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound:

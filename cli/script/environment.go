@@ -7,18 +7,21 @@ import (
 	"schedrestd/errs"
 )
 
-// secretVariables lists variables that must not be in a job's environment,
-// because anyone who can read the environment could act as the user.
+// secretVariables lists variables that must not be in a job's environment. They
+// contain tokens, and anyone who can read the environment could act as the
+// user.
 var secretVariables = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// path is a variable of every job, because an environment must not be empty.
-// The user's own PATH replaces it.
+// path is a variable that every job has, because the environment of a job must
+// not be empty. If the user's environment contains PATH, that value is used
+// instead.
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-// environment returns the variables of the job. environ has the variables of
-// this process. export is the value of the option --export: ALL (nil means the
-// same), NONE, or a list of NAME and NAME=VALUE. ALL selects all variables in
-// environ, even if it is an element of a list.
+// environment returns the environment variables of the job. The argument
+// environ has the variables of this process. The argument export is the value
+// of the option --export, or nil if the option is not given. The value is ALL,
+// NONE, or a list of NAME and NAME=VALUE. ALL selects all variables in environ,
+// even as an element of a list. nil means ALL.
 func environment(export *string, environ []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

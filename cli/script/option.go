@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// argument determines whether an option has a value.
+// The type argument says whether an option has a value.
 type argument int
 
 const (
@@ -25,7 +25,7 @@ type option struct {
 	set    func(r *reader, value string) error
 }
 
-// byName and byLetter have the options by their long and short names.
+// The maps byName and byLetter have the options by their long and short names.
 var byName, byLetter = map[string]*option{}, map[string]*option{}
 
 func init() {
@@ -38,8 +38,8 @@ func init() {
 	}
 }
 
-// Options returns the names of all supported options, "-J, --job-name" or
-// "--mem", in order.
+// Options returns the names of all supported options in order, for example "-J,
+// --job-name" or "--mem".
 func Options() (names []string) {
 	for _, o := range options {
 		name := "--" + o.name
@@ -51,8 +51,8 @@ func Options() (names []string) {
 	return names
 }
 
-// unsupportedHints has hints for options that concern the sbatch command itself
-// and not the job.
+// unsupportedHints has hints for options that have an effect on the sbatch
+// command and not on the job.
 var unsupportedHints = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",
@@ -70,8 +70,8 @@ var unsupportedHints = map[string]string{
 	"--get-user-env": "set variables with --export",
 }
 
-// options lists the supported options of sbatch, by name. Each option has one
-// entry here and one in schedctl(1).
+// The variable options lists the supported options of sbatch, sorted by name.
+// Each option has one entry here and one entry in schedctl(1).
 var options = []option{
 	{"account", "A", required, text("account")},
 	{"array", "a", required, text("array")},
@@ -135,7 +135,8 @@ var options = []option{
 	{"wckey", "", required, text("wckey")},
 }
 
-// numberObject returns the API's object for a number that may be unset.
+// numberObject returns the object with which the API represents the number n.
+// The API uses such objects for numbers that may be unset.
 func numberObject(n uint64) map[string]any { return map[string]any{"set": true, "number": n} }
 
 func text(field string) func(*reader, string) error {
@@ -146,8 +147,8 @@ func set(field string, value any) func(*reader, string) error {
 	return func(r *reader, _ string) error { r.job[field] = value; return nil }
 }
 
-// list returns a function that sets field to a list of host names. Commas
-// within brackets are part of a name.
+// list returns a function that parses a list of host names and stores it in
+// field. Commas within brackets are part of a name.
 func list(field string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		var names []string
@@ -184,7 +185,8 @@ func number(field string, minimum int) func(*reader, string) error {
 	}
 }
 
-// prefixed sets the count of a resource: 2 and a100:2 become gres/gpu:2 and
+// prefixed returns a function that sets the count of a resource. For the
+// resource gres/gpu, the values 2 and a100:2 become gres/gpu:2 and
 // gres/gpu:a100:2.
 func prefixed(field, resource string) func(*reader, string) error {
 	return func(r *reader, v string) error {
@@ -218,7 +220,7 @@ func directory(r *reader, v string) error {
 	return nil
 }
 
-// nodes sets the number of nodes: N, or MIN-MAX.
+// nodes sets the number of nodes. The value is N or MIN-MAX.
 func nodes(r *reader, v string) error {
 	minText, maxText, isRange := strings.Cut(v, "-")
 	a, err := strconv.ParseUint(minText, 10, 31)
@@ -246,8 +248,8 @@ func exclusive(r *reader, v string) error {
 	return nil
 }
 
-// mailTypes are the events about which a site can send mail. ALL stands for the
-// first six.
+// mailTypes lists the events about which a site can send mail. ALL means the
+// first six events.
 var mailTypes = []string{
 	"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY",
 	"ARRAY_TASKS", "TIME=50%", "TIME=80%", "TIME=90%", "TIME=100%",
@@ -310,8 +312,8 @@ func openMode(r *reader, v string) error {
 	return nil
 }
 
-// signal sets the signal to send before the time limit:
-// [R|B|RB:]SIGNAL[@SECONDS].
+// signal sets the signal that the job gets before its time limit. The value has
+// the form [R|B|RB:]SIGNAL[@SECONDS].
 func signal(r *reader, v string) error {
 	var flags []string
 	if targets, rest, ok := strings.Cut(v, ":"); ok {
@@ -343,8 +345,8 @@ func signal(r *reader, v string) error {
 	return nil
 }
 
-// limit returns a function that sets field to a number of minutes, rounded up,
-// or to infinite.
+// limit returns a function that parses a time and stores it in field. The time
+// is stored as a number of minutes, rounded up, or as infinite.
 func limit(field string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		switch strings.ToLower(v) {
@@ -371,9 +373,10 @@ func begin(r *reader, v string) error {
 	return nil
 }
 
-// memory returns a function that sets field to an amount in MiB, and removes
-// the field whose name is in other. A job has a limit either per node or per
-// CPU, so if both options are given, only the last one counts.
+// memory returns a function that stores an amount of memory in field, in MiB.
+// The function also removes the field whose name is in other. A job has a
+// memory limit either per node or per CPU, so if the user gives both options,
+// the last one counts.
 func memory(field, other string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		n, err := parseMemory(v)

@@ -1,9 +1,9 @@
-// Package script turns a batch script into a job. The options of sbatch in its
-// #SBATCH lines and on the command line become the fields of a submission over
-// REST.
+// Package script turns a batch script into a job. The options of sbatch, which
+// are in #SBATCH lines and on the command line, become the fields of a REST
+// submission.
 //
-// Options are never ignored. An option that has no field in the REST API, or
-// that this package does not know, is an error that names its line.
+// Options are never ignored. If an option is unknown or has no field in the
+// REST API, the package returns an error that names the option's line.
 package script
 
 import (
@@ -19,7 +19,8 @@ import (
 	"schedrestd/typo"
 )
 
-// MaxSize is the maximum size of a script. It is slurmctld's default.
+// MaxSize is the maximum size of a script in bytes. It is the default of
+// slurmctld.
 const MaxSize = 4 << 20
 
 // Job is the object "job" in the body of a submission.
@@ -77,13 +78,13 @@ func Parse(s Source) (Job, error) {
 	return r.job, nil
 }
 
-// addLocation adds the location of an option to its error.
+// addLocation adds to an error the location of the option that caused it.
 func addLocation(err error, location string) error {
 	return &errs.Error{Kind: errs.Malformed, Message: location + ": " + err.Error(), Hint: errs.HintOf(err)}
 }
 
-// directives calls yield for each #SBATCH line before the script's first
-// command, with the line number and the options.
+// directives calls yield for each #SBATCH line before the first command of the
+// script. It passes the line's number and the options in the line.
 func directives(text []byte) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		number := 0
@@ -101,8 +102,8 @@ func directives(text []byte) func(yield func(int, string) bool) {
 	}
 }
 
-// split splits options at blanks outside of quotes. A word that begins with #
-// starts a comment.
+// split splits a line of options at blanks that are not in quotes. A word that
+// begins with # begins a comment.
 func split(line string) (words []string, err error) {
 	var word strings.Builder
 	inWord, quote := false, rune(0)
@@ -186,10 +187,10 @@ func (r *reader) read(words []string) error {
 	return nil
 }
 
-// readShort parses a word with options of one letter, such as -n4. If the last
-// of these options requires a value and the word has none, the value is the
-// next word, which is in words. readShort returns the words that it has not
-// used.
+// readShort parses a word with options of one letter, such as -n4. The last
+// option in the word may require a value. If the word does not contain this
+// value, the first element of words is the value. readShort returns the words
+// that it has not used.
 func (r *reader) readShort(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
 		name, rest := letters[:1], letters[1:]
@@ -241,7 +242,7 @@ func unsupportedOption(name string) error {
 	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
 }
 
-// finish sets the fields that depend on other fields.
+// finish sets the fields whose values depend on other fields.
 func (r *reader) finish() {
 	tasks, hasTasks := r.job["tasks"].(int)
 	cpusPerTask, hasCPUs := r.job["cpus_per_task"].(int)

@@ -71,8 +71,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestRefusedOptions checks that an unsupported or invalid option is an error
-// that names its line.
+// TestRefusedOptions checks that an unsupported or invalid option causes an
+// error that names the option's line.
 func TestRefusedOptions(t *testing.T) {
 	for _, tt := range []struct {
 		text    string
@@ -114,7 +114,7 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// TestEnvironment checks --export, and that no job gets a token.
+// TestEnvironment checks the effect of --export, and that no job gets a token.
 func TestEnvironment(t *testing.T) {
 	environ := []string{"PATH=/x", "A=1", "B=2", "EMPTY=", "SCHED_JWT=secret", "SLURM_JWT=secret", "=odd"}
 	for _, tt := range []struct {
@@ -164,7 +164,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// TestManual checks that schedctl(1) lists every option, and no other.
+// TestManual checks that schedctl(1) lists all supported options and no others.
 func TestManual(t *testing.T) {
 	page, err := os.ReadFile("../../docs/man/schedctl.1")
 	if err != nil {

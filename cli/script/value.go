@@ -53,8 +53,8 @@ func parseDuration(v string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parseMemory parses an amount of memory, in MiB or with the suffix K, M, G or
-// T. It returns the amount in MiB, rounded up.
+// parseMemory parses an amount of memory, which is in MiB or has the suffix K,
+// M, G or T. It returns the amount in MiB, rounded up.
 func parseMemory(v string) (uint64, error) {
 	errInvalid := errors.New("not an amount such as 500M or 10G")
 	digits := strings.TrimRight(strings.ToUpper(v), "BKMGT")
@@ -76,9 +76,12 @@ func parseMemory(v string) (uint64, error) {
 	return 0, errInvalid
 }
 
-// parseBegin parses a time of --begin: now, now+N with seconds, minutes, hours,
-// days or weeks, a date, a date with time, or a time of day. A time of day that
-// has already passed today means that time tomorrow.
+// parseBegin parses the value of --begin. The value is one of these:
+//
+//   - now
+//   - now+N with seconds, minutes, hours, days or weeks
+//   - a date, or a date with a time
+//   - a time of day; if it has passed today, it means tomorrow
 func parseBegin(v string, now time.Time) (time.Time, error) {
 	lower := strings.ToLower(v)
 	if lower == "now" {

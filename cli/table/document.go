@@ -13,9 +13,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Document writes objects of an answer as one JSON or YAML document: an object
-// whose only member is the list of these objects. They are unchanged except for
-// their layout. Characters that would control a terminal are escaped.
+// A Document writes a list of objects from an answer as one JSON or YAML
+// document. The document is an object whose only member is the list. The
+// objects in it are unchanged except for their layout. Characters that could
+// control a terminal are escaped.
 type Document struct {
 	w           io.Writer
 	name        string
@@ -23,7 +24,7 @@ type Document struct {
 	hasElements bool
 }
 
-// NewDocument returns a document whose list has the given name.
+// NewDocument returns a Document. The list in it has the given name.
 func NewDocument(w io.Writer, name string, inYAML bool) *Document {
 	return &Document{w: w, name: name, yaml: inYAML}
 }
@@ -75,8 +76,8 @@ func (d *Document) addYAML(element json.RawMessage) error {
 	return err
 }
 
-// EscapeJSON escapes all unprintable characters in JSON. JSON itself requires
-// this only up to U+001F.
+// EscapeJSON escapes all unprintable characters in a JSON text. JSON itself
+// requires this only for characters up to U+001F.
 func EscapeJSON(text []byte) []byte {
 	if utf8.Valid(text) && bytes.IndexFunc(text, isUnprintable) < 0 {
 		return text
@@ -98,7 +99,8 @@ func EscapeJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// isUnprintable reports whether a terminal would not show r as a character.
+// isUnprintable reports whether a terminal would not show r as a visible
+// character.
 func isUnprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
 // YAML returns a JSON value as YAML.
@@ -113,7 +115,8 @@ func YAML(value json.RawMessage) ([]byte, error) {
 	return escapeYAML(text), err
 }
 
-// decodeNode converts a JSON value. It keeps the order of members.
+// decodeNode converts a JSON value to YAML. It keeps the order of the members
+// of objects.
 func decodeNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -155,8 +158,9 @@ func decodeNode(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// escapeYAML escapes the unprintable characters in YAML. These occur only in
-// quoted scalars, because decodeNode quotes texts that contain them.
+// escapeYAML escapes the unprintable characters in a YAML text. These
+// characters occur only in quoted scalars, because decodeNode quotes texts that
+// contain them.
 func escapeYAML(text []byte) []byte {
 	if bytes.IndexFunc(text, isUnprintable) < 0 {
 		return text

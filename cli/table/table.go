@@ -1,7 +1,7 @@
 // Package table prints aligned tables on terminals and into pipes.
 //
-// The contents of cells come from other users through the server. Every cell is
-// escaped, so that its contents can't move the cursor or forge a line.
+// The contents of cells come from other users by way of the server. Every cell
+// is escaped, so that its contents can't move the cursor or forge a line.
 package table
 
 import (
@@ -14,7 +14,8 @@ import (
 	"schedrestd/printable"
 )
 
-// Color is the color of a cell, as its SGR parameter. "" means no color.
+// A Color is the color of a cell, as a parameter of the terminal sequence SGR.
+// "" means no color.
 type Color string
 
 // The colors in use.
@@ -41,7 +42,8 @@ type Style struct {
 	Color bool // whether cells may have colors
 }
 
-// Table collects rows and prints them when all widths are known.
+// A Table collects rows, and prints them when the widths of all columns are
+// known.
 type Table struct {
 	columns []Column
 	rows    [][]string
@@ -57,8 +59,8 @@ type Cell struct {
 	Color Color
 }
 
-// Add adds a row. An empty cell is shown as a dash, and blanks in a cell as
-// underscores, so that programs can split lines at blanks.
+// Add adds a row. An empty cell is printed as a dash, and blanks in a cell as
+// underscores. So programs can split the printed lines at blanks.
 func (t *Table) Add(cells ...Cell) {
 	row := make([]string, len(cells))
 	var colors []Color
@@ -103,8 +105,8 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	return out.Flush()
 }
 
-// widths returns the width of each column. On a narrow terminal, columns that
-// may shrink get narrower, the widest first.
+// widths returns the width of each column. If the table is wider than limit,
+// the columns that may shrink become narrower, the widest first.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.columns))
 	total := len(gap) * (len(t.columns) - 1)
@@ -162,11 +164,11 @@ func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []i
 	out.WriteByte('\n')
 }
 
-// Paint returns s, which must be printable, in a color.
+// Paint returns the text s in the color c. The text must be printable.
 func Paint(s string, c Color) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
 
-// Cut returns s if its width on a terminal is at most maxWidth. Otherwise it
-// returns the beginning of s, with an ellipsis.
+// Cut returns s if it takes at most maxWidth terminal cells. Otherwise it
+// returns the beginning of s, followed by an ellipsis.
 func Cut(s string, maxWidth int) string {
 	if textWidth(s) <= maxWidth {
 		return s

@@ -73,8 +73,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestTerminal checks that output to something other than a terminal has no
-// colors and no maximum width.
+// TestTerminal checks that tables have no colors and no maximum width if they
+// are not printed on a terminal.
 func TestTerminal(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
@@ -88,8 +88,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// hostile is an object with all kinds of characters that must not be printed on
-// a terminal.
+// The constant hostile is an object with all kinds of characters that must not
+// be printed on a terminal.
 const hostile = `{"z": "a\u001b[2J\u009b1m` + "\u009b\u202e\x7f\U000e0001" + `", "a": {"b": [1, -2.5, 1e3, true, null], "c": "yes", "d": "12", "e": "", "f": "x: y # z"}, "empty": {}, "none": []}`
 
 // TestDocument checks that documents have the same content as the answer, and
@@ -129,7 +129,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// plainJSON returns v as JSON in which each number has a unique form.
+// plainJSON returns v in JSON. Equal numbers have the same text.
 func plainJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -12,7 +12,7 @@ type Terminal struct {
 	File *os.File // nil if the output is not a terminal
 }
 
-// TerminalOf returns the terminal that w writes to, if w is one.
+// TerminalOf returns a Terminal for w, which need not be a terminal.
 func TerminalOf(w io.Writer) Terminal {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -39,8 +39,8 @@ func (t Terminal) Size() (columns, lines int) {
 	return int(size.Col), int(size.Row)
 }
 
-// Style returns the style of tables for this output. It has colors only on a
-// terminal, and not with NO_COLOR (no-color.org) or TERM=dumb.
+// Style returns the style of tables for this output. Tables have colors only on
+// a terminal, and only if neither NO_COLOR (no-color.org) nor TERM=dumb is set.
 func (t Terminal) Style() Style {
 	columns, _ := t.Size()
 	return Style{Width: columns, Color: t.IsTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}

@@ -31,7 +31,8 @@ func cancelCommand(dial connector) *cobra.Command {
 	})
 }
 
-// jobIDs parses all job ids, before the first request is sent.
+// jobIDs parses all job ids. The command calls it before it sends the first
+// request.
 func jobIDs(args []string) ([]uint32, error) {
 	var ids []uint32
 	for _, arg := range args {

@@ -11,12 +11,13 @@ import (
 	"schedrestd/errs"
 )
 
-// refusedUsersHint is a hint that lists the users whom daemons never accept,
+// refusedUsersHint is a hint that lists the users that daemons never accept,
 // neither with a token nor on a UNIX socket.
 const refusedUsersHint = "uid and gid 65534 (nobody) and users other than root in group 0 are not accepted"
 
-// refusalHint returns a hint for a credential that the controller refused: a
-// token, or uid and gid on the UNIX socket.
+// refusalHint returns a hint for users whose credential the controller has
+// refused. The credential was either a token, or the uid and gid on the UNIX
+// socket.
 func refusalHint(token bool, uid, gid int) string {
 	switch {
 	case token:
@@ -28,10 +29,10 @@ func refusalHint(token bool, uid, gid int) string {
 }
 
 // tokenFromEnv returns the token in the environment, or "" if there is none. It
-// checks everything that can be checked without the key. Unlike the gateway, it
-// may say what is wrong with the token, because the token belongs to the user.
-// field is the name of the claim with the user's name (userclaimfield= in the
-// configuration).
+// checks everything that can be checked without the key. Its errors say what is
+// wrong with the token. The gateway's errors do not, but here the token belongs
+// to the user. The argument field is the name of the claim that contains the
+// user's name (userclaimfield= in the configuration).
 func tokenFromEnv(field string) (string, error) {
 	token, name, err := credential.FromEnv()
 	switch {

@@ -8,16 +8,17 @@
 //	schedctl cancel ID...
 //	schedctl demo [--listen HOST:PORT] [--once]
 //
-// The commands of the first line use the REST API (package cli). token, ping,
-// show and cancel send requests to the controller that the configuration names.
-// Without a token in SCHED_JWT, they can use only the controller's UNIX socket,
-// on which the kernel identifies the user of this process. With a token, they
-// try that socket first and then TCP. cancel uses the REST API instead if a URL
-// or a token file is given, or if its options require it.
+// The commands in the first line use the REST API (package cli). The commands
+// token, ping, show and cancel send requests to the controller that the
+// configuration names. Without a token in SCHED_JWT, they can use only the
+// controller's UNIX socket, on which the kernel identifies the user of this
+// process. With a token, they try that socket first and then TCP. If the user
+// gives a URL, a token file or an option that only REST supports, the command
+// cancel uses the REST API instead.
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
 // as error: and hint: lines. After an error the exit status is 1. Commands that
-// use the REST API have further exit statuses, which schedctl(1) lists.
+// use the REST API also have other exit statuses, which schedctl(1) lists.
 package main
 
 import (
@@ -49,7 +50,8 @@ func run(args []string, out, errOut io.Writer) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	// The demo handles signals itself. A signal ends every other command.
+	// The demo handles signals itself. All other commands end when they get a
+	// signal.
 	ctx := context.Background()
 	if len(args) == 0 || args[0] != "demo" {
 		var stop context.CancelFunc
@@ -100,10 +102,11 @@ as the user who runs them, over the controller's UNIX socket.`,
 	return cmd
 }
 
-// connector opens the connection of a command when the command needs it.
+// A connector opens the connection of a command. The command calls it when it
+// needs the connection.
 type connector func() (*connection, error)
 
-// printError prints err, one line for each problem, and its hint.
+// printError prints err, with one line for each problem, and then the hint.
 func printError(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))

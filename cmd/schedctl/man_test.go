@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManual checks that schedctl(1) has an entry for each command and option,
-// and for no other.
+// TestManual checks that schedctl(1) lists all commands and options and no
+// others.
 func TestManual(t *testing.T) {
 	page, err := os.ReadFile("../../docs/man/schedctl.1")
 	if err != nil {

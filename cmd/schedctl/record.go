@@ -8,18 +8,18 @@ import (
 	"schedrestd/api/schema"
 )
 
-// A record is an object of the REST API as text: the names and values of its
-// fields, in the order of the API. schedctl can thus show every field under its
-// name in the API, and needs no list of fields of its own.
+// A record is an object of the REST API as text. It has the names and values of
+// the object's fields, in the order of the API. So schedctl shows every field
+// under its name in the API, and needs no list of fields of its own.
 //
-// Members of inner objects have names with dots. Elements of an array are
-// joined by commas. A number that may be unset or infinite is one field: the
-// number, "unlimited", or an empty text.
+// A field of an inner object has a name with dots. The elements of an array are
+// joined by commas. A number that may be unset or infinite is a single field.
+// Its value is the number, "unlimited", or an empty text.
 type record []field
 
 type field struct{ name, value string }
 
-// get returns the value of name, or "" if there is none.
+// get returns the value of the field name, or "" if there is no such field.
 func (r record) get(name string) string {
 	for _, f := range r {
 		if f.name == name {
@@ -29,7 +29,7 @@ func (r record) get(name string) string {
 	return ""
 }
 
-// recorder is a schema.Encoder that produces a record.
+// A recorder is a schema.Encoder that makes a record.
 type recorder struct {
 	record  record
 	path    []string // names of the open objects and of the next value
@@ -48,8 +48,8 @@ func (r *recorder) Key(name string) {
 
 func (r *recorder) BeginObject() {}
 
-// EndObject closes an object. An object that consists of the members "set",
-// "infinite" and "number" becomes one value.
+// EndObject ends an object. If the object consists of the members "set",
+// "infinite" and "number", it becomes a single value.
 func (r *recorder) EndObject() {
 	if r.arrays > 0 {
 		return
@@ -90,7 +90,7 @@ func (r *recorder) value(s string) {
 	r.emit(s)
 }
 
-// emit adds the value of the member that Key started.
+// emit adds the value s of the member whose name Key has set.
 func (r *recorder) emit(s string) {
 	r.record = append(r.record, field{strings.Join(r.path, "."), s})
 	r.pop()
@@ -113,16 +113,16 @@ func (r *recorder) Fail(err error) {
 
 func (r *recorder) Err() error { return r.failure }
 
-// plain returns s on one line, with control characters escaped, so that another
-// user's job name can't move the cursor of the administrator who lists jobs.
+// plain returns s on one line, with control characters escaped. So another
+// user's job name can't move the cursor of an administrator who lists jobs.
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// recordOf returns a function that converts an object to a record. t lists the
-// object's fields. The record has the fields of the newest version of the REST
-// API.
+// recordOf returns a function that converts an object to a record. The argument
+// t lists the fields of the object. The record has the fields of the newest
+// version of the REST API.
 func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
 	newest := api.Versions[len(api.Versions)-1]
 	render := t.Renderer(schema.View{Version: newest, Spelling: schema.Sched})

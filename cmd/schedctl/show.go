@@ -27,8 +27,8 @@ it prints all fields of that node or job as name=value lines, named as in the RE
 	return cmd
 }
 
-// column is a column of a table: its heading, and the name of the field that it
-// shows.
+// A column is a column of a table: its heading, and the name of the field whose
+// values it shows.
 type column struct{ heading, field string }
 
 // table prints records in columns.
@@ -47,8 +47,8 @@ func newTable(w io.Writer, columns ...column) *table {
 	return t
 }
 
-// add prints r. An empty value is shown as a dash, so that programs can split
-// lines at blanks.
+// add prints the record r as a line. An empty value is printed as a dash, so
+// that programs can split the line at blanks.
 func (t *table) add(r record) {
 	var cells []string
 	for _, c := range t.columns {

@@ -62,7 +62,8 @@ users other than root in group 0: no daemon accepts them.`,
 }
 
 // warnEarlyExpiry prints a warning if the new token expires earlier than
-// requested. A new token never outlives the token with which it was requested.
+// requested. This happens because a new token never expires later than the
+// token with which it was requested.
 func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
 	c, err := auth.Inspect(token, auth.Options{UserClaimField: field})
 	actual := c.Expires.Sub(c.IssuedAt)
@@ -74,8 +75,9 @@ func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
 	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", credential.NewTokenHint)
 }
 
-// parseTokenArgs parses the arguments of token: key=value words in any order,
-// each at most once. A lifespan of 0 means that it is not set.
+// parseTokenArgs parses the arguments of the command token. They have the form
+// key=value, and each key may occur once. A lifespan of 0 means that it is not
+// set.
 func parseTokenArgs(args []string) (user string, lifespan time.Duration, err error) {
 	seen := map[string]bool{}
 	for _, word := range args {
@@ -104,7 +106,8 @@ func parseTokenArgs(args []string) (user string, lifespan time.Duration, err err
 	return user, lifespan, nil
 }
 
-// seconds parses a lifespan. It refuses a lifespan that no controller accepts.
+// seconds parses a lifespan. It returns an error if no controller would accept
+// the lifespan.
 func seconds(value string) (time.Duration, error) {
 	n, err := strconv.ParseUint(value, 10, 64)
 	tooLong := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
@@ -118,10 +121,10 @@ func seconds(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// withTokenHint adds a hint to the controller's refusal, which contains only an
-// error number. Some hints depend on the configuration a and on user, the name
-// of the user who was to get the token. That name is "" for the user who runs
-// schedctl.
+// withTokenHint adds a hint to the error with which the controller refused to
+// create a token. The controller sends only an error number. Some hints depend
+// on the configuration a, and on the user that the token was requested for.
+// If user is "", that is the user who runs schedctl.
 func withTokenHint(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -97,8 +97,8 @@ func TestWhyNoToken(t *testing.T) {
 	}
 }
 
-// TestWhyRefused checks that only users with a token get the hint about expired
-// tokens.
+// TestWhyRefused checks that users without a token do not get the hint about
+// expired tokens.
 func TestWhyRefused(t *testing.T) {
 	for _, tt := range []struct {
 		token    bool
@@ -144,7 +144,8 @@ func TestWarnOfItsEnd(t *testing.T) {
 	}
 }
 
-// TestTokenHelp checks that the help text names both limits.
+// TestTokenHelp checks that the help text of the command token names the
+// default lifespan and both limits on the lifespan.
 func TestTokenHelp(t *testing.T) {
 	var out, errOut bytes.Buffer
 	if status := run([]string{"token", "--help"}, &out, &errOut); status != 0 || errOut.Len() > 0 {
@@ -169,8 +170,9 @@ func makeToken(claims string) string {
 	return signed + "." + b64(mac.Sum(nil))
 }
 
-// TestTokenOfTheEnvironment checks that an invalid token is reported before any
-// request is sent, with a hint and without showing the token.
+// TestTokenOfTheEnvironment checks that the command reports an invalid token
+// before it sends any request. The error must have a hint, and must not show
+// the token.
 func TestTokenOfTheEnvironment(t *testing.T) {
 	now := time.Now().Unix()
 	claims := func(from, to int64, user string) string {

@@ -6,10 +6,11 @@ import (
 	"schedrestd/become/nss"
 )
 
-// users looks up names of users and groups in the databases of this machine.
+// The type users looks up names of users and groups in the databases of this
+// machine.
 type users struct{}
 
-// User returns the name of uid, or its number if it has no name.
+// User returns the name of the user uid, or the number if there is no name.
 func (users) User(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil {
 		return u.Name
@@ -17,7 +18,7 @@ func (users) User(uid uint32) string {
 	return fmt.Sprint(uid)
 }
 
-// Group returns the name of gid, or its number if it has no name.
+// Group returns the name of the group gid, or the number if there is no name.
 func (users) Group(gid uint32) string {
 	if g, err := nss.LookupGID(gid); err == nil {
 		return g.Name

@@ -5,11 +5,11 @@
 //
 // After SIGINT or SIGTERM it answers the pending requests and exits with status
 // 0. Jobs continue, each under a step process of its own, and the next
-// schedctld resumes them. If it is killed, nothing is lost. If it can't start,
-// it prints error: and hint: lines and exits with status 1.
+// schedctld resumes them. Nothing is lost if schedctld is killed. If it can't
+// start, it prints error: and hint: lines and exits with status 1.
 //
-// If root starts it, it runs each job as the user who submitted it. Otherwise
-// it runs only jobs of its own user.
+// If root starts schedctld, each job runs as the user who submitted it.
+// Otherwise schedctld runs only jobs of its own user.
 package main
 
 import (

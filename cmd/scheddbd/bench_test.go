@@ -30,10 +30,10 @@ import (
 )
 
 // The benchmarks send requests to a real daemon. SCHEDDBD_BENCH_JOBS is the
-// number of jobs in its database. SCHEDDBD_BENCH_DB names an existing database
-// to copy, such as that of an older release.
+// number of jobs in its database. SCHEDDBD_BENCH_DB names a database to copy
+// instead, for example that of an older release.
 
-// cluster is a daemon with recorded jobs and two ordinary users.
+// A cluster is a daemon with recorded jobs, and two ordinary users.
 type cluster struct {
 	*started
 	key     auth.Key
@@ -41,9 +41,9 @@ type cluster struct {
 	users   [2]nss.User
 }
 
-// startCluster records n jobs, with a text of the given length in each, and
-// starts the daemon. Every thousandth job belongs to the second user, and all
-// other jobs belong to the first.
+// startCluster records n jobs and starts the daemon. Each job has a text of the
+// given length. Every thousandth job belongs to the second user, and all other
+// jobs belong to the first.
 func startCluster(b *testing.B, n, text int) *cluster {
 	b.Helper()
 	c := &cluster{}
@@ -89,8 +89,8 @@ func elapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// record fills a database. The names of the jobs repeat after each thousand
-// jobs.
+// record fills a database with n jobs. The names of jobs repeat after every
+// thousand jobs.
 func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
 	if existing := os.Getenv("SCHEDDBD_BENCH_DB"); existing != "" { // it may be in an older format
@@ -148,12 +148,13 @@ func (c *cluster) token(b *testing.B, i int) model.Credential {
 	return model.Credential{Token: token}
 }
 
-// client returns a client whose connections stay open.
+// client returns a client that keeps its connections open.
 func (c *cluster) client() *client.Accounting {
 	return client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: c.address}}})
 }
 
-// peak returns the maximum resident memory of the daemon so far, in MB.
+// peak returns the largest amount of resident memory that the daemon has had so
+// far, in MB.
 func (c *cluster) peak(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
@@ -181,7 +182,7 @@ func benchJobs(b *testing.B, fallback int) int {
 	return n
 }
 
-// reportLatencies reports the distribution of durations, in ms.
+// reportLatencies reports the distribution of durations, in milliseconds.
 func reportLatencies(b *testing.B, durations []time.Duration) {
 	slices.Sort(durations)
 	for part, q := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
@@ -190,8 +191,8 @@ func reportLatencies(b *testing.B, durations []time.Duration) {
 	}
 }
 
-// BenchmarkFind looks up one job among many, by each criterion that a client
-// may have.
+// BenchmarkFind looks up one job among many, once for each way in which a
+// client may select it.
 func BenchmarkFind(b *testing.B) {
 	n := benchJobs(b, 20_000)
 	c := startCluster(b, n, 200)
@@ -230,8 +231,9 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkUnreadLists looks up one job, first undisturbed and then while 60
-// connections of another user have requested long lists without reading them.
+// BenchmarkUnreadLists looks up one job, first without other requests. Then it
+// does so while another user has requested long lists on 60 connections and
+// does not read them.
 func BenchmarkUnreadLists(b *testing.B) {
 	c := startCluster(b, benchJobs(b, 45_000), 2000)
 	b.Run("before", c.benchLookup)
@@ -270,8 +272,9 @@ func (c *cluster) benchLookup(b *testing.B) {
 	b.ReportMetric(c.peak(b), "peak-MB")
 }
 
-// requestUnread requests all jobs and does not read the answer, until ctx ends
-// or the daemon closes the connection. After a refusal it requests them again.
+// requestUnread requests all jobs and does not read the answer. It waits until
+// ctx is done or the daemon closes the connection. If the daemon refuses the
+// request, requestUnread sends it again.
 func (c *cluster) requestUnread(ctx context.Context, b *testing.B) {
 	nc, err := net.Dial("tcp", c.address)
 	if err != nil {

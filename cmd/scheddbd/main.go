@@ -1,5 +1,5 @@
-// Command scheddbd is the bundled accounting daemon: it stores the jobs of a
-// cluster of one machine. It runs in the foreground and logs to stderr.
+// Command scheddbd is the bundled accounting daemon. It stores the jobs of a
+// cluster that has one machine. It runs in the foreground and logs to stderr.
 //
 //	scheddbd [-f CONF] [-v]
 //

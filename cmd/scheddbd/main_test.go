@@ -56,8 +56,8 @@ func start(t testing.TB, conf, socket string) *started {
 	return nil
 }
 
-// writeConfig creates a configuration with the given lines, in addition to the
-// usual ones.
+// writeConfig writes a configuration file that has the usual lines and the
+// given ones.
 func writeConfig(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,9 +74,9 @@ func writeConfig(t testing.TB, dir string, lines ...string) string {
 	return path
 }
 
-// TestRestartAfterKill checks that the daemon restarts after kill -9, replaces
-// its old socket and has all acknowledged jobs. After SIGTERM it must remove
-// its socket.
+// TestRestartAfterKill checks that the daemon can be restarted after kill -9.
+// The daemon must then replace its old socket and have all acknowledged jobs.
+// After SIGTERM it must remove its socket.
 func TestRestartAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	path := writeConfig(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
@@ -101,8 +101,8 @@ func TestRestartAfterKill(t *testing.T) {
 	}
 }
 
-// TestRootBecomesSchedUser checks that a daemon that root starts runs as the
-// scheduler's user before it listens.
+// TestRootBecomesSchedUser starts the daemon as root. It checks that the daemon
+// runs as the scheduler's user before it listens.
 func TestRootBecomesSchedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -165,7 +165,8 @@ func TestRootBecomesSchedUser(t *testing.T) {
 }
 
 // TestRootNeedsSchedUsersGroup checks that the daemon refuses a SchedUser
-// without an entry in the user database, because such a user has no group.
+// without an entry in the user database. The daemon would not know the group of
+// such a user.
 func TestRootNeedsSchedUsersGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

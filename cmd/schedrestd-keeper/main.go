@@ -1,7 +1,7 @@
-// Command schedrestd-keeper is the process of the gateway that holds its secret
+// Command schedrestd-keeper is the process of the gateway that holds the secret
 // keys. It signs TLS handshakes and verifies tokens for the workers. schedrestd
-// starts it. Started by hand, it prints an error and exits with status 2. -V
-// prints its version.
+// starts it. If it is started by hand, it prints an error and exits with status
+// 2. With -V it prints its version.
 package main
 
 import (

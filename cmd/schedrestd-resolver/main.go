@@ -1,6 +1,7 @@
-// Command schedrestd-resolver is the process of the gateway that looks up names
-// of users and groups for the other processes. schedrestd starts it. Started by
-// hand, it prints an error and exits with status 2. -V prints its version.
+// Command schedrestd-resolver is the process of the gateway that looks up users
+// and groups for the other processes. schedrestd starts it. If it is started by
+// hand, it prints an error and exits with status 2. With -V it prints its
+// version.
 package main
 
 import (

@@ -1,9 +1,9 @@
 // Command schedrestd-worker is the process of the gateway that reads input from
-// the network. schedrestd starts it. Started by hand, it prints an error and
-// exits with status 2. -V prints its version.
+// the network. schedrestd starts it. If it is started by hand, it prints an
+// error and exits with status 2. With -V it prints its version.
 //
-// With "openapi" as its first argument, it prints the OpenAPI document and
-// exits (worker.Tables).
+// If its first argument is "openapi", it prints the OpenAPI document and exits
+// (worker.Tables).
 package main
 
 import (
@@ -43,12 +43,13 @@ func main() {
 	os.Exit(worker.Main(worker.NewHandler))
 }
 
-// tablesFiles limits the open descriptors while the OpenAPI document is
-// printed. Only the standard ones and those of the Go runtime are needed.
+// tablesFiles limits the number of open descriptors while the OpenAPI document
+// is printed. The process needs only the standard descriptors and those of the
+// Go runtime.
 const tablesFiles = 32
 
-// tables prints the OpenAPI document. The process needs only its standard
-// output for this, so it confines itself first.
+// tables prints the OpenAPI document. For this the process needs only its
+// standard output, so it first enters its sandbox.
 func tables(args []string) int {
 	err := self.Confine(tablesFiles, false)
 	if err == nil {

@@ -9,8 +9,9 @@ import (
 )
 
 // abortIfRequested ends the process with SIGABRT if ABORT_ON_FATAL is set. It
-// prints the stacks of all goroutines. The process leaves a core file only if
-// no listener is open yet, because later its memory contains secrets.
+// first prints the stacks of all goroutines. The process leaves a core file
+// only if no listener is open yet, because its memory contains secrets after
+// that.
 func abortIfRequested(errOut *os.File) {
 	if os.Getenv("ABORT_ON_FATAL") == "" {
 		return

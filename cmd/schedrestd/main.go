@@ -1,14 +1,14 @@
-// Without this setting the Go runtime would keep files of the cgroup open, in
-// the only process that may run as root.
+// Without this setting the Go runtime would keep files of the cgroup open in
+// this process, which is the only one that may run as root.
 //
 //go:debug containermaxprocs=0
 
 // Command schedrestd is the parent process of the REST gateway. It owns the
-// listeners, asks the kernel for the peer of each connection, and passes the
-// connection to schedrestd-dispatcher, which chooses a worker for it. The
-// parent reads nothing from a connection. schedrestd-config reads the command
-// line and the configuration without privileges, and sends the parent a Plan,
-// which says what to open and start.
+// listeners, and asks the kernel for the peer of each connection. It passes the
+// connection to schedrestd-dispatcher, which chooses a worker. The parent reads
+// nothing from a connection. Another process, schedrestd-config, reads the
+// command line and the configuration without privileges. It sends the parent a
+// Plan, which says what to open and start.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
@@ -46,8 +46,8 @@ func main() {
 	os.Exit(status)
 }
 
-// run gets a Plan and executes it, until a signal arrives or, in inetd mode,
-// the client disconnects.
+// run gets a Plan and executes it. It returns after a signal or, in inetd mode,
+// when the client disconnects.
 func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGUSR1) // until the handler that logs the counters is installed
 	sockets, activationErr := listen.Activated()
@@ -92,9 +92,9 @@ func printError(w io.Writer, err error) {
 	}
 }
 
-// standardError returns the file for errors and the log. It is /dev/null if
-// inetd has passed the client's socket as standard error too. In that case a
-// log line would break an answer.
+// standardError returns the file to which errors and the log are written. This
+// is /dev/null if inetd has passed the client's socket as standard error, too.
+// Otherwise log lines would appear within answers.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
 		if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {

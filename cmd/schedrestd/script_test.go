@@ -13,8 +13,8 @@ import (
 	"schedrestd/worker"
 )
 
-// TestMain makes the test binary act as the command, or as one of the programs
-// that the command starts.
+// TestMain makes the test binary behave like the command, or like one of the
+// programs that the command starts.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"schedrestd":        main,
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestCommand runs the scripts in testdata/script, which have commands with
+// TestCommand runs the scripts in testdata/script. A script has commands and
 // their expected output.
 func TestCommand(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -1,11 +1,12 @@
 // Package cgroup puts the processes of a job into a control group (version 2)
-// of their own, where that is permitted. The kernel then enforces the memory
-// limit, and can kill all of these processes at once, however they fork.
+// of their own, if the system permits this. The kernel then enforces the memory
+// limit, and can kill all processes of the job at once, even if they fork.
 //
-// It uses only a group that was delegated to this process: a group that the
-// service manager marked as delegated, or the root of the tree that this
-// process sees. Only the service manager may change other groups. If no group
-// was delegated, callers sample the memory instead.
+// The package creates groups only below a group that was delegated to this
+// process, because only the service manager may change other groups. A group is
+// delegated if the service manager marked it as delegated, or if it is the root
+// of the tree that this process sees. If no group was delegated, callers must
+// measure the memory themselves.
 package cgroup
 
 import (
@@ -21,14 +22,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Base is a group below which this process may create groups.
+// A Base is a group below which this process may create groups.
 type Base struct {
 	Path           string `json:"path"`   // directory
 	CanLimitMemory bool   `json:"memory"` // groups below it can limit memory
 }
 
-// Delegated finds the group delegated to this process and prepares it. The
-// error tells an administrator why there is none.
+// Delegated finds the group that was delegated to this process and prepares it.
+// If there is no such group, the error tells an administrator why.
 func Delegated() (Base, error) {
 	mount, root, err := findMount()
 	if err != nil {
@@ -45,17 +46,17 @@ func Delegated() (Base, error) {
 	return findBase(mount, rel)
 }
 
-// subgroup is the group below a service's own group into which the service
-// manager puts this process (systemd 254 and later, DelegateSubgroup=).
+// subgroup is the name of this process's group if systemd puts the process into
+// a group below the service's group (DelegateSubgroup=, systemd 254 and later).
 const subgroup = "schedctld"
 
-// findBase returns the Base for a process in group rel below mount.
+// findBase returns the Base for a process that is in the group rel below mount.
 //
-// The kernel allows no processes in a group whose children have memory limits.
-// So findBase enables no memory limits if this process was started directly in
-// the delegated group. If a job's group with a memory limit outlived this
-// process, the service manager could not start this program in the delegated
-// group again.
+// If this process was started directly in the delegated group, findBase enables
+// no memory limits. The kernel allows no processes in a group whose children
+// have memory limits. A job's group with such a limit could outlive this
+// process, and the service manager could then not start this program again in
+// the delegated group.
 func findBase(mount, rel string) (b Base, err error) {
 	current := filepath.Join(mount, rel)
 	parent := filepath.Dir(current)
@@ -77,8 +78,8 @@ func findBase(mount, rel string) (b Base, err error) {
 	return b, nil
 }
 
-// findMount returns the mount point of cgroup version 2, and the group that is
-// its root.
+// findMount returns the mount point of cgroup version 2, and the path of the
+// group that is mounted there.
 func findMount() (mount, root string, err error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -95,8 +96,8 @@ func findMount() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup version 2 is mounted")
 }
 
-// ownCgroup returns the version 2 group of this process, as a path from the
-// root.
+// ownCgroup returns the path of this process's group in cgroup version 2. The
+// path begins at the root of all groups.
 func ownCgroup() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -120,10 +121,10 @@ func isDelegated(dir string) bool {
 	return false
 }
 
-// enableMemory permits the groups below dir to limit memory, and reports
-// whether that succeeded. The kernel requires that dir holds no processes, or
-// is the root. So if this process is the only one in dir, enableMemory moves it
-// to a subgroup.
+// enableMemory enables memory limits for the groups below dir, and reports
+// whether it succeeded. Unless dir is the root, the kernel permits this only if
+// dir contains no processes. So if this process is the only one in dir,
+// enableMemory moves it to a subgroup.
 func enableMemory(dir string) bool {
 	subtreeControl := filepath.Join(dir, "cgroup.subtree_control")
 	if hasWord(subtreeControl, "memory") {

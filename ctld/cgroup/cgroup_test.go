@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFind checks which group is chosen to hold the groups of jobs, and that
-// the service manager can start the next controller while a job still runs. The
-// tree consists of plain files.
+// TestFind checks which group findBase chooses as the parent of the jobs'
+// groups. It also checks that the service manager can start the next controller
+// while a job still runs. The test uses a tree of plain files.
 func TestFind(t *testing.T) {
 	tests := []struct {
 		name      string

@@ -17,8 +17,9 @@ type Group struct {
 	MemoryLimited bool // the kernel enforces the memory limit
 }
 
-// New creates a group with the given name below b. memory is the limit for all
-// of its processes together, in bytes and including swap; 0 means no limit.
+// New creates a group with the given name below b. The argument memory limits
+// the memory and swap of all processes in the group together, in bytes; 0 means
+// no limit.
 func (b Base) New(name string, memory uint64) (*Group, error) {
 	g := &Group{Path: filepath.Join(b.Path, name)}
 	if err := os.Mkdir(g.Path, 0o755); err != nil {
@@ -39,7 +40,8 @@ func (g *Group) limitMemory(memory uint64) error {
 	if err := g.write("memory.max", strconv.FormatUint(memory, 10)); err != nil {
 		return err
 	}
-	// Without swap accounting these files are missing, and swap needs no limit.
+	// If the kernel does not account for swap, these files are missing, and
+	// swap needs no limit.
 	for file, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := g.write(file, value); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -55,8 +57,8 @@ func (g *Group) write(file, text string) error {
 	return nil
 }
 
-// Open returns a descriptor of the group, with which a process can be started
-// in it.
+// Open opens the group's directory. A process can be started in the group with
+// the returned descriptor.
 func (g *Group) Open() (*os.File, error) {
 	return os.OpenFile(g.Path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }

@@ -1,4 +1,5 @@
-// Package failpoint lets a test kill this process at the worst moments: between
-// two writes that belong together. Only builds with the tag "failpoint" support
-// this; in all others the calls do nothing and do not read the environment.
+// Package failpoint lets a test kill this process between two writes that
+// belong together, which is the worst moment for a crash. It has an effect only
+// in builds with the tag "failpoint". In all other builds its functions do
+// nothing, and do not read the environment.
 package failpoint

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Variable is the environment variable with the point at which this process
-// kills itself: NAME, or NAME:N to kill it when it reaches the point for the
-// N-th time.
+// Variable is the name of an environment variable that selects the point at
+// which this process kills itself. Its value is NAME, or NAME:N to kill the
+// process when it reaches that point for the N-th time.
 const Variable = "SCHEDCTLD_FAILPOINT"
 
 var (
@@ -29,7 +29,8 @@ func init() {
 	}
 }
 
-// Here kills this process at once, like kill -9, if point is the chosen one.
+// Here kills this process at once, like kill -9, if Variable selects this
+// point.
 func Here(point string) {
 	if point == name && seen.Add(1) == count {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minRewriteSize is the size up to which the file is never rewritten. A larger
-// file is rewritten when live values take less than half of it.
+// minRewriteSize is the size in bytes up to which the file is never rewritten.
+// A larger file is rewritten when live values take less than half of it.
 const minRewriteSize = 1 << 20
 
-// run writes waiting commits in batches. All commits that arrive during one
-// write share the next write and fsync.
+// run writes waiting commits in batches. While it writes one batch, further
+// commits queue up. They form the next batch, which needs a single write and
+// fsync.
 func (j *Journal) run() {
 	defer close(j.stopped)
 	j.mu.Lock()
@@ -41,17 +42,17 @@ func (j *Journal) run() {
 		}
 		if j.failure == nil && j.size > max(minRewriteSize, 2*j.liveBytes(), j.retrySize) {
 			if err := j.rewrite(); err != nil {
-				// The old file is still usable, so a failed rewrite is tried
-				// again later.
+				// The old file can still be used, so run tries the rewrite
+				// again when the file has grown.
 				j.retrySize = j.size + max(minRewriteSize, j.liveBytes())
 			}
 		}
 	}
 }
 
-// write appends batch to the file and waits for the disk. j.mu is held on entry
-// and on return, but released during the write, so that other commits can queue
-// for the next batch.
+// write appends batch to the file and waits for the disk. The caller holds the
+// lock j.mu. During the disk access write releases the lock, so that other
+// commits can queue for the next batch.
 func (j *Journal) write(batch []*commit) error {
 	var out []byte
 	changed := make(map[string]location)
@@ -94,17 +95,17 @@ func (j *Journal) setIndex(key string, p location) {
 	}
 }
 
-// syncError is a failed fsync. The kernel may have dropped the unwritten pages,
-// and another fsync would report success. So data written since the last
-// successful fsync can't be trusted. The journal stays failed until the program
-// restarts and reads what is on disk.
+// A syncError reports a failed fsync. After a failure the kernel may have
+// dropped the unwritten pages, and the next fsync would still report success.
+// So data written since the last successful fsync can't be trusted. The journal
+// accepts no more commits until the program restarts and reads what is on disk.
 type syncError struct{ err error }
 
 func (e *syncError) Error() string { return "sync: " + e.err.Error() }
 func (e *syncError) Unwrap() error { return e.err }
 
-// undo removes a batch from the file after a write has failed, usually because
-// the disk is full. If the batch can't be removed, or if fsync has failed, undo
+// undo removes a batch from the file after the write failed, usually because
+// the disk is full. If undo can't remove the batch, or if fsync failed, it
 // marks the journal as failed.
 func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
@@ -117,9 +118,9 @@ func (j *Journal) undo(size int64, err error) error {
 	return err
 }
 
-// rewrite writes a new file with only the live values and renames it to the
-// journal's name once it is on disk. If there is no journal yet, it creates an
-// empty one. The caller holds j.mu.
+// rewrite writes a new file that contains only the live values. Once the new
+// file is on disk, rewrite renames it to the journal's name. If there is no
+// journal yet, rewrite creates an empty one. The caller holds j.mu.
 func (j *Journal) rewrite() (err error) {
 	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -151,9 +152,9 @@ func (j *Journal) rewrite() (err error) {
 	j.file, j.salt, j.index, j.size = f, salt, index, size
 	j.retrySize = 0
 	if e := syncDir(j.path); e != nil {
-		// The rename may not be on disk. After a power failure the name may
-		// refer to the old or the new file, so no further commit may be
-		// acknowledged.
+		// The rename may not be on disk. After a power failure the name could
+		// refer to the old file or to the new one. So the journal must not
+		// acknowledge any more commits.
 		j.fail(&syncError{e})
 	}
 	return nil

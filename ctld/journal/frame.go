@@ -12,13 +12,15 @@ import (
 //	frame   u32 mark | u32 payload length | u64 durable | u32 CRC-32C of length, durable, payload | payload
 //	payload entries: u8 key length | key | u32 value length | value; a length of all ones removes the key
 //
-// durable is how many bytes of the file were known to be on disk when the frame
-// was written. Either all entries of a frame are valid, or none.
+// The field durable is the number of bytes of the file that were known to be on
+// disk when the frame was written. Either all entries of a frame are valid, or
+// none.
 //
-// The salt is random for each file. One half is the mark of its frames, the
-// other half the start value of their CRC. Values contain scripts of users.
-// Without a salt, a script that looks like frames could make an incomplete last
-// frame look like damage, and so prevent the controller from starting.
+// The salt is random for each file. One half of it is the mark of the frames,
+// and the other half is the start value of their CRC. Values contain scripts of
+// users. Without a salt, a user could write a script that looks like frames. If
+// a frame with this script were incomplete, the journal would look damaged, and
+// the controller would not start.
 const (
 	magic       = "SCHEDJNL"
 	format      = 1
@@ -31,7 +33,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// salt distinguishes the frames of one file from data that only looks like
+// A salt distinguishes the frames of one file from other data that looks like
 // frames.
 type salt uint64
 
@@ -58,9 +60,8 @@ func appendHeader(b []byte, initialSize int64, s salt) []byte {
 
 func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 
-// appendFrame appends a frame of entries to b. If onValue is not nil, it calls
-// onValue(e, pos) for each value, where pos is the position in b at which the
-// value begins.
+// appendFrame appends a frame of entries to b. If onValue is not nil, it is
+// called for each value with the position in b at which the value begins.
 func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func(e Entry, pos int)) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, s.mark())
@@ -85,8 +86,9 @@ func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func
 	return b
 }
 
-// parseEntry splits the first entry off payload. value is a part of payload, or
-// nil when the key is removed; ok is false when payload is malformed.
+// parseEntry parses the first entry of payload, and returns the remaining bytes
+// in rest. The returned value shares the memory of payload. It is nil if the
+// entry removes the key. If payload is malformed, ok is false.
 func parseEntry(payload []byte) (key string, value, rest []byte, ok bool) {
 	if len(payload) < 1 || len(payload) < 1+int(payload[0])+4 || payload[0] == 0 {
 		return "", nil, nil, false

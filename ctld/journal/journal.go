@@ -1,22 +1,25 @@
 // Package journal stores a few thousand values by key. It never loses an
 // acknowledged change, not even after kill -9 or a power failure.
 //
-// The journal is one append-only file. A change is a frame at its end. Commit
-// returns when that frame is on disk, and concurrent commits share one fsync.
-// The values stay in the file; only their positions are held in memory. When
-// more than half of the file is out of date, a new file is written and renamed.
-// So the file takes at most twice the size of its values, or 1 MiB, plus the
-// last batch of changes. During a rewrite there is also the new file, which
-// takes the size of the values.
+// The journal is one append-only file. For each change a frame is appended to
+// it. Commit returns when the frame is on disk, and concurrent commits share
+// one fsync. The values stay in the file; only their positions are held in
+// memory.
 //
-// Each value has an owner. The index of values counts the bytes of each owner's
-// values, so that the count always matches the stored values.
+// When more than half of the file is out of date, a new file is written and
+// renamed. So the file takes at most twice the size of its values, or 1 MiB,
+// plus the last batch of changes. During a rewrite the new file takes
+// additional space, as much as the values.
 //
-// A crash during a write may leave an incomplete frame at the end, a torn end.
-// Its values were never acknowledged, so Open cuts it off. If an earlier part
-// of the file is damaged, acknowledged values are lost. Open reports this as an
-// error with the position. To distinguish the two cases, each frame records how
-// much of the file was durable when it was written.
+// Each value has an owner. The journal counts the bytes of each owner's values
+// whenever it changes its index, so the counts always match the stored values.
+//
+// A crash during a write may leave a torn end, which is an incomplete frame at
+// the end of the file. Its values were never acknowledged, so Open removes it.
+// But if an earlier part of the file is damaged, acknowledged values are lost.
+// Open then returns an error with the position. To distinguish the two cases,
+// each frame records how much of the file was on disk when the frame was
+// written.
 package journal
 
 import (
@@ -32,7 +35,7 @@ import (
 	"syscall"
 )
 
-// Errors of Open and Commit, in addition to errors of the file system.
+// Open and Commit return these errors, and errors of the file system.
 var (
 	ErrClosed     = errors.New("journal is closed")
 	ErrNewer      = errors.New("written by a newer version of this program")
@@ -41,15 +44,15 @@ var (
 	ErrTooBig     = errors.New("value too big for the journal")
 )
 
-// Entry is one change: a new value for a key, or its removal.
+// An Entry is one change: it sets the value of a key, or removes the key.
 type Entry struct {
 	Key   string // at most 255 bytes
 	Value []byte // nil: remove the key
 	Owner uint32 // for Usage; not stored in the file
 }
 
-// Size returns the bytes that the entry takes in the file until its value is
-// replaced.
+// Size returns the number of bytes that the entry takes in the file until its
+// value is replaced.
 func (e Entry) Size() int64 { return liveSize(e.Key, location{length: uint32(len(e.Value))}) }
 
 // Journal is an open journal. Its methods are safe for concurrent use.
@@ -81,15 +84,15 @@ type location struct {
 	owner  uint32
 }
 
-// commit is a call of Commit that waits for the disk.
+// A commit is a call of Commit that waits until its entries are on disk.
 type commit struct {
 	entries []Entry
 	done    chan error
 }
 
-// Open opens or creates the journal at path. The directory must exist and
-// belong to the caller only. The caller must hold a lock that keeps other
-// processes from opening the same journal.
+// Open opens or creates the journal at path. The directory must exist, and no
+// other user may have access to it. The caller must hold a lock that keeps
+// other processes from opening the same journal.
 func Open(path string) (*Journal, error) {
 	j := &Journal{path: path, index: make(map[string]location), stopped: make(chan struct{}), broken: make(chan struct{})}
 	j.wake = sync.NewCond(&j.mu)
@@ -108,8 +111,8 @@ func Open(path string) (*Journal, error) {
 }
 
 func (j *Journal) load() error {
-	// O_NOFOLLOW: through a link, another user could make root append to any
-	// file.
+	// Without O_NOFOLLOW another user could create a link, and make root append
+	// to any file.
 	f, err := os.OpenFile(j.path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -128,8 +131,8 @@ func (j *Journal) load() error {
 			}
 		}
 	}
-	// The data in the file may have been written but never synced. The caller
-	// will rely on this data, so it must be durable from now on.
+	// An earlier process may have written the data but not synced it. The
+	// caller will rely on the data, so it must be on disk from now on.
 	if err == nil {
 		err = f.Sync()
 	}
@@ -142,9 +145,10 @@ func (j *Journal) load() error {
 // TornSize returns the size in bytes of the torn end that Open cut off.
 func (j *Journal) TornSize() int64 { return j.tornSize }
 
-// Broken returns a channel that is closed when a write failed and could not be
-// undone, so that it is unknown what is on disk. All later commits fail. The
-// program should exit, and read what is on disk when it starts again.
+// Broken returns a channel that is closed when a write has failed and could not
+// be undone. It is then unknown which data is on disk, and all later commits
+// fail. The program should exit. When it starts again, it reads what is on
+// disk.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
 // fail marks the journal as failed. The caller holds j.mu.
@@ -155,9 +159,8 @@ func (j *Journal) fail(err error) {
 	}
 }
 
-// Commit stores all entries durably and atomically, and returns when they are
-// on disk. If it returns an error, the entries may or may not be there after
-// the next Open.
+// Commit stores all entries atomically, and returns when they are on disk. If
+// Commit returns an error, the next Open may find either all entries or none.
 func (j *Journal) Commit(entries ...Entry) error {
 	if err := checkEntries(entries); err != nil {
 		return err
@@ -189,8 +192,8 @@ func (j *Journal) Get(key string) ([]byte, error) {
 	return j.read(key, p)
 }
 
-// Stat returns the owner of key's value and the bytes that the value takes in
-// the file, or 0 when there is no value.
+// Stat returns the owner of key's value, and the number of bytes that the value
+// takes in the file. The number is 0 when there is no value.
 func (j *Journal) Stat(key string) (owner uint32, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -201,9 +204,10 @@ func (j *Journal) Stat(key string) (owner uint32, size int64) {
 	return p.owner, liveSize(key, p)
 }
 
-// Each calls f with every key and value, sorted by key, until f returns an
-// error. f returns the owner of the value. f must not call methods of j,
-// because Each holds the lock of j. Each is meant for start-up.
+// Each calls f with every key and value, sorted by key, and stops if f returns
+// an error. The function f returns the owner of the value. It must not call
+// methods of j, because j is locked during the call. This method is meant for
+// start-up.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -261,7 +265,7 @@ func checkEntries(entries []Entry) error {
 	return nil
 }
 
-// syncDir makes a rename in the directory of path durable.
+// syncDir makes a rename durable. path is the new name of the renamed file.
 func syncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestTornEnd checks that a crash during a write loses no acknowledged change.
-// The change that was being written is found completely or not at all.
+// The interrupted change must be found completely or not at all.
 func TestTornEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
@@ -176,8 +176,8 @@ func TestTornEnd(t *testing.T) {
 	checkTorn("size grew, data did not come", zeroed, without)
 }
 
-// TestFramesInValuesAreNotBelieved checks that a value that looks like frames
-// does not make a torn end (an incomplete last frame) look like damage.
+// TestFramesInValuesAreNotBelieved checks that Open does not report damage if
+// the last frame is incomplete and contains a value that looks like frames.
 func TestFramesInValuesAreNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	var forged []byte
@@ -280,8 +280,8 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	}
 }
 
-// TestFullDisk checks that a commit fails on a full disk, that earlier values
-// stay, and that later commits succeed when there is space again.
+// TestFullDisk checks that a commit fails on a full disk and that the earlier
+// values are kept. Later commits must succeed when there is space again.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")

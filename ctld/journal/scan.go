@@ -17,8 +17,9 @@ type scan struct {
 	salt  salt
 }
 
-// scanFile reads a journal whose length in bytes is size. It tolerates a torn
-// end (an incomplete last frame) and returns an error for any other damage.
+// scanFile reads a journal. The argument size is the length of the file in
+// bytes. scanFile tolerates a torn end (an incomplete last frame) and returns
+// an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	s := scan{index: make(map[string]location)}
 	initialSize, salt, err := readHeader(r, size)
@@ -46,7 +47,8 @@ func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	return s, nil
 }
 
-// liveSize returns the bytes that a live value takes in a rewritten file.
+// liveSize returns the number of bytes that a live value takes in a rewritten
+// file.
 func liveSize(key string, p location) int64 {
 	return int64(frameHeader + 1 + len(key) + 4 + int(p.length))
 }
@@ -71,8 +73,9 @@ func readHeader(r io.ReaderAt, size int64) (initialSize int64, s salt, err error
 	return int64(binary.BigEndian.Uint64(h[12:])), salt(binary.BigEndian.Uint64(h[20:])), nil
 }
 
-// readFrame reads the next frame. remaining is the number of bytes left in the
-// file: readFrame checks lengths against it before it allocates memory.
+// readFrame reads the next frame. The argument remaining is the number of bytes
+// left in the file. Before readFrame allocates memory, it compares lengths with
+// this number.
 func (s salt) readFrame(in io.Reader, remaining int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if remaining < frameHeader {
@@ -92,7 +95,7 @@ func (s salt) readFrame(in io.Reader, remaining int64) (payload []byte, ok bool)
 	return payload, s.sum(h[4:16], payload) == binary.BigEndian.Uint32(h[16:])
 }
 
-// apply adds the entries of a frame that begins at s.end to the index.
+// apply adds the entries of a frame to the index. The frame begins at s.end.
 func (s *scan) apply(payload []byte) (ok bool) {
 	payloadStart := s.end + frameHeader
 	changed := make(map[string]location)
@@ -119,10 +122,10 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// checkTail checks a file that is valid only up to the position validEnd.
-// Normally the rest counts as a torn end, which is harmless. But if the header
-// or a later frame shows that bytes after validEnd had been on disk,
-// acknowledged values are lost, and checkTail returns an error.
+// checkTail checks the end of a file that is valid only up to the position
+// validEnd. Normally the remaining bytes are a torn end, which is harmless. But
+// the header or a later frame may show that bytes after validEnd had been on
+// disk. Then acknowledged values are lost, and checkTail returns an error.
 func (s salt) checkTail(r io.ReaderAt, validEnd, size, initialSize int64) error {
 	if validEnd < initialSize {
 		return fmt.Errorf("byte %d of %d durable bytes: %w", validEnd, initialSize, ErrDamaged)
@@ -146,8 +149,8 @@ func (s salt) checkTail(r io.ReaderAt, validEnd, size, initialSize int64) error 
 	return nil
 }
 
-// frameAt reports whether b begins with a complete frame, and returns how many
-// bytes were durable according to that frame.
+// frameAt reports whether b begins with a complete frame. The frame records how
+// many bytes of the file were on disk, and frameAt returns this number.
 func (s salt) frameAt(b []byte) (durable int64, ok bool) {
 	if len(b) < frameHeader {
 		return 0, false

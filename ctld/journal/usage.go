@@ -2,8 +2,8 @@ package journal
 
 import "sync"
 
-// usage counts the bytes that each owner's values take in the file. Its lock is
-// never held during a write, so readers do not wait for the disk.
+// A usage counts how many bytes each owner's values take in the file. Its lock
+// is never held during a write, so readers do not wait for the disk.
 type usage struct {
 	mu     sync.Mutex
 	total  int64
@@ -22,8 +22,8 @@ func (u *usage) add(owner uint32, bytes int64) {
 	}
 }
 
-// Usage returns the bytes that the values of owner take in the file, and the
-// bytes of all owners' values. It does not wait for the disk.
+// Usage returns how many bytes the values of owner take in the file, and how
+// many the values of all owners take. It does not wait for the disk.
 func (j *Journal) Usage(owner uint32) (ownerBytes, total int64) {
 	j.usage.mu.Lock()
 	defer j.usage.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestUsage checks that the usage of an owner equals the bytes of its values in
-// the file, after replacements, removals and a restart.
+// TestUsage checks that the usage of an owner equals the number of bytes that
+// the owner's values take in the file. This must be true after replacements,
+// removals and a restart.
 func TestUsage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)

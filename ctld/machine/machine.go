@@ -1,7 +1,7 @@
 // Package machine reads the properties and the load of this machine from the
-// kernel. The controller shows them for its only node. It reads the properties
-// when it starts, and exits if that fails. It reads the load for each request.
-// If that fails, the request is answered without the load.
+// kernel. The controller shows them for its only node. The controller reads the
+// properties when it starts, and exits if it can't read them. It reads the load
+// for each request. If it can't read the load, it answers without the load.
 package machine
 
 import (
@@ -78,9 +78,10 @@ func bootTime(stat []byte) (time.Time, error) {
 }
 
 // topology returns the number of sockets, of cores per socket and of threads
-// per core. The product of these numbers is cpus. All CPUs count as cores of
-// one socket if the kernel does not report the topology, the machine is
-// asymmetric, or only some of its CPUs are available.
+// per core. The product of these numbers is cpus. topology returns one socket
+// whose cores have one thread each in three cases: the kernel does not report
+// the topology, the machine is asymmetric, or only some of its CPUs are
+// available.
 func topology(dir string, cpus int) (sockets, cores, threads int) {
 	type core struct{ socket, core string }
 	perSocket, perCore := map[string]map[string]bool{}, map[core]int{}
@@ -113,7 +114,7 @@ func topology(dir string, cpus int) (sockets, cores, threads int) {
 	return sockets, cores, threads
 }
 
-// Usage is the load of the machine at one moment.
+// Usage holds the load of the machine at one moment.
 type Usage struct {
 	Load       float64 // number of runnable processes, averaged over a minute
 	FreeMemory uint64  // MiB of unused memory

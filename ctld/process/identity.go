@@ -2,10 +2,11 @@
 // of a process.
 //
 // The kernel reuses process ids. So a process id that was read from a file may
-// now belong to another process, and root's signals reach every process.
-// Therefore no process is ever signalled by its id. An Identity adds the boot
-// id and the start time to the process id, and a Handle (a pidfd) refers to the
-// process itself.
+// now belong to another process, and root may signal every process. Therefore
+// an Identity also has the boot id and the process's start time, and signals
+// are sent through a Handle (a pidfd), which refers to the process itself. A
+// process may be signalled by its id only if it is a child for which its parent
+// has not waited.
 package process
 
 import (
@@ -25,16 +26,16 @@ import (
 // ErrGone is returned when the process of an Identity no longer exists.
 var ErrGone = errors.New("process is gone")
 
-// Identity identifies one process permanently: no other process has the same
-// Identity, not even after a reboot.
+// An Identity identifies one process permanently: no other process ever has the
+// same Identity, not even after a reboot.
 type Identity struct {
 	BootID string `json:"boot"`  // the kernel's boot id
 	PID    int    `json:"pid"`   // in the PID namespace of the reader
 	Start  uint64 `json:"start"` // clock ticks from boot to the start of the process
 }
 
-// BootID returns the id of this boot of the machine, a random UUID made by the
-// kernel.
+// BootID returns the id of this boot of the machine. The id is a random UUID
+// made by the kernel.
 var BootID = sync.OnceValues(func() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -46,9 +47,10 @@ var BootID = sync.OnceValues(func() (string, error) {
 // Self returns the identity of the calling process.
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
-// Of returns the identity of the process that has the id pid now. The caller
-// must make sure that the id is not reused meanwhile. The caller can be sure of
-// that for its own id, and for the id of a child for which it has not waited.
+// Of returns the identity of the process that now has the id pid. The caller
+// must make sure that the kernel does not reuse the id during the call. This is
+// certain for the caller's own id, and for the id of a child for which it has
+// not waited.
 func Of(pid int) (Identity, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -67,9 +69,9 @@ func (id Identity) String() string {
 	return fmt.Sprintf("%d (started %d, boot %s)", id.PID, id.Start, boot)
 }
 
-// Open returns a handle of the process. It returns ErrGone if the process has
-// exited and its parent has waited for it, if another process has its id now,
-// or if the machine has been rebooted.
+// Open returns a handle of the process. It returns ErrGone in three cases: the
+// process has exited and its parent has waited for it, another process now has
+// the same id, or the machine has been rebooted.
 func (id Identity) Open() (*Handle, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -85,8 +87,8 @@ func (id Identity) Open() (*Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pidfd of process %d: %w", id.PID, err)
 	}
-	// Check the start time only now, while the pidfd is open: if it matches,
-	// the pidfd refers to the right process.
+	// The start time is checked only now, while the pidfd is open. If it
+	// matches, the pidfd refers to the right process.
 	h := &Handle{file: os.NewFile(uintptr(fd), "pidfd")}
 	st, err := ReadStat(id.PID)
 	if err == nil && st.Start != id.Start {
@@ -99,7 +101,8 @@ func (id Identity) Open() (*Handle, error) {
 	return h, nil
 }
 
-// Handle refers to one process, running or exited, until Close.
+// A Handle refers to one process until it is closed, even after that process
+// has exited.
 type Handle struct{ file *os.File }
 
 // NewHandle returns a Handle for pidfd. The Handle owns pidfd from then on.
@@ -125,9 +128,9 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 	return signalErr
 }
 
-// Wait waits until the process has exited and returns nil. When ctx ends first,
-// it returns ctx's error. It blocks no thread, because the runtime polls the
-// pidfd. It must not be called concurrently.
+// Wait waits until the process has exited and returns nil. If ctx is done
+// first, Wait returns ctx's error. Wait blocks no thread, because the runtime
+// polls the pidfd. It must not be called concurrently.
 func (h *Handle) Wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -147,8 +150,8 @@ func (h *Handle) Wait(ctx context.Context) error {
 	}
 }
 
-// hasExited reports whether the process of a pidfd has exited. The pidfd of
-// such a process is readable.
+// hasExited reports whether the process of the pidfd fd has exited. The kernel
+// makes a pidfd readable when its process exits.
 func hasExited(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, _ := unix.Poll(p, 0)

@@ -35,11 +35,11 @@ func ReadStat(pid int) (Stat, error) {
 
 var pageSize = uint64(os.Getpagesize())
 
-// parseStat parses a line of proc_pid_stat(5). The process itself chooses the
-// name in parentheses, which may contain spaces, parentheses and digits. So
-// parseStat takes the last parenthesis as the end of the name. If it took the
-// first, a process named "x) Z 1 1" could choose the parent that parseStat
-// returns.
+// parseStat parses a line of proc_pid_stat(5). A process chooses its own name,
+// which is in parentheses and may itself contain spaces, parentheses and
+// digits. So parseStat takes the last closing parenthesis as the end of the
+// name. If it took the first, a process named "x) Z 1 1" could choose the
+// parent that parseStat returns.
 func parseStat(line []byte) (Stat, error) {
 	openParen, closeParen := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if openParen < 1 || closeParen < openParen {

@@ -36,10 +36,11 @@ func All() ([]Stat, error) {
 	return all, nil
 }
 
-// Descendants returns all children of process root, their children, and so on,
-// including exited processes for which their parents have not waited. If root
-// is a child subreaper, no running process below it can leave this list,
-// neither by setsid nor by the exit of its parents.
+// Descendants returns all children of the process with the id root, their
+// children, and so on. The list includes exited processes for which their
+// parents have not waited. If that process is a child subreaper, no running
+// descendant can leave the list, neither by calling setsid nor when its parents
+// exit.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -69,10 +70,10 @@ func descendants(all []Stat, root int) []Stat {
 }
 
 // Children returns the ids of this process's own children, including exited
-// children for which it has not waited. As long as the caller waits for none of
-// them, their ids are not reused. Children takes a hundredth of the time of a
-// pass over /proc. It returns fs.ErrNotExist on a kernel without the option
-// CONFIG_PROC_CHILDREN.
+// children for which it has not waited. The ids are not reused while the caller
+// waits for none of these children. Children takes only a hundredth of the time
+// that All takes. It returns fs.ErrNotExist if the kernel was built without the
+// option CONFIG_PROC_CHILDREN.
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(lists) == 0 {
@@ -93,8 +94,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// WithVariable returns those running processes of the user uid that were
-// started with the given variable, NAME=value, in their environment.
+// WithVariable returns the running processes of the user uid that were started
+// with the given environment variable. The variable has the form NAME=value.
 func WithVariable(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -116,9 +117,9 @@ func WithVariable(uid uint32, variable string) ([]Stat, error) {
 	return found, nil
 }
 
-// SignalAll sends sigs in order to each process in list. It skips a process
-// whose id now belongs to another process. It returns the number of processes
-// that it has reached.
+// SignalAll sends each signal in sigs, in order, to each process in list. It
+// skips a process whose id now belongs to another process. It returns the
+// number of processes to which it has sent the signals.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	boot, err := BootID()
 	if err != nil {
@@ -147,12 +148,13 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	return reached, err
 }
 
-// Resident returns the resident memory of the processes in list, in bytes. A
-// page that several processes share counts once for each of them, which is fast
-// to compute. If byPSS is true, each process counts with its proportional share
-// of such pages instead (PSS). To compute the shares, the kernel walks every
-// mapping, so callers set byPSS only to confirm a result. A process whose share
-// can't be read counts with its whole resident set.
+// Resident returns the resident memory of the processes in list, in bytes.
+// Several processes may share a page. If byPSS is false, the page counts once
+// for each process, which is fast to compute. If byPSS is true, each process
+// counts with its proportional share of the page (PSS). To compute these
+// shares, the kernel walks every mapping, so callers set byPSS only to confirm
+// a result. If the kernel does not report the share of a process, all of the
+// process's resident memory counts.
 func Resident(list []Stat, byPSS bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

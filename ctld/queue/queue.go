@@ -1,7 +1,7 @@
-// Package queue decides which job starts next on one machine: the first job
-// that fits, in order of priority and then of submission. A job that does not
-// fit now does not delay smaller jobs behind it. So a large job may wait for a
-// long time.
+// Package queue decides which job starts next on one machine. It orders jobs by
+// priority, and jobs of equal priority by submission. The first job that fits
+// is the next to start. A job that does not fit now does not delay smaller jobs
+// behind it, so a large job may wait for a long time.
 //
 // The package identifies jobs by their numbers. It does not lock and does not
 // read the clock.
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Resources is the part of the machine's resources that a job takes.
+// Resources is an amount of CPUs and memory, for example what a job needs.
 type Resources struct {
 	CPUs   uint64
 	Memory uint64 // MiB; 0: not counted
@@ -24,7 +24,8 @@ type Resources struct {
 // ErrExceedsMachine is returned for a job that needs more than the machine has.
 var ErrExceedsMachine = errors.New("more than this machine has")
 
-// Queue holds the waiting jobs and the resources in use.
+// A Queue holds the waiting jobs, and counts the resources that running jobs
+// use.
 type Queue struct {
 	total, used Resources
 	waiting     []entry // in the order in which they start: see compare
@@ -43,12 +44,12 @@ func compare(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 }
 
-// New returns an empty queue for a machine that has the resources in total.
+// New returns an empty queue for a machine with the given total resources.
 func New(total Resources) *Queue { return &Queue{total: total, running: make(map[uint32]Resources)} }
 
-// Fits returns an error that wraps ErrExceedsMachine if need exceeds the
-// resources of the idle machine. The error contains the needed and the
-// available amount.
+// Fits returns an error that wraps ErrExceedsMachine if a job needs more than
+// the whole machine has. The error contains the needed amount and the machine's
+// amount.
 func (q *Queue) Fits(need Resources) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
@@ -59,16 +60,16 @@ func (q *Queue) Fits(need Resources) error {
 	return nil
 }
 
-// Add queues job id, which must not be queued already. The job does not start
-// before begin. With priority 0 it is held.
+// Add adds a job to the waiting jobs. The job must not be in the queue yet. It
+// does not start before the time begin. If its priority is 0, it is held.
 func (q *Queue) Add(id uint32, need Resources, begin time.Time, priority uint32) {
 	e := entry{id, need, begin, priority}
 	i, _ := slices.BinarySearchFunc(q.waiting, e, compare)
 	q.waiting = slices.Insert(q.waiting, i, e)
 }
 
-// Remove removes job id from the waiting jobs, and reports whether it was one
-// of them.
+// Remove removes the job with this id from the waiting jobs. It reports whether
+// the job was waiting.
 func (q *Queue) Remove(id uint32) bool {
 	i := slices.IndexFunc(q.waiting, func(e entry) bool { return e.id == id })
 	if i >= 0 {
@@ -77,9 +78,9 @@ func (q *Queue) Remove(id uint32) bool {
 	return i >= 0
 }
 
-// Occupy counts the resources in need as used by a job, even if they are more
-// than the free resources. This can happen if an earlier controller started the
-// job, perhaps when the machine had more memory.
+// Occupy counts the resources in need as used by the job with this id, even if
+// fewer resources are free. This can happen if an earlier controller started
+// the job and the machine had more memory then.
 func (q *Queue) Occupy(id uint32, need Resources) {
 	q.Remove(id)
 	q.Release(id)
@@ -96,8 +97,8 @@ func (q *Queue) Release(id uint32) {
 	q.used.Memory -= need.Memory
 }
 
-// Start selects the jobs that start now, removes them from the waiting jobs and
-// assigns their resources.
+// Start selects the jobs that start now. It removes them from the waiting jobs
+// and counts their resources as used.
 func (q *Queue) Start(now time.Time) []uint32 {
 	if q.used.CPUs >= q.total.CPUs {
 		return nil
@@ -120,9 +121,9 @@ func (q *Queue) fitsNow(need Resources) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }
 
-// NextBegin returns the time at which the next waiting job reaches its begin
-// time. It ignores held jobs. It returns the zero time when no job waits for
-// its begin time.
+// NextBegin returns the earliest begin time that waiting jobs have not reached
+// yet. It ignores held jobs. If no job waits for its begin time, NextBegin
+// returns the zero time.
 func (q *Queue) NextBegin(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {

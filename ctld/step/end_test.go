@@ -65,7 +65,7 @@ func TestStoppedJobCanBeEnded(t *testing.T) {
 
 func TestMemoryLimitBySampling(t *testing.T) {
 	b := newFixture(t)
-	// A child in another session takes the memory.
+	// The memory is used by a child in another session.
 	spec := b.spec(`setsid sh -c 'x=$(head -c 60000000 /dev/zero | tr "\0" x); sleep 60' & wait`)
 	spec.Memory = 30 << 20
 	if o := b.run(spec); o.State != OutOfMemory {
@@ -157,9 +157,8 @@ func TestWithdrawnJobNeverStarts(t *testing.T) {
 	}
 }
 
-// TestDeadStepLeavesNothingRunning checks that when a step is killed, its
-// script is killed, too, and that KillOrphans finds and kills the script's
-// children.
+// TestDeadStepLeavesNothingRunning kills a step. It checks that the script is
+// killed, too, and that KillOrphans finds and kills the script's children.
 func TestDeadStepLeavesNothingRunning(t *testing.T) {
 	b := newFixture(t)
 	spec := b.spec("setsid sleep 60 & echo $! >child; echo $$ >main; sleep 60")

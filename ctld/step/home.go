@@ -20,7 +20,7 @@ var ErrClaimed = errors.New("the job is claimed by another step")
 // ErrNewer is returned for a file that a newer version of this program wrote.
 var ErrNewer = errors.New("written by a newer version of this program")
 
-// Claim records which process runs the job. It never changes.
+// A Claim records which process runs the job. It never changes.
 type Claim struct {
 	Format  int              `json:"format"`
 	Step    process.Identity `json:"step"`
@@ -53,26 +53,26 @@ type Outcome struct {
 	MaxRSS     uint64        `json:"max_rss"` // bytes: of all processes if they were sampled, otherwise of the largest one
 }
 
-// Format versions of claim and outcome. After an upgrade, a step may be older
-// or newer than the controller that reads its files. Format 2 of the claim
-// means that the step obeys the file home/limit.
+// These are the versions of the formats of claims and outcomes. After an
+// upgrade, a step may be older or newer than the controller that reads its
+// files. Format 2 of a claim means that the step obeys the file home/limit.
 const (
 	claimFormat   = 2
 	outcomeFormat = 1
 )
 
-// Adjustable reports whether the step obeys a changed time limit. The signal
-// that announces the change would kill a step of an older release, which has no
-// handler for that signal.
+// Adjustable reports whether the step obeys a changed time limit. A step of an
+// older release has no handler for the signal that announces the change, so the
+// signal would kill it.
 func (c Claim) Adjustable() bool { return c.Format >= 2 }
 
-// Limit is a time limit that replaces the one in the Spec.
+// A Limit is a time limit that replaces the time limit in the Spec.
 type Limit struct {
 	TimeLimit time.Duration `json:"time_limit"` // from the start of the job; 0: none
 }
 
-// Prepare creates the directory home. Its existence permits a step to claim the
-// job.
+// Prepare creates the directory home. A step may claim the job only while this
+// directory exists.
 func Prepare(home string) error {
 	err := os.Mkdir(home, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -81,10 +81,9 @@ func Prepare(home string) error {
 	return err
 }
 
-// Withdraw removes the directory that Prepare created, and with it the
-// permission to start the job. It returns ErrClaimed if a step has already
-// claimed the job. Once Withdraw has returned nil, no step can claim the job,
-// not even a slow step of an earlier controller.
+// Withdraw removes the directory that Prepare created, so that no step can
+// claim the job any more, not even a slow step of an earlier controller. If a
+// step has already claimed the job, Withdraw returns ErrClaimed.
 func Withdraw(home string) error {
 	err := syscall.Rmdir(home)
 	switch {
@@ -96,9 +95,10 @@ func Withdraw(home string) error {
 	return fmt.Errorf("withdraw %s: %w", home, err)
 }
 
-// RemoveHome removes the home of a run whose files the controller no longer
-// needs. It first renames the whole directory. If it removed the files one by
-// one, a slow step could claim the job again as soon as the claim is gone.
+// RemoveHome removes the directory of a run whose files the controller no
+// longer needs. It first renames the directory. If it instead removed the files
+// one by one, a slow step could claim the job again after the claim was
+// removed.
 func RemoveHome(home string) error {
 	trash := home + ".gone"
 	if err := os.RemoveAll(trash); err != nil {
@@ -110,8 +110,9 @@ func RemoveHome(home string) error {
 	return os.RemoveAll(trash)
 }
 
-// RemoveLeftovers removes files that crashes left in the directory of all
-// homes: drafts of claims, and homes that were being removed.
+// RemoveLeftovers removes files that remained after crashes: drafts of claims,
+// and directories that RemoveHome was removing. The directory homes contains
+// the directories of all runs.
 func RemoveLeftovers(homes string) error {
 	entries, err := os.ReadDir(homes)
 	if err != nil {
@@ -126,10 +127,10 @@ func RemoveLeftovers(homes string) error {
 }
 
 // writeClaim stores c as the claim in the directory home. It writes a draft,
-// and links the draft to the name of the claim. link(2) is exclusive, like
-// O_EXCL, and an incomplete claim is never visible. writeClaim returns only
-// when the claim is on disk. If it returned earlier, a power failure could make
-// the job start a second time.
+// and then links the draft to the name of the claim. link(2) fails if that name
+// exists, and makes the complete claim visible at once. writeClaim returns only
+// when the claim is on disk. If it returned earlier, the job could start a
+// second time after a power failure.
 func writeClaim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
@@ -151,7 +152,8 @@ func writeClaim(home string, c Claim) error {
 	return syncDir(filepath.Dir(home))
 }
 
-// ReadClaim reads the claim of home; ok is false when there is none.
+// ReadClaim reads the claim in the directory home. If there is no claim, ok is
+// false.
 func ReadClaim(home string) (c Claim, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "claim"), &c)
 	if err == nil && c.Format > claimFormat {
@@ -160,14 +162,14 @@ func ReadClaim(home string) (c Claim, ok bool, err error) {
 	return c, ok, err
 }
 
-// writeOutcome writes o as the outcome of home.
+// writeOutcome stores o as the outcome in the directory home.
 func writeOutcome(home string, o Outcome) error {
 	o.Format = outcomeFormat
 	return replaceFile(home, "outcome", o)
 }
 
-// replaceFile writes v to the file with this name in home, atomically and
-// durably.
+// replaceFile writes v to the file with this name in the directory home. It is
+// atomic and durable.
 func replaceFile(home, name string, v any) error {
 	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -182,7 +184,8 @@ func replaceFile(home, name string, v any) error {
 	return syncDir(home)
 }
 
-// ReadOutcome reads the outcome of home; ok is false when there is none yet.
+// ReadOutcome reads the outcome in the directory home. If there is no outcome
+// yet, ok is false.
 func ReadOutcome(home string) (o Outcome, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "outcome"), &o)
 	if err == nil && o.Format > outcomeFormat {

@@ -8,8 +8,8 @@ import (
 )
 
 // closeOnExec marks all inherited descriptors close-on-exec. The controller may
-// have been started with open files of root. Without the mark, the processes of
-// the job would inherit these files.
+// have inherited open files of root, and without the mark the processes of the
+// job would inherit them, too.
 func closeOnExec() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors at exec: %w", err)
@@ -19,8 +19,8 @@ func closeOnExec() error {
 
 // disableTracing prevents other processes of the job's user from tracing the
 // second stage, and from taking its descriptors (pidfd_getfd). The second stage
-// runs as this user until it becomes the script. Before this call the user can
-// trace it, unless the program is installed with mode 0711.
+// runs as this user until it becomes the script. The user can trace it before
+// this call, unless the program is installed with mode 0711.
 func disableTracing() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("disable tracing: %w", err)
@@ -28,10 +28,10 @@ func disableTracing() error {
 	return nil
 }
 
-// leaveKeyring gives the calling thread, and its children, an empty session
-// keyring. Otherwise a job would have the keys of the session in which root
-// started the controller. leaveKeyring does nothing, and succeeds, on a kernel
-// without keyrings and in a container that may not use them.
+// leaveKeyring gives the calling thread and its children an empty session
+// keyring. Otherwise the job would have the keys of the session in which root
+// started the controller. If the kernel has no keyrings, or a container may not
+// use them, leaveKeyring does nothing and returns nil.
 func leaveKeyring() error {
 	_, _, e := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 	if e == 0 || errors.Is(e, unix.ENOSYS) || errors.Is(e, unix.EPERM) {

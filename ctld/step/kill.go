@@ -14,17 +14,18 @@ const (
 	chaseTime       = 20 * time.Millisecond // how long the method chase runs
 )
 
-// killAll kills the remaining processes of the job and arms a timer to try
-// again.
+// killAll kills the remaining processes of the job, and starts a timer after
+// which it is called again.
 //
-// A cgroup is killed atomically. Without a cgroup, a process may fork between
-// being listed and being killed. So killAll first stops all processes, until it
-// finds no running process, and then kills them. Processes that fork and exit
-// at once can escape as a chain, because each is gone before the list is
-// complete. But their orphans become children of this process. The kernel lists
-// the children of this process fast enough to catch the chain eventually. A job
-// that creates processes faster than they can be killed can only be ended in a
-// cgroup.
+// The kernel kills a cgroup atomically. Without a cgroup, a process could fork
+// after killAll has listed the processes and before it kills them. So killAll
+// stops processes until it finds none that runs, and then kills all of them.
+//
+// A job can evade this with a chain of processes that each fork and exit at
+// once: each process is gone before the list is complete. But the child of such
+// a process then becomes a child of this process. The kernel lists the children
+// of this process so fast that the chain is eventually caught. Only a cgroup
+// can end a job that creates processes faster than killAll kills them.
 func (w *watch) killAll() {
 	if w.group != nil {
 		if err := w.group.Kill(); err != nil {
@@ -56,8 +57,8 @@ func (w *watch) freeze() {
 	}
 }
 
-// chase kills new children of this process for a short time. It does not reap
-// them, so that their process ids are not reused.
+// chase kills new children of this process for a short time. It does not wait
+// for the killed children, so the kernel does not reuse their process ids.
 func (w *watch) chase() {
 	for deadline := time.Now().Add(chaseTime); time.Now().Before(deadline); {
 		pids, err := process.Children()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestTimeLimitChanges checks that a step obeys a time limit that is changed
-// while its job runs, counted from the job's start.
+// TestTimeLimitChanges changes the time limit of a running job. It checks that
+// the step obeys the new limit, which counts from the start of the job.
 func TestTimeLimitChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name          string

@@ -9,14 +9,14 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// samplingInterval is how often the memory of the process tree is measured when
+// samplingInterval is the time between two measurements of the job's memory if
 // the kernel does not enforce the limit. A job may exceed its limit until the
 // next measurement.
 const samplingInterval = 500 * time.Millisecond
 
-// makeGroup creates a cgroup for the job if the controller has found that this
-// is permitted. If the kernel can't enforce the job's memory limit, the step
-// samples the memory instead.
+// makeGroup creates a cgroup for the job if the controller found that this is
+// permitted. If the kernel can't enforce the job's memory limit, the step
+// measures the memory instead.
 func (w *watch) makeGroup() {
 	limit := w.spec.Memory
 	if w.spec.Cgroup.Path != "" {
@@ -42,9 +42,9 @@ func (w *watch) removeGroup() {
 }
 
 // checkMemory ends the job when its processes use more memory than the limit.
-// First it adds up their resident sets. If the sum exceeds the limit, shared
-// pages may have been counted twice, so checkMemory adds up the proportional
-// set sizes (PSS) instead.
+// It first adds up their resident sets, in which shared pages count more than
+// once. Only if this sum exceeds the limit, checkMemory adds up the
+// proportional set sizes (PSS), which are exact but slow to compute.
 func (w *watch) checkMemory() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {
@@ -63,8 +63,9 @@ func (w *watch) checkMemory() {
 
 const oomScore = "/proc/self/oom_score_adj"
 
-// dropOOMProtection removes this process's protection from the out-of-memory
-// killer. The controller may be protected, and the job must not inherit that.
+// dropOOMProtection makes the out-of-memory killer treat this process like any
+// other. The controller may be protected from it, and the job must not inherit
+// that protection.
 func (w *watch) dropOOMProtection() {
 	b, err := os.ReadFile(oomScore)
 	if err == nil && bytes.HasPrefix(b, []byte("-")) {
@@ -76,8 +77,9 @@ func (w *watch) dropOOMProtection() {
 }
 
 // enableOOMProtection protects this process from the kernel's out-of-memory
-// killer, so that the kernel kills the job instead of its supervisor. It runs
-// after the start of the script, which would otherwise inherit the protection.
+// killer, so that the kernel kills the job and not its supervisor. It is called
+// after the script was started, because the script would otherwise inherit the
+// protection.
 func (w *watch) enableOOMProtection() {
 	if err := os.WriteFile(oomScore, []byte("-1000"), 0); err != nil && os.Getuid() == 0 {
 		w.log.Warn("setting oom_score_adj failed", "error", err)

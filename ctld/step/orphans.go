@@ -11,11 +11,13 @@ import (
 )
 
 // KillOrphans kills the remaining processes of a job whose step was killed, and
-// returns how many it killed. The kernel has killed the script with the step,
-// but the script's children continue under init. In a cgroup, KillOrphans finds
-// all of them. Without a cgroup, it finds only processes that still have the
-// job's variable in their environment. A process can remove the variable only
-// from its own environment.
+// returns how many it killed. The kernel has killed the script together with
+// the step, but the script's children continue to run.
+//
+// If the job has a cgroup, KillOrphans finds all of its processes. Otherwise it
+// finds only the processes whose environment contains the job's variable. A
+// process can remove the variable from its own environment, but not from the
+// environment of another process.
 func KillOrphans(c Claim, uid uint32) (killed int, err error) {
 	if c.Cgroup != "" {
 		g := cgroup.Group{Path: c.Cgroup}
@@ -24,9 +26,9 @@ func KillOrphans(c Claim, uid uint32) (killed int, err error) {
 		}
 		defer g.Remove()
 	}
-	// During exec a process has no readable environment, and a killed process
-	// takes a moment to exit. So the loop ends only after several passes in a
-	// row have found nothing.
+	// A process has no readable environment during exec, and a killed process
+	// takes a moment to exit. So the loop ends only when several consecutive
+	// passes have found nothing.
 	for pass, emptyPasses := 0, 0; pass < 200; pass++ {
 		list, e := process.WithVariable(uid, stepVariable(c.Step))
 		if emptyPasses++; len(list) > 0 {

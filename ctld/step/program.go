@@ -18,27 +18,28 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// Names under which this program executes itself. They need not be secret: if a
-// user runs the program under one of them, it finds no job to run.
+// This program executes itself under these names. The names need not be secret:
+// if a user runs the program under one of them, it finds no job to run.
 const (
 	watchName = "schedctld-step"
 	startName = "schedctld-start"
 )
 
-// Descriptors that both stages have, after the three standard ones.
+// Both stages have these descriptors, in addition to the three standard ones.
 const (
 	specFD   = 3
 	reportFD = 4
 	firstFD  = 10 // descriptors to pass are first duplicated to numbers from here on
 )
 
-// stageEnv is the environment of both stages. A stage needs few threads.
-// Without containermaxprocs=0, the Go runtime would keep the cgroup files open
-// from which it reads its CPU limit.
+// stageEnv is the environment of both stages. GOMAXPROCS is 1 because a stage
+// needs few threads. Without containermaxprocs=0, the Go runtime would keep
+// open the cgroup files from which it reads its CPU limit.
 var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 
-// Main runs a stage of a step if this process was started as one, and then does
-// not return. main must call it first, before any file is read or opened.
+// Main runs one of a step's stages and then exits, if this process was started
+// as a stage. Otherwise it returns. The program's main function must call Main
+// before it opens any file.
 func Main() {
 	stage, ok := map[string]func() int{watchName: watchMain, startName: startMain}[os.Args[0]]
 	if !ok {
@@ -52,14 +53,14 @@ func Main() {
 	os.Exit(stage())
 }
 
-// Program keeps the executable of this process open. So steps can be started
-// even after another file has replaced it, or if the job's user has no access
-// to its path.
+// A Program keeps the executable of this process open. So steps can be started
+// even if another file has replaced the executable, or if the job's user has no
+// access to its path.
 type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
 func OpenProgram() (*Program, error) {
-	// O_PATH, because the file may be executable but not readable.
+	// With O_PATH the file may be executable but not readable.
 	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
@@ -72,8 +73,8 @@ func OpenProgram() (*Program, error) {
 	return &Program{fd}, nil
 }
 
-// dupFD duplicates f to a descriptor of firstFD or above. When the child's
-// descriptors 0 to 4 are set up, they can't replace this duplicate.
+// dupFD duplicates f to a descriptor of firstFD or above. The child's
+// descriptors 0 to 4 are set up later, and must not replace this duplicate.
 func dupFD(f *os.File) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, firstFD)
 }
@@ -83,22 +84,22 @@ func (p *Program) path() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 // Close closes the executable. Running steps are not affected.
 func (p *Program) Close() error { return unix.Close(p.fd) }
 
-// Step is a running step process, as seen by its controller.
+// A Step represents a running step process in its controller.
 type Step struct {
 	Claim    Claim
 	handle   *process.Handle
 	childPID int // process id of a child for which this process must wait, otherwise 0
 }
 
-// claimTimeout is how long a step may take to claim its job. That includes
-// writing the claim to disk.
+// claimTimeout limits how long a step may take to claim its job. The step
+// writes the claim to disk in this time.
 var claimTimeout = time.Minute
 
-// Start starts a step for spec, whose Home must be prepared, and returns when
-// the step has claimed the job. It kills a step that does not report in time.
-// The step writes messages for administrators to the file log. If another step
-// has claimed the job, Start returns ErrClaimed, and the caller can adopt that
-// step.
+// Start starts a step for spec, and returns when the step has claimed the job.
+// The directory spec.Home must be prepared. Start kills the step if it does not
+// claim the job before claimTimeout. The step writes messages for
+// administrators to the file log. If another step has claimed the job, Start
+// returns ErrClaimed, and the caller can adopt that other step.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -183,8 +184,8 @@ func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int,
 	return pid, pidfd, err
 }
 
-// dupFDs duplicates files to descriptors that do not collide with the numbers
-// that the files get in the child.
+// dupFDs duplicates files. The duplicates have numbers that differ from the
+// numbers that the files get in the child.
 func dupFDs(files ...*os.File) ([]uintptr, error) {
 	var fds []uintptr
 	for _, f := range files {
@@ -203,8 +204,8 @@ func closeAll(fds []uintptr) {
 	}
 }
 
-// Adopt attaches to the step that an earlier controller started. It returns
-// process.ErrGone if that step has exited. In that case the outcome is final:
+// Adopt attaches to the step that an earlier controller started. If that step
+// has exited, Adopt returns process.ErrGone. The step's outcome is then final:
 // if there is none yet, none will appear.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
@@ -214,8 +215,8 @@ func Adopt(c Claim) (*Step, error) {
 	return &Step{Claim: c, handle: h}, nil
 }
 
-// Wait waits until the step has exited and returns nil. When ctx ends first, it
-// returns ctx's error.
+// Wait waits until the step has exited and returns nil. If ctx is done first,
+// Wait returns ctx's error.
 func (s *Step) Wait(ctx context.Context) error {
 	if err := s.handle.Wait(ctx); err != nil {
 		return err
@@ -229,23 +230,25 @@ func (s *Step) Wait(ctx context.Context) error {
 }
 
 // Cancel asks the step to end its job. The step sends SIGTERM to all processes
-// of the job, and SIGKILL after Spec.KillWait.
+// of the job. After Spec.KillWait it sends SIGKILL.
 func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 
-// SetTimeLimit writes a new time limit, which counts from the start of the job,
-// into the step's home. The step reads it after ReloadTimeLimit.
+// SetTimeLimit writes a new time limit into the directory home of a step. The
+// limit counts from the start of the job. The step reads it after
+// ReloadTimeLimit.
 func SetTimeLimit(home string, limit time.Duration) error {
 	return replaceFile(home, "limit", Limit{limit})
 }
 
-// ReloadTimeLimit makes the step read its new time limit. Its claim must be
-// Adjustable.
+// ReloadTimeLimit makes the step read its new time limit. The step's claim must
+// be Adjustable.
 func (s *Step) ReloadTimeLimit() error { return s.handle.Signal(limitChanged) }
 
 // limitChanged is the signal that announces a new time limit.
 const limitChanged = syscall.SIGUSR1
 
-// Signal asks the step to send sig, 1 to 30, to all processes of its job.
+// Signal asks the step to send the signal sig, from 1 to 30, to all processes
+// of its job.
 func (s *Step) Signal(sig syscall.Signal) error {
 	if sig < 1 || sig > lastSignal {
 		return fmt.Errorf("signal %d can't be sent to a job", sig)
@@ -256,7 +259,7 @@ func (s *Step) Signal(sig syscall.Signal) error {
 // To signal the job, the controller sends a real-time signal to the step. The
 // number of the real-time signal is that of the signal for the job, plus
 // signalOffset. The kernel queues real-time signals, and the step can't confuse
-// them with signals for itself.
+// them with signals for the step itself.
 const (
 	signalOffset = syscall.Signal(34)
 	lastSignal   = syscall.Signal(30)

@@ -1,29 +1,29 @@
 // Package step runs one job in a process that outlives the controller.
 //
-// The controller starts the step process from its own executable, which it has
-// opened once. It passes the job's Spec in a sealed memory file. From then on
-// the controller and the step communicate only by signals and by a directory in
-// the controller's state directory, the job's home:
+// The controller starts the step process from its own executable, and passes
+// the job's Spec in a sealed memory file. From then on the controller and the
+// step communicate only by signals and through a directory. This directory is
+// the home of the job's run, below the controller's state directory:
 //
 //	home/         created by the controller: permission to start; removing it while it is empty withdraws the permission
 //	home/claim    created by the step, exclusively and durably, before any process of the job runs
 //	home/limit    created by the controller: a changed time limit
 //	home/outcome  created by the step, atomically and durably, when all processes of the job have exited
 //
-// A new controller reads these files. Without a claim, the job was never
-// started and may be started. If the process of the claim runs, so does the
-// job. With an outcome, the job has ended. With a claim but neither process nor
-// outcome, the job is lost with its step and must not run again.
+// A restarted controller reads these files. If there is no claim, the job was
+// never started and may be started. If the process of the claim runs, the job
+// runs. If there is an outcome, the job has ended. If there is a claim, but no
+// process and no outcome, the job is lost and must not run again.
 //
-// A step has two stages, since Go can't fork without exec. The first stage
+// A step has two stages, because Go can't fork without exec. The first stage
 // (watch) runs as the controller's user, usually root. It claims the job,
 // enforces time and memory limits, kills the whole process tree and writes the
-// outcome. It never touches a path that the user names. The second stage
-// (start) runs as the job's user from its first instruction (package
-// become/stage). It enters the working directory, opens the output and executes
-// the script. With root's rights, a link in place of the output could make the
-// step overwrite /etc/shadow. With the user's rights, opening such a link
-// fails.
+// outcome. It never uses a path that the user names. The second stage (start)
+// runs as the job's user from its first instruction (package become/stage). It
+// enters the working directory, opens the output file and executes the script.
+// If root opened the output file, a user could put a link to /etc/shadow in its
+// place, and root would overwrite /etc/shadow. The job's user can't open such a
+// link.
 package step
 
 import (
@@ -41,7 +41,7 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// Spec holds everything that a step knows about its job.
+// A Spec holds everything that a step needs to know about its job.
 type Spec struct {
 	Job         uint32        `json:"job"`
 	Home        string        `json:"home"`           // absolute; see the package comment
@@ -67,13 +67,14 @@ type User struct {
 	Groups []uint32 `json:"groups"` // supplementary
 }
 
-// Raw is a user's text that must be stored byte by byte. Scripts, paths and
-// variables need not be UTF-8, and JSON would silently replace invalid bytes.
+// Raw is a text from a user that must be stored byte by byte. Scripts, paths
+// and variables may contain bytes that are not UTF-8, and JSON would silently
+// replace them.
 type Raw string
 
-// MarshalJSON writes a JSON string. If a string would change the bytes or be
-// longer than their base64 form, it writes {"b64": "…"} instead: in a JSON
-// string, a byte may take six bytes.
+// MarshalJSON writes r as a JSON string, or as {"b64": "…"}. It writes the
+// second form if a JSON string would change the bytes or would be longer. In a
+// JSON string, one byte may take six bytes.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(r)) && quotedLen(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
 		return json.Marshal(string(r))
@@ -110,8 +111,8 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sealedFile returns a memory file with content that can't be modified any
-// more.
+// sealedFile returns a memory file with the given content, which can no longer
+// be modified.
 func sealedFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -130,10 +131,10 @@ func sealedFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// readSpec reads the Spec that was passed as f.
+// readSpec reads the Spec from f, the memory file that the controller made.
 func readSpec(f *os.File) (*Spec, error) {
-	// Another descriptor of the same file may have moved the read position, so
-	// read from the start.
+	// Another descriptor of the same file may have changed the read position,
+	// so readSpec reads from the start.
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
 		return nil, fmt.Errorf("no job was passed (only schedctld can start this program): %w", err)
@@ -145,9 +146,9 @@ func readSpec(f *os.File) (*Spec, error) {
 	return spec, nil
 }
 
-// stepVariable returns the environment variable that all processes of a job
-// have. It identifies the step, so that the job's processes can be found after
-// the step was killed.
+// stepVariable returns an environment variable that all processes of a job
+// have. It identifies the step. With this variable the job's processes can be
+// found after the step was killed.
 func stepVariable(id process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", id.PID, id.Start)
 }

@@ -21,12 +21,12 @@ import (
 const scriptFD = 100
 
 // start executes the second stage as the job's user and returns. A goroutine
-// reads the report of the second stage. The user can stop the second stage
-// before its first instruction, but can't stop this process (see package
-// stage), so the time limit still holds.
+// reads the report of the second stage. The user can stop the second stage,
+// even before its first instruction. But the user can't stop this process, so
+// this process can still enforce the time limit (see package stage).
 //
-// The second stage gets none of the user's variables. So variables such as
-// LD_PRELOAD affect only the script.
+// The second stage gets none of the user's environment variables, so variables
+// such as LD_PRELOAD affect only the script.
 func (w *watch) start() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -73,8 +73,8 @@ func (w *watch) start() error {
 	return nil
 }
 
-// startMain runs the second stage. It uses the user's rights when it opens the
-// paths that the user named.
+// startMain runs the second stage. The second stage has only the user's rights
+// when it opens the paths that the user named.
 func startMain() int {
 	report := os.NewFile(reportFD, "report")
 	err := disableTracing()
@@ -90,7 +90,7 @@ func startMain() int {
 	return 1
 }
 
-// execute replaces this process by the script. It returns only when that fails.
+// execute replaces this process with the script. It returns only if this fails.
 func (s *Spec) execute() error {
 	syscall.Umask(0o022)
 	resetSignals()
@@ -101,8 +101,8 @@ func (s *Spec) execute() error {
 	if err := os.Chdir(string(s.WorkDir)); err != nil {
 		return fmt.Errorf("enter the working directory: %w", err)
 	}
-	// Open all streams before placing any of them, so that an error leaves this
-	// process unchanged.
+	// All streams are opened before the first of them replaces a standard
+	// descriptor. So this process is unchanged if opening fails.
 	in, out, errFile, err := s.openStreams()
 	if err != nil {
 		return err
@@ -131,12 +131,14 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// resetSignals resets signals that the controller ignores because the program
-// that started it ignored them, for example nohup, a shell or a service
-// manager. Without this reset, the script would ignore them, too. exec resets
-// signals that are caught, so resetSignals catches the signals below the
-// real-time ones. The Go runtime does not handle real-time signals, so they are
-// reset directly.
+// resetSignals resets the signals that the controller ignores. The controller
+// ignores a signal if it was started by a program that ignored the signal, for
+// example nohup, a shell or a service manager. Without the reset, the script
+// would ignore these signals, too.
+//
+// For the signals below the real-time signals, resetSignals installs a handler,
+// because exec resets every signal that has a handler. The Go runtime does not
+// handle real-time signals, so resetSignals resets them directly.
 func resetSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {
@@ -150,9 +152,9 @@ func resetSignals() {
 	}
 }
 
-// closeOnExecExcept marks all descriptors above 2, except keep, as
-// close-on-exec. So no descriptor of this program or of the service manager
-// reaches the job.
+// closeOnExecExcept marks all descriptors above 2 close-on-exec, except the
+// descriptor keep. So the job gets no descriptor of this program or of the
+// service manager.
 func closeOnExecExcept(keep uint) error {
 	if err := closeOnExec(); err != nil {
 		return err
@@ -191,10 +193,10 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 	return openUserPath(path, flags)
 }
 
-// openUserPath opens a path that the user named. It does not wait for the other
-// end of a named pipe, because then this process could neither become the
-// script nor report an error. It does not acquire a controlling terminal, as a
-// session leader otherwise does when it opens a terminal.
+// openUserPath opens a path that the user named. If the path is a named pipe,
+// openUserPath does not wait until another process opens the pipe, because
+// meanwhile it could not report an error. If the path is a terminal, it does
+// not become the controlling terminal.
 func openUserPath(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {

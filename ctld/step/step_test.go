@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fixture is a directory for the homes of jobs, and a working directory of the
-// user that the jobs run as.
+// A fixture has a directory for the homes of jobs, and a working directory for
+// the user that the jobs run as.
 type fixture struct {
 	t       *testing.T
 	program *Program
@@ -52,7 +52,8 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.program.Close() })
-	// Not below t.TempDir, whose parent other users can't enter.
+	// The directory is not below t.TempDir, whose parent other users can't
+	// enter.
 	if b.dir, err = os.MkdirTemp("", "step"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +109,8 @@ func (b *fixture) start(spec *Spec) *Step {
 	return s
 }
 
-// finish waits for the step and returns the outcome. It clears the fields that
-// differ each time.
+// finish waits for the step and returns the outcome. It clears the fields of
+// the outcome that differ each time.
 func (b *fixture) finish(s *Step, spec *Spec) Outcome {
 	b.t.Helper()
 	if err := s.Wait(b.t.Context()); err != nil {
@@ -140,7 +141,7 @@ func (b *fixture) read(name string) string {
 	return string(text)
 }
 
-// await polls until cond returns true. Only the test's own deadline limits it.
+// await polls until cond returns true. It has no timeout of its own.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
 	for !cond() {
@@ -213,7 +214,7 @@ func TestWhatTheJobSees(t *testing.T) {
 		b.work, "hello world", "argument", "0022", "to stderr", "from the input", " e9 0a",
 		"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000",
 		// The job has only the three standard descriptors, the script, and the
-		// one that ls itself opens.
+		// descriptor that ls itself opens.
 		"0 -> " + b.work + "/in", "1 -> pipe", "100 -> /memfd:script (deleted)", "2 -> " + out, "3 -> /proc",
 	}
 	got := strings.Split(strings.TrimSpace(b.read("out")), "\n")
@@ -256,8 +257,8 @@ func TestJobRunsAsTheUser(t *testing.T) {
 	}
 }
 
-// TestUserPathsAreOpenedAsUser checks that all paths that a user names are
-// opened with the user's rights. Otherwise links could lead root to other
+// TestUserPathsAreOpenedAsUser checks that the job's user, and not root, opens
+// all paths that the user names. Otherwise links could lead root to other
 // files.
 func TestUserPathsAreOpenedAsUser(t *testing.T) {
 	b := newFixture(t).asOther()
@@ -313,7 +314,7 @@ func TestInCgroup(t *testing.T) {
 	if !strings.Contains(b.read("out"), "0::/"+filepath.Base(c.Cgroup)) && !strings.Contains(b.read("out"), "/"+filepath.Base(c.Cgroup)+"\n") {
 		t.Errorf("the job is not in %s: %s", c.Cgroup, b.read("out"))
 	}
-	// Killing the cgroup must be enough: nothing has to be found in /proc.
+	// Killing the cgroup must be enough, without a search in /proc.
 	s.handle.Signal(syscall.SIGKILL)
 	s.Wait(t.Context())
 	if err := (&cgroup.Group{Path: c.Cgroup}).Kill(); err != nil {
@@ -332,8 +333,8 @@ func TestInCgroup(t *testing.T) {
 	}
 }
 
-// TestRawKeepsBytes checks that Raw restores all bytes, and takes hardly more
-// space than base64.
+// TestRawKeepsBytes checks that a Raw value keeps all bytes when it is encoded
+// and decoded. Its encoding must be only slightly longer than base64.
 func TestRawKeepsBytes(t *testing.T) {
 	for _, want := range []Raw{"", "plain", "caf\xe9", "\x00\xff", `{"b64":""}`, "ü\u2028", "echo \"$HOME\" >out\n",
 		Raw(strings.Repeat("\x01", 999)), Raw(strings.Repeat("<&>", 333)), Raw(strings.Repeat(`\"`, 500))} {
@@ -351,8 +352,8 @@ func TestRawKeepsBytes(t *testing.T) {
 	}
 }
 
-// TestInheritedDescriptorsAreNotPassedOn checks that descriptors that the
-// controller inherited do not reach the second stage, which runs as the user.
+// TestInheritedDescriptorsAreNotPassedOn checks that the second stage, which
+// runs as the user, gets none of the descriptors that the controller inherited.
 func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	if os.Getenv("STEP_TEST_PROBE") == "" {
 		child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.v -test.run='^`+t.Name()+`$'`, os.Args[0])
@@ -379,8 +380,8 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestSessionKeyringIsLeft checks that a job does not have the keys of the
-// session in which root started the controller.
+// TestSessionKeyringIsLeft checks that a job can't use the keys of the session
+// in which root started the controller.
 func TestSessionKeyringIsLeft(t *testing.T) {
 	runtime.LockOSThread() // never unlocked, so that the thread ends with its keys
 	if err := leaveKeyring(); err != nil {
@@ -418,8 +419,8 @@ func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 	}
 }
 
-// TestNamedPipes checks that opening a named pipe that no other process has
-// open does not block the second stage.
+// TestNamedPipes checks that the second stage does not block when it opens a
+// named pipe that no other process has open.
 func TestNamedPipes(t *testing.T) {
 	b := newFixture(t)
 	for _, name := range []string{"in", "out"} {
@@ -439,7 +440,7 @@ func TestNamedPipes(t *testing.T) {
 }
 
 // TestForkingChainsEnd checks that a job ends even if its processes fork and
-// exit faster than the list of processes can be read.
+// exit faster than killAll can list them.
 func TestForkingChainsEnd(t *testing.T) {
 	if _, err := exec.LookPath("perl"); err != nil {
 		t.Skip("nothing here forks fast enough: ", err)
@@ -456,7 +457,8 @@ func TestForkingChainsEnd(t *testing.T) {
 }
 
 // TestLimitsAreAsTheControllersWere checks that a job has the resource limits
-// with which the controller was started, not those that the Go runtime sets.
+// with which the controller was started. The Go runtime changes some of them in
+// the controller.
 func TestLimitsAreAsTheControllersWere(t *testing.T) {
 	const command = "ulimit -Sn; ulimit -Hn; ulimit -Sc"
 	want, err := exec.Command("/bin/sh", "-c", command).Output()

@@ -13,11 +13,11 @@ import (
 )
 
 // stopperUID is the uid of a user that only this test uses. A process of this
-// user keeps stopping all other processes of the user.
+// user constantly stops all other processes of the user.
 const stopperUID = 31_241
 
-// TestUserCannotHoldUpTheStep checks that a job ends even if its user
-// immediately stops all of their processes.
+// TestUserCannotHoldUpTheStep checks that a job ends even if the user
+// immediately stops all processes that run as this user.
 func TestUserCannotHoldUpTheStep(t *testing.T) {
 	b := newFixture(t).asOther()
 	b.user = &User{UID: stopperUID, GID: stopperUID, Groups: []uint32{stopperUID}}

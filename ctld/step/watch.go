@@ -18,8 +18,8 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// watch is the first stage. It supervises the job with one goroutine and one
-// loop.
+// The type watch is the first stage. It supervises the job, and all of its work
+// is done by one goroutine in one loop.
 type watch struct {
 	spec     *Spec
 	specFile *os.File // the file from which spec was read
@@ -32,7 +32,7 @@ type watch struct {
 	signals      chan os.Signal
 	sampler      *time.Ticker     // nil: the kernel enforces the memory limit, or there is none
 	limitReached <-chan time.Time // fires when the time limit is reached; nil: there is no limit
-	killTimer    *time.Timer      // fires when killAll is to run again; stopped until the job is to end
+	killTimer    *time.Timer      // fires when killAll must run again; stopped until the job must end
 	killPause    time.Duration
 
 	outcome  Outcome
@@ -44,8 +44,8 @@ type watch struct {
 func watchMain() int {
 	// The kernel must kill the script when this process exits, so start sets
 	// Pdeathsig. The kernel sends that signal as soon as the thread that
-	// started the script exits. So this code runs on the thread that Main has
-	// locked, which exits only with the process.
+	// started the script exits. So the script is started by the thread that
+	// Main has locked. That thread exits only when the process exits.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {
@@ -60,20 +60,21 @@ func watchMain() int {
 	return 0
 }
 
-// newWatch prepares and claims the job. When it returns, the job counts as
-// started.
+// newWatch claims the job and prepares to run it. Once newWatch has returned
+// without an error, the job counts as started.
 func newWatch() (*watch, error) {
 	w := &watch{startResult: make(chan error, 1), signals: make(chan os.Signal, 64), killTimer: time.NewTimer(time.Hour)}
 	w.killTimer.Stop()
-	// Signals that a terminal or a service manager may send are caught and
-	// dropped. If they were ignored, the script would ignore them, too.
+	// These signals may come from a terminal or a service manager. They are
+	// caught and dropped. If they were ignored, the script would ignore them,
+	// too.
 	catch := []os.Signal{limitChanged, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		catch = append(catch, signalOffset+sig)
 	}
 	signal.Notify(w.signals, catch...)
-	// Processes of the job whose parent exits become children of this process,
-	// so that this process can find them.
+	// If the parent of one of the job's processes exits, that process becomes a
+	// child of this process. So this process can still find it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -130,9 +131,9 @@ func (w *watch) run() {
 	w.completeOutcome(w.awaitReport())
 }
 
-// reap waits for children that have exited, and reports whether any are left.
-// This process is a subreaper, so it becomes the parent of all orphans. "No
-// children" therefore means that the job has no processes any more.
+// reap waits for children that have exited, and reports whether any children
+// are left. This process is a subreaper, so it becomes the parent of all
+// orphans. Therefore, if it has no children, the job has no processes any more.
 func (w *watch) reap() (remaining bool) {
 	for {
 		var status syscall.WaitStatus
@@ -200,10 +201,10 @@ func (w *watch) reloadTimeLimit() {
 	w.setTimeLimit(l.TimeLimit)
 }
 
-// stopJob sends SIGTERM to the whole process tree, and SIGKILL to the remaining
-// processes when grace has passed. If grace is 0, it sends only SIGKILL, at
-// once. If the job is already being stopped, stopJob does nothing, so only the
-// first cause is reported.
+// stopJob sends SIGTERM to the whole process tree. When the time grace has
+// passed, it sends SIGKILL to the remaining processes. If grace is 0, it sends
+// SIGKILL at once. If the job is already being stopped, stopJob does nothing,
+// so only the first cause is reported.
 func (w *watch) stopJob(cause State, grace time.Duration) {
 	if w.stopping {
 		return
@@ -227,8 +228,8 @@ func (w *watch) signalTree(sigs ...syscall.Signal) {
 	}
 }
 
-// completeOutcome completes the outcome when all processes have exited.
-// startErr is the reason why the script could not be started, or nil.
+// completeOutcome sets the remaining fields of the outcome when all processes
+// have exited. If the script could not be started, startErr says why.
 func (w *watch) completeOutcome(startErr error) {
 	w.outcome.Ended = time.Now()
 	if w.group != nil && w.group.OutOfMemory() && w.outcome.State != Completed {
@@ -241,8 +242,8 @@ func (w *watch) completeOutcome(startErr error) {
 	w.removeGroup()
 }
 
-// persistOutcome writes the outcome. It retries while writing fails, for
-// example because the disk is full. Without an outcome the job would be
+// persistOutcome writes the outcome. If this fails, for example because the
+// disk is full, persistOutcome tries again. Without an outcome the job would be
 // reported as lost.
 func (w *watch) persistOutcome() {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
@@ -258,14 +259,14 @@ func (w *watch) persistOutcome() {
 	}
 }
 
-// reportTimeout is the maximum time to wait for the report of a second stage
-// that has exited.
+// reportTimeout limits the wait for the report of a second stage that has
+// exited.
 const reportTimeout = time.Second
 
 // awaitReport returns the report of the second stage, after all processes of
-// the job have exited. It does not wait until the pipe is closed. The second
-// stage runs as the user, and other processes of that user may hold the pipe
-// open. If awaitReport waited for them, the job might never end.
+// the job have exited. The second stage runs as the user, so other processes of
+// that user may hold the pipe open. If awaitReport waited until the pipe is
+// closed, the job might never end.
 func (w *watch) awaitReport() error {
 	select {
 	case err := <-w.startResult:
@@ -276,8 +277,8 @@ func (w *watch) awaitReport() error {
 	}
 }
 
-// readReport returns the error that the second stage reports, or nil when the
-// second stage has started the script.
+// readReport returns the error that the second stage reports. It returns nil if
+// the second stage has started the script.
 func readReport(pipe *os.File) error {
 	defer pipe.Close()
 	text, err := io.ReadAll(io.LimitReader(pipe, 1024))

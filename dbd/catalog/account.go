@@ -60,8 +60,8 @@ func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
 	return list
 }
 
-// coordinators returns the coordinators of an account: its own, and those of
-// its parent accounts in any cluster.
+// coordinators returns the coordinators of account a. It includes the
+// coordinators of the accounts above a in any cluster.
 func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
 	list := slices.Clone(a.Coordinators)
 	for _, assoc := range t {
@@ -84,7 +84,7 @@ func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
 	return list
 }
 
-// AddAccounts adds accounts, and the associations in their records.
+// AddAccounts adds the accounts in list, and the associations in their records.
 func (b *Catalog) AddAccounts(list []model.Account) error {
 	for i := range list {
 		a := &list[i]
@@ -116,12 +116,12 @@ func (b *Catalog) addAccount(a *model.Account) error {
 	return nil
 }
 
-// deleted is Slurm's flag for a record that was removed. This daemon does not
-// keep such records.
+// The flag deleted is Slurm's flag for a record that was removed. This daemon
+// does not keep such records.
 const deleted uint32 = 1
 
-// ModifyAccounts changes the accounts that f selects: it sets the fields that
-// are set in change. It returns the names of the accounts.
+// ModifyAccounts changes the accounts that f selects. It sets the fields that
+// are set in change, and returns the names of these accounts.
 func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) (names []string, err error) {
 	if err := checkTexts(change.Description, change.Organization); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) 
 }
 
 // RemoveAccounts removes the accounts that f selects, with their associations
-// and all associations below these. It returns the names of the accounts. It
+// and all associations below them. It returns the names of these accounts. It
 // fails in the same cases as RemoveAssociations.
 func (b *Catalog) RemoveAccounts(f *model.AccountFilter) (names []string, err error) {
 	removals := map[uint32]*model.Association{}
@@ -191,9 +191,9 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 	return nil
 }
 
-// RemoveCoordinators removes users as coordinators of accounts. An empty list
-// of accounts means all accounts. RemoveCoordinators returns the pairs of user
-// and account that it has removed.
+// RemoveCoordinators removes the given users from the coordinators of the given
+// accounts, or of all accounts if the list is empty. It returns the pairs of
+// user and account that it has removed.
 func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
 	for _, a := range Sorted(b.Accounts) {
 		if !Matches(accounts, a.Name) {

@@ -40,9 +40,9 @@ func isAccount(a *model.Association) bool { return a.User == "" }
 // isRoot reports whether a is the root of its cluster's tree.
 func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == root }
 
-// AddAssociations adds associations. Their accounts, users and clusters must
-// exist. A user can be associated with an account in a cluster only if the
-// account itself has an association in that cluster.
+// AddAssociations adds the associations in list. Their accounts, users and
+// clusters must exist. A user can be associated with an account in a cluster
+// only if the account itself has an association in that cluster.
 func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
 		a := &list[i]
@@ -56,8 +56,8 @@ func (b *Catalog) AddAssociations(list []model.Association) error {
 	return nil
 }
 
-// addAssociation adds an association that does not exist yet, with the fields
-// that are set in a.
+// addAssociation adds an association that must not exist yet. It sets the
+// fields that are set in a.
 func (b *Catalog) addAssociation(a *model.Association) (*model.Association, error) {
 	switch {
 	case b.Clusters[a.Cluster] == nil:
@@ -91,8 +91,8 @@ func (b *Catalog) addAssociation(a *model.Association) (*model.Association, erro
 	return rec, nil
 }
 
-// defaultAssociation returns the default association of a user in a cluster, or
-// nil.
+// defaultAssociation returns a user's default association in a cluster, or nil
+// if there is none.
 func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 	for _, a := range Sorted(b.Associations) {
 		if a.User == user && a.Cluster == cluster && a.IsDefault.Or(0) != 0 {
@@ -102,9 +102,9 @@ func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 	return nil
 }
 
-// changeAssociation copies to a the fields that are set in the argument change,
-// except for the names. a must be a new record or a copy, not a record of a
-// Catalog.
+// changeAssociation sets the fields of a that are set in the argument change,
+// except the names. The argument a must be a new record or a copy, and not a
+// record of a Catalog.
 func (b *Catalog) changeAssociation(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
@@ -183,8 +183,8 @@ func (b *Catalog) setParent(a *model.Association, parent string) error {
 // maxDepth limits the depth of the tree of accounts.
 const maxDepth = 50
 
-// ModifyAssociations changes the associations that f selects: it sets the
-// fields that are set in change. It returns the associations as texts.
+// ModifyAssociations changes the associations that f selects. It sets the
+// fields that are set in change, and returns the associations as texts.
 func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Association) (names []string, err error) {
 	for _, old := range b.associations(f) {
 		a := *b.Associations[old.ID] // setDefault may have replaced the record
@@ -198,11 +198,11 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 }
 
 // RemoveAssociations removes the associations that f selects and all
-// associations below them, and returns them as texts. It fails if one of them
-// is an association of the account root. It also fails if one of them is the
-// default of a user who would keep other associations in that cluster. In the
-// second case the returned texts name the default associations that prevent the
-// removal.
+// associations below them, and returns them as texts.
+//
+// It fails if one of them is the root of a cluster's tree. It also fails if one
+// of them is the default of a user who would keep other associations in the
+// same cluster. The returned texts then name these default associations.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	removals := map[uint32]*model.Association{}
 	for _, a := range b.associations(f) {
@@ -235,7 +235,7 @@ func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (name
 	return names, nil
 }
 
-// keepsOther reports whether the user of a has an association in the same
+// keepsOther reports whether the user of a has another association in the same
 // cluster that is not in removals.
 func (b *Catalog) keepsOther(a *model.Association, removals map[uint32]*model.Association) bool {
 	for id, assoc := range b.Associations {
@@ -261,7 +261,7 @@ func (b *Catalog) descendants(a *model.Association) (list []*model.Association) 
 	return list
 }
 
-// tree maps a cluster and an account name to the account's association.
+// A tree maps a cluster and an account's name to the account's own association.
 type tree map[[2]string]*model.Association
 
 func (b *Catalog) tree() tree {
@@ -274,8 +274,8 @@ func (b *Catalog) tree() tree {
 	return t
 }
 
-// parent returns the association above a, or nil if a is the root of its
-// cluster's tree.
+// parent returns the association directly above a. If a is the root of its
+// cluster's tree, parent returns nil.
 func (t tree) parent(a *model.Association) *model.Association {
 	switch {
 	case isRoot(a):
@@ -286,7 +286,8 @@ func (t tree) parent(a *model.Association) *model.Association {
 	return t[[2]string{a.Cluster, a.Account}]
 }
 
-// lineage returns the names from root down to a, such as "/lab/0-ann/".
+// lineage returns the names on the path from the root down to a, for example
+// "/lab/0-ann/".
 func (t tree) lineage(a *model.Association) string {
 	text := ""
 	for n := 0; a != nil && !isRoot(a) && n <= maxDepth+1; a, n = t.parent(a), n+1 {
@@ -334,7 +335,8 @@ func (b *Catalog) associations(f *model.AssocFilter) (list []*model.Association)
 	return list
 }
 
-// withDescendants returns accounts, and all accounts below them in any cluster.
+// withDescendants returns the given accounts, and all accounts below them in
+// any cluster.
 func (b *Catalog) withDescendants(t tree, accounts []string) []string {
 	names := slices.Clone(accounts)
 	for _, a := range t {
@@ -347,8 +349,8 @@ func (b *Catalog) withDescendants(t tree, accounts []string) []string {
 	return names
 }
 
-// qos returns the QOS of a: its own QOS, or those of the nearest association
-// above it that has any.
+// qos returns the QOS of a. If a has none of its own, qos returns those of the
+// nearest association above a that has any.
 func (t tree) qos(a *model.Association) []string {
 	for n := 0; a != nil && n <= maxDepth+1; a, n = t.parent(a), n+1 {
 		if len(a.QOSIDs) > 0 {
@@ -358,10 +360,10 @@ func (t tree) qos(a *model.Association) []string {
 	return nil
 }
 
-// ListAssociations returns the associations that f selects. Unless the flags of
-// f prevent it, an association inherits the QOS and the inheritable limits that
-// it lacks. It inherits each of them from the nearest association above it that
-// has one.
+// ListAssociations returns the associations that f selects. An association
+// inherits the QOS and the inheritable limits that it lacks, unless the flags
+// of f prevent this. Each of them comes from the nearest association above that
+// has it.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
 	for _, a := range b.associations(f) {
@@ -408,7 +410,7 @@ func (t tree) view(a *model.Association, flags model.AssocFilterFlags) model.Ass
 	return rec
 }
 
-// Text returns the names of an association in the form of Slurm's commands.
+// Text returns the names of an association in the format of Slurm's commands.
 func Text(a *model.Association) string {
 	text := fmt.Sprintf("C = %-10s A = %-20s", a.Cluster, a.Account)
 	if a.User != "" {

@@ -2,13 +2,14 @@
 // jobs: clusters, accounts, users, associations and QOS. It also has the rules
 // for changing them. It neither accesses files nor serves clients.
 //
-// A change is made in a Clone of the Catalog. The Clone then replaces the
-// Catalog or is dropped. Records in a Catalog are never modified. So two
-// Catalogs can share them, and it is cheap to compare two Catalogs.
+// To make a change, the caller clones a Catalog and changes the clone. The
+// clone then replaces the Catalog, or is discarded. Records in a Catalog are
+// never modified. So several Catalogs can share records, and it is fast to
+// compare two Catalogs.
 //
-// Account "root" and QOS "normal" exist from the start. Each cluster has an
-// association of account root, which is the parent of every association without
-// another parent.
+// The account "root" and the QOS "normal" exist from the start. Each cluster
+// has an association of the account root. This association is the parent of
+// every association that has no other parent.
 package catalog
 
 import (
@@ -24,7 +25,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// root is the name of the account and the user that every Catalog has.
+// Every Catalog has an account and a user with the name root.
 const root = "root"
 
 // Catalog is a set of records.
@@ -44,7 +45,7 @@ func Empty() *Catalog {
 		Associations: map[uint32]*model.Association{}, QOS: map[uint32]*model.QOS{}}
 }
 
-// New returns a Catalog with the records that exist from the start.
+// New returns a Catalog that has only the records that exist from the start.
 func New() *Catalog {
 	b := Empty()
 	b.Accounts[root] = &model.Account{Name: root, Description: "default root account", Organization: root}
@@ -55,14 +56,14 @@ func New() *Catalog {
 	return b
 }
 
-// Clone returns a copy that can be changed.
+// Clone returns a copy of b that can be changed.
 func (b *Catalog) Clone() *Catalog {
 	return &Catalog{maps.Clone(b.Clusters), maps.Clone(b.Accounts), maps.Clone(b.Users),
 		maps.Clone(b.Associations), maps.Clone(b.QOS), b.LastAssoc, b.LastQOS}
 }
 
-// maxRecords limits the number of records in a Catalog, because a Catalog is
-// held in memory.
+// maxRecords limits the number of records in a Catalog, because they are all in
+// memory.
 const maxRecords = 200_000
 
 // Check returns an error if the Catalog has too many records.
@@ -73,15 +74,15 @@ func (b *Catalog) Check() error {
 	return nil
 }
 
-// refuse returns an error with one of Slurm's numbers.
+// refuse returns an error with one of Slurm's error numbers.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	e := errs.New(kind, format, args...)
 	e.Number = number
 	return e
 }
 
-// invalid returns an error for a value that can't be accepted. Slurm has no
-// number for such an error.
+// invalid returns an error for an unacceptable value. Slurm has no error number
+// for this case.
 func invalid(format string, args ...any) error { return errs.New(errs.Invalid, format, args...) }
 
 // unsupported returns an error for a feature that this daemon lacks.
@@ -89,14 +90,15 @@ func unsupported(what string) error {
 	return refuse(errs.Unsupported, fault.NotSupported, "this accounting daemon does not support %s", what)
 }
 
-// maxName is the longest name in bytes, and maxText the longest other text.
+// maxName is the maximum length of a name in bytes, and maxText that of any
+// other text.
 const (
 	maxName = 250
 	maxText = 4096
 )
 
-// checkName refuses names that are empty or can't be displayed. It also refuses
-// names that could be mistaken for part of a lineage, such as "/lab/0-ann/".
+// checkName returns an error if a name is empty or can't be displayed, or if it
+// could be mistaken for a part of a lineage such as "/lab/0-ann/".
 func checkName(kind, name string) error {
 	isBad := func(r rune) bool { return r == '/' || r == ',' || unicode.IsControl(r) || unicode.IsSpace(r) }
 	switch {
@@ -120,8 +122,8 @@ func checkTexts(texts ...string) error {
 	return nil
 }
 
-// Matches reports whether a filter matches s. An empty filter matches
-// everything.
+// Matches reports whether s is in the list filter. If the list is empty,
+// Matches returns true.
 func Matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
 // Sorted returns the values of m in the order of their keys.

@@ -14,9 +14,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// sample returns a Catalog with the clusters c1 and c2, the account lab and
-// below it the account bio, the QOS high (number 2), and the user ann. In c1,
-// ann has associations with bio (the default) and lab.
+// sample returns a Catalog with the clusters c1 and c2, the account lab, the
+// account bio below lab, the QOS high (number 2), and the user ann. In the
+// cluster c1, ann has associations with bio (the default) and lab.
 func sample(t *testing.T) *Catalog {
 	t.Helper()
 	b := New()
@@ -118,7 +118,8 @@ func TestAssociationFilters(t *testing.T) {
 	}
 }
 
-// TestChanges checks the result of each of many changes to the sample.
+// TestChanges makes many changes to the Catalog that sample returns, and checks
+// the result of each.
 func TestChanges(t *testing.T) {
 	ann, lab, bio := assocFilter("bio", "ann"), assocFilter("lab", ""), assocFilter("bio", "")
 	modify := func(f model.AssocFilter, set func(*model.Association)) func(*Catalog) ([]string, error) {

@@ -5,9 +5,9 @@ import (
 	"schedrestd/model"
 )
 
-// ListClusters returns the clusters that f selects. Here clusters have no
-// federation and no protocol version, so filters on these match no cluster. The
-// addresses of their controllers are unknown.
+// ListClusters returns the clusters that f selects. Clusters of this daemon
+// have no federation and no protocol version, so a filter on one of these
+// matches no cluster. The addresses of their controllers are unknown.
 func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	if len(f.Federations)+len(f.RPCVersions) > 0 {
 		return nil
@@ -25,7 +25,8 @@ func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	return list
 }
 
-// AddClusters adds clusters, each with an association of root.
+// AddClusters adds the clusters in list. Each gets an association of the
+// account root.
 func (b *Catalog) AddClusters(list []model.Cluster) error {
 	for i := range list {
 		c := &list[i]
@@ -47,7 +48,7 @@ func (b *Catalog) AddClusters(list []model.Cluster) error {
 }
 
 // RemoveClusters removes the clusters that f selects, with their associations.
-// It returns their names.
+// It returns the names of these clusters.
 func (b *Catalog) RemoveClusters(f *model.ClusterFilter) (names []string) {
 	for _, c := range b.ListClusters(f) {
 		delete(b.Clusters, c.Name)

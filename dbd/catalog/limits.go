@@ -9,16 +9,16 @@ import (
 	"schedrestd/model"
 )
 
-// assocNumbers returns the numeric limits of an association. An association
-// that lacks one of the first five limits inherits it from the association
-// above.
+// assocNumbers returns the numeric limits of an association. The first five are
+// inheritable: if an association lacks one of them, the limit of the
+// association above applies.
 func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 	return []*model.Opt[uint32]{&a.MaxJobs, &a.MaxJobsAccrue, &a.MinPrioThreshold, &a.MaxSubmitJobs, &a.MaxWallPJ, &a.Priority,
 		&a.GrpJobs, &a.GrpJobsAccrue, &a.GrpSubmitJobs, &a.GrpWall}
 }
 
 // assocAmounts returns the limits of an association that are amounts of
-// resources. An association that lacks one of the first four inherits it, too.
+// resources. The first four are inheritable.
 func assocAmounts(a *model.Association) []*string {
 	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN,
 		&a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
@@ -54,9 +54,10 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts applies each amount of a resource in the second list to the same
-// limit in the first list. An amount of -1 removes the limit on that resource.
-// Limits on resources that the second list does not name stay unchanged.
+// setAmounts applies the changes in the second list to the limits in the first
+// list. Each limit is a text with amounts of resources. An amount of -1 removes
+// the limit on a resource. Resources that the second list does not name keep
+// their limits.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {
@@ -71,8 +72,9 @@ func setAmounts(to, from []*string) error {
 	return nil
 }
 
-// mergeAmounts returns the amounts in text, such as "1=4,2=1000", replaced or
-// extended by those in change, and sorted by resource.
+// mergeAmounts applies change to the amounts in text, such as "1=4,2=1000". The
+// amounts in change replace those in text or are added. The result is sorted by
+// resource.
 func mergeAmounts(text, change string) (string, error) {
 	amounts := map[uint64]int64{}
 	for part := range strings.SplitSeq(text+","+change, ",") {
@@ -96,9 +98,10 @@ func mergeAmounts(text, change string) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
-// changeIDs applies a change to a list of QOS numbers. An empty text in change
-// empties the list, "+3" and "-3" add and remove a number, and plain numbers
-// replace the list. exists(n) reports whether there is a QOS with the number n.
+// changeIDs returns the result of applying change to a list of QOS numbers. In
+// change, "+3" adds a number to the list and "-3" removes one. Plain numbers
+// replace the list, and an empty text empties it. exists(n) reports whether
+// there is a QOS with the number n.
 func changeIDs(list, change []string, exists func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil

@@ -8,14 +8,14 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Flags in a change of a QOS that determine whether its existing flags are
-// kept.
+// In a change of a QOS, these flags determine what happens to the flags that
+// the QOS already has.
 const (
 	addFlags    uint32 = 1 << 29
 	removeFlags uint32 = 1 << 30
 )
 
-// newQOS returns a QOS with the fields that are set in q.
+// newQOS returns a new QOS. Its fields are set as in q.
 func newQOS(q *model.QOS) model.QOS {
 	rec := model.QOS{Name: q.Name, Description: q.Description, UsageFactor: 1, Priority: model.Some[uint32](0),
 		UsageThreshold: model.FloatNotSet, LimitFactor: model.FloatNotSet}
@@ -73,8 +73,8 @@ func (b *Catalog) AddQOS(list []model.QOS) error {
 	return b.checkPreemption()
 }
 
-// ModifyQOS changes each QOS that f selects: it sets the fields that are set in
-// change. It returns the names of the changed QOS.
+// ModifyQOS changes each QOS that f selects. It sets the fields that are set in
+// change, and returns the names of the changed QOS.
 func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []string, err error) {
 	for _, q := range b.ListQOS(f) {
 		if change.Name != "" && change.Name != q.Name {
@@ -95,7 +95,7 @@ func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []stri
 	return names, b.checkPreemption()
 }
 
-// changeQOS copies the fields that are set in change to q, except the name.
+// changeQOS sets the fields of q that are set in change, except the name.
 func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	if err := checkTexts(change.Description); err != nil {
 		return err
@@ -150,7 +150,8 @@ func preemptedIDs(q *model.QOS) (ids []string) {
 	return ids
 }
 
-// bitmap returns a bitmap with the bits ids, which are sorted.
+// bitmap returns a bitmap. The list ids has the numbers of the bits that are
+// set, and must be sorted.
 func bitmap(ids []string) model.Bitmap {
 	if len(ids) == 0 {
 		return model.Bitmap{}
@@ -191,9 +192,9 @@ func (b *Catalog) checkPreemption() error {
 	return nil
 }
 
-// RemoveQOS removes each QOS that f selects, also from the associations that
-// have it and from the QOS that can preempt it. It returns the names of the
-// removed QOS.
+// RemoveQOS removes each QOS that f selects. It also removes them from the
+// associations that have them, and from the QOS that can preempt them. It
+// returns the names of the removed QOS.
 func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {
 	for _, target := range b.ListQOS(f) {
 		id := strconv.FormatUint(uint64(target.ID), 10)

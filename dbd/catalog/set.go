@@ -13,7 +13,7 @@ import (
 
 // AddAccountsTo adds accounts and associates them with clusters. It skips
 // accounts and associations that already exist. It returns a text that lists
-// what it has added, or "" for nothing.
+// what it has added, or "" if it has added nothing.
 func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error) {
 	clusters, err := b.clustersOf(&set.AssocSet)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error
 
 // AddUsersTo adds users and associates them with accounts. It skips users and
 // associations that already exist. It returns a text that lists what it has
-// added, or "" for nothing.
+// added, or "" if it has added nothing.
 func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 	if len(set.WCKeys) > 0 || set.User.DefaultWCKey != "" {
 		return "", unsupported("workload keys")
@@ -94,7 +94,7 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 	return additions("User", users, assocs), nil
 }
 
-// clustersOf returns the clusters that s names, or all clusters if it names
+// clustersOf returns the clusters that s names, or all clusters if s names
 // none.
 func (b *Catalog) clustersOf(s *model.AssocSet) ([]string, error) {
 	for _, name := range s.Clusters {

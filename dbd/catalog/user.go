@@ -38,8 +38,9 @@ func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 	return list
 }
 
-// defaultAccount returns the account of a user's default association, in the
-// first cluster in which the user has one.
+// defaultAccount returns the account of a user's default association. If the
+// user has default associations in several clusters, it returns the account in
+// the first of these clusters.
 func (b *Catalog) defaultAccount(user string) string {
 	for _, cluster := range slices.Sorted(maps.Keys(b.Clusters)) {
 		if a := b.defaultAssociation(user, cluster); a != nil {
@@ -49,8 +50,8 @@ func (b *Catalog) defaultAccount(user string) string {
 	return ""
 }
 
-// ListUsers returns the users that f selects. It includes their associations
-// and the accounts that they coordinate only if f requests these.
+// ListUsers returns the users that f selects. It includes their associations,
+// and the accounts that they coordinate, only if f asks for these.
 func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	t := b.tree()
 	for _, u := range b.users(f) {
@@ -75,7 +76,7 @@ func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	return list
 }
 
-// AddUsers adds users, and the associations in their records.
+// AddUsers adds the users in list, and the associations in their records.
 func (b *Catalog) AddUsers(list []model.User) error {
 	for i := range list {
 		u := &list[i]
@@ -110,8 +111,8 @@ func (b *Catalog) addUser(u *model.User) error {
 	return nil
 }
 
-// ModifyUsers changes the users that f selects: it sets the fields that are set
-// in change. It returns the names of the users.
+// ModifyUsers changes the users that f selects. It sets the fields that are set
+// in change, and returns the names of these users.
 func (b *Catalog) ModifyUsers(f *model.UserFilter, change *model.User) (names []string, err error) {
 	if change.DefaultWCKey != "" {
 		return nil, unsupported("workload keys")
@@ -173,7 +174,7 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 	return nil
 }
 
-// renameUser gives u, a copy of a user's record, another name.
+// renameUser changes the name of u, which is a copy of a user's record.
 func (b *Catalog) renameUser(u *model.User, name string) error {
 	if err := checkName("user", name); err != nil {
 		return err
@@ -206,7 +207,7 @@ func (b *Catalog) renameUser(u *model.User, name string) error {
 }
 
 // RemoveUsers removes the users that f selects, with their associations. It
-// returns their names.
+// returns the names of these users.
 func (b *Catalog) RemoveUsers(f *model.UserFilter) (names []string, err error) {
 	for _, u := range b.users(f) {
 		if u.Name == root {

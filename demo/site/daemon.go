@@ -38,7 +38,7 @@ type Daemon struct {
 	err  error
 }
 
-// ExitedError is the error for a daemon that exited before it was stopped.
+// ExitedError is the error for a daemon that exited without being asked to.
 type ExitedError struct{ Daemon *Daemon }
 
 func (d *ExitedError) Error() string {
@@ -49,7 +49,8 @@ func (d *ExitedError) Error() string {
 	return fmt.Sprintf("%s has ended (%s)", d.Daemon.Name, status)
 }
 
-// Start starts p. The daemon is killed when this process exits.
+// Start starts the daemon p. The kernel kills the daemon when this process
+// exits.
 func Start(p Part) (*Daemon, error) {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -101,8 +102,8 @@ func (d *Daemon) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Stop asks the daemon to exit, kills it if it does not, and returns its exit
-// status as an error.
+// Stop asks the daemon to exit, and kills it after stopTimeout. It returns the
+// daemon's exit status as an error, or nil if the status is 0.
 func (d *Daemon) Stop() error {
 	d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -119,7 +120,7 @@ func (d *Daemon) Kill() {
 	<-d.done
 }
 
-// LastLines returns the last lines of the daemon's log, at most n.
+// LastLines returns at most n lines from the end of the daemon's log.
 func (d *Daemon) LastLines(n int) []string {
 	text, err := os.ReadFile(d.Log)
 	if err != nil || len(text) == 0 {

@@ -13,7 +13,7 @@ import (
 	"schedrestd/errs"
 )
 
-// version is the API version of all requests.
+// version is the version of the API that all requests use.
 const version = "v0.0.43"
 
 // Gateway is a minimal client of schedrestd.
@@ -23,16 +23,16 @@ type Gateway struct {
 	client *http.Client
 }
 
-// NewGateway returns a client of the gateway at base ("http://HOST:PORT") that
-// sends token.
+// NewGateway returns a client of the gateway at the URL base, which has the
+// form "http://HOST:PORT". The client sends the given token.
 func NewGateway(base, token string) Gateway {
-	// Proxies in the user's environment are ignored, because the token is only
-	// for this machine.
+	// Proxies in the user's environment are not used, because the token must
+	// not leave this machine.
 	return Gateway{base: base, token: token, client: &http.Client{Transport: &http.Transport{}}}
 }
 
-// URL returns the address of a resource, given as path segments below the
-// version.
+// URL returns the address of a resource. The segments are the parts of the path
+// that follow the version.
 func (g Gateway) URL(plugin string, segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -40,14 +40,14 @@ func (g Gateway) URL(plugin string, segments ...string) string {
 	return g.base + "/" + plugin + "/" + version + "/" + strings.Join(segments, "/")
 }
 
-// problem is an entry of the envelope's errors.
+// A problem is an element of the list of errors in an answer.
 type problem struct {
 	Description string `json:"description"`
 	Error       string `json:"error"`
 }
 
-// call sends a request and decodes the answer into out. body, if not nil, is
-// sent as JSON.
+// call sends a request and decodes the answer into out. If body is not nil, it
+// is sent as JSON.
 func (g Gateway) call(ctx context.Context, method, url string, body, out any) error {
 	var reqBody io.Reader
 	if body != nil {
@@ -83,8 +83,9 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 	return nil
 }
 
-// ResponseError returns the error for an answer other than 200. It has the
-// method, the URL, the status, and the errors in text, the body of the answer.
+// ResponseError returns the error for an answer whose status is not 200. The
+// argument text is the body of the answer. The error has the method, the URL,
+// the status, and the errors in the body.
 func ResponseError(method, url, status string, text []byte) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`

@@ -13,22 +13,23 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// Part is a daemon of a site: how to start it, and how to check that it serves.
+// A Part says how to start one daemon of a site, and how to check that the
+// daemon serves.
 type Part struct {
 	Program
 	Address string                      // address to show
 	Check   func(context.Context) error // returns nil if the daemon serves
 }
 
-// newPart returns the program with this name in the directory bin. The daemon
-// is started with the configuration file conf.
+// newPart returns a Part for the program with this name in the directory bin.
+// The program uses the configuration file conf.
 func (s *Site) newPart(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
 
-// Scheddbd returns the accounting daemon. The check of this Part succeeds when
-// the daemon accepts connections. Whether the daemon also answers requests is
-// checked through the gateway.
+// Scheddbd returns a Part for the accounting daemon. Its check succeeds when
+// the daemon accepts connections. The check of Schedrestd shows whether the
+// daemon also answers requests.
 func (s *Site) Scheddbd(bin string) Part {
 	p := s.newPart(bin, "scheddbd", s.DbdConf())
 	p.Address = fmt.Sprintf("127.0.0.1:%d", s.Accounting)
@@ -42,7 +43,8 @@ func (s *Site) Scheddbd(bin string) Part {
 	return p
 }
 
-// Schedctld returns the controller. Its check succeeds when it creates a token.
+// Schedctld returns a Part for the controller. Its check succeeds when the
+// controller creates a token.
 func (s *Site) Schedctld(bin string) Part {
 	p := s.newPart(bin, "schedctld", s.Conf())
 	p.Address = fmt.Sprintf("127.0.0.1:%d", s.Controller)
@@ -53,11 +55,13 @@ func (s *Site) Schedctld(bin string) Part {
 	return p
 }
 
-// Schedrestd returns the gateway that listens on the address listen
-// (HOST:PORT). If root starts the gateway, its workers run as `nobody`.
-// Otherwise the workers have the same uid as all other processes, which only
-// disable_user_check permits. The check of this Part succeeds when both daemons
-// answer requests through the gateway.
+// Schedrestd returns a Part for the gateway, which listens on the address
+// listen (HOST:PORT). Its check succeeds when both daemons answer requests
+// through the gateway.
+//
+// If root starts the gateway, its workers run as `nobody`. Otherwise the
+// workers have the same uid as all other processes, which is permitted only
+// with disable_user_check.
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.newPart(bin, "schedrestd", s.Conf())
 	p.Address = "http://" + dialAddress(listen)
@@ -82,11 +86,12 @@ func (s *Site) Schedrestd(bin, listen string) Part {
 	return p
 }
 
-// Nobody is the user that the worker runs as if root starts the gateway.
+// Nobody is the name of the user that the workers run as if root starts the
+// gateway.
 const Nobody = "nobody"
 
-// NobodyGroup returns the name of the group of `nobody`. It differs between
-// distributions.
+// NobodyGroup returns the name of the group of the user `nobody`. The name
+// differs between distributions.
 func NobodyGroup() string {
 	if g, err := nss.LookupGroup("nogroup"); err == nil {
 		return g.Name
@@ -94,8 +99,8 @@ func NobodyGroup() string {
 	return Nobody
 }
 
-// dialAddress returns the address through which a client on this machine
-// reaches a program that listens on the address listen.
+// dialAddress returns the address to which a client on this machine must
+// connect if a program listens on the address listen.
 func dialAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -107,8 +112,8 @@ func dialAddress(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Token requests a token for user ("": the user of this process) from the
-// controller, over the controller's UNIX socket.
+// Token requests a token for user from the controller, over the controller's
+// UNIX socket. If user is "", the token is for the user of this process.
 func (s *Site) Token(ctx context.Context, user string, lifespan time.Duration) (string, error) {
 	c := client.New(client.Config{Controllers: []client.Address{{Name: s.Node, Network: "unix", Address: s.Socket()}}})
 	return c.Token(ctx, model.Credential{}, user, lifespan)

@@ -10,18 +10,20 @@ import (
 	"schedrestd/errs"
 )
 
-// reservedPorts keeps the marks of the ports that FreePorts has returned.
+// reservedPorts has a listener for each port that FreePorts has returned. These
+// listeners mark the ports as reserved.
 var reservedPorts struct {
 	sync.Mutex // guards marks
 	marks      []net.Listener
 }
 
-// FreePorts returns n unused ports of the loopback interface. They are outside
-// the range from which the kernel assigns ports to connections, so that a
-// restarted daemon finds its port free. Until this process exits, no other call
-// returns the same ports, not even a call in another process. Otherwise sites
-// that start concurrently could get the same ports, because their daemons do
-// not listen yet.
+// FreePorts returns n unused ports of the loopback interface. The kernel does
+// not assign these ports to outgoing connections, so a daemon that restarts
+// finds its port free.
+//
+// No other call returns the same ports until this process exits, not even a
+// call in another process. Otherwise two sites that start at the same time
+// could get the same ports, because their daemons do not listen yet.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int
@@ -36,7 +38,7 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		// Like ports, abstract names are local to the network namespace.
+		// Abstract names and ports both belong to the network namespace.
 		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port))
 		if err != nil {
 			continue

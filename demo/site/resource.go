@@ -8,15 +8,15 @@ import (
 	"schedrestd/errs"
 )
 
-// PingResult is the controller's entry in the answer to ping.
+// PingResult is the entry for a controller in the answer to a ping.
 type PingResult struct {
 	Hostname   string `json:"hostname"`
 	Responding bool   `json:"responding"`
 	Latency    int64  `json:"latency"` // microseconds
 }
 
-// Ping returns the entry of the first controller. It fails if that controller
-// does not respond.
+// Ping returns the entry for the first controller. It returns an error if that
+// controller does not respond.
 func (g Gateway) Ping(ctx context.Context) (PingResult, error) {
 	var answer struct {
 		Pings []PingResult `json:"pings"`
@@ -98,7 +98,7 @@ type Job struct {
 	} `json:"exit_code"`
 }
 
-// Active reports whether the job has not yet started or not yet ended.
+// Active reports whether the job waits or runs.
 func (j Job) Active() bool {
 	for _, s := range j.State {
 		if s == "PENDING" || s == "RUNNING" || s == "CONFIGURING" || s == "COMPLETING" || s == "SUSPENDED" {
@@ -122,7 +122,8 @@ func (g Gateway) Job(ctx context.Context, id uint32) (Job, error) {
 	return answer.Jobs[0], nil
 }
 
-// JobState is a job in the short list of jobs. In that list its id is a string.
+// JobState is a job in the short list of jobs, in which the id of a job is a
+// string.
 type JobState struct {
 	ID    string   `json:"job_id"`
 	State []string `json:"state"`

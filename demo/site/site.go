@@ -1,10 +1,11 @@
-// Package site creates a site: a cluster of one machine whose configuration,
-// key and state are in one directory. It also starts the daemons of the
-// cluster. The demo, the integration tests and the benchmarks use sites.
+// Package site creates a site. A site is a cluster of one machine whose
+// configuration, key and state are in one directory. The package also starts
+// the daemons of the cluster. The demo, the integration tests and the
+// benchmarks use sites.
 //
-// Daemons are started without the caller's environment, so the user's
-// SCHED_CONF and SCHED_JWT have no effect. The kernel kills the daemons when
-// the process that started them exits.
+// Daemons are started without the caller's environment, so SCHED_CONF and
+// SCHED_JWT have no effect on them. The kernel kills the daemons when the
+// process that started them exits.
 package site
 
 import (
@@ -20,7 +21,7 @@ import (
 	"schedrestd/errs"
 )
 
-// Site is a directory with a cluster of one machine:
+// A Site is a cluster of one machine in a directory:
 //
 //	etc/    configuration and key
 //	state/  state of controller and accounting daemon
@@ -50,15 +51,15 @@ func (s *Site) Socket() string { return filepath.Join(s.Dir, "run", "schedctld.s
 // DbdSocket returns the path of the accounting daemon's socket.
 func (s *Site) DbdSocket() string { return filepath.Join(s.Dir, "run", "scheddbd.sock") }
 
-// Log returns the path of the log of the program with this name.
+// Log returns the path of the log file of the program with this name.
 func (s *Site) Log(name string) string { return filepath.Join(s.Dir, "log", name) }
 
-// maxSocket is the maximum length of the path of a UNIX socket, in bytes.
+// maxSocket is the maximum length in bytes of the path of a UNIX socket.
 const maxSocket = 107
 
-// New creates a site in the empty directory dir: directories, a key, and two
-// free ports. The site belongs to this process's user. Configure writes the
-// configuration.
+// New creates a site in the directory dir, which must be empty. It creates the
+// site's directories and a key, and chooses two free ports. The site belongs to
+// the user of this process. Configure writes the configuration.
 func New(dir string) (*Site, error) {
 	s := &Site{Dir: dir}
 	if len(s.Socket()) > maxSocket {
@@ -84,9 +85,9 @@ func New(dir string) (*Site, error) {
 			return nil, err
 		}
 	}
-	// Other users connect to the sockets in this directory, so they must be
-	// able to enter it. The gateway's dispatcher process also opens the
-	// sockets by path.
+	// Other users must be able to enter this directory, because they connect to
+	// the sockets in it. The gateway's dispatcher also opens the sockets by
+	// path.
 	if err := os.Chmod(filepath.Join(dir, "run"), 0o711); err != nil {
 		return nil, err
 	}
@@ -122,8 +123,8 @@ StorageLoc="%s"
 		s.authText(s.DbdSocket()))
 }
 
-// authText returns the part of the configuration that both daemons share: how
-// users authenticate, and what is private.
+// authText returns the part of the configuration that is the same for both
+// daemons: how users authenticate, and which information is private.
 func (s *Site) authText(socket string) string {
 	private := ""
 	if s.PrivateData != "" {

@@ -8,19 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnNewThread calls the function do on a new thread, which exits afterwards.
-// The function may change attributes of its thread, such as the namespace or
-// the user, without an effect on other goroutines.
+// OnNewThread calls the function do on a new thread, which then exits. The
+// function may change attributes of its thread, such as the namespace or the
+// user. Other goroutines are not affected.
 func OnNewThread(do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread exits
 		if unix.Gettid() == unix.Getpid() {
-			// This goroutine runs on the first thread of the process. That
-			// thread can't exit, and /proc shows the thread's attributes as
-			// those of the process. So the function do must run on another
-			// thread. While this goroutine is locked to the first thread, the
-			// goroutine of the inner call runs on another one.
+			// This goroutine runs on the first thread of the process. The
+			// function do must run on another thread, because the first thread
+			// can't exit. Also, /proc shows the attributes of the first thread
+			// as those of the process. While this goroutine is locked to the
+			// first thread, the goroutine of the inner call runs on another
+			// thread.
 			defer runtime.UnlockOSThread()
 			done <- OnNewThread(do)
 			return
@@ -30,9 +31,9 @@ func OnNewThread(do func() error) error {
 	return <-done
 }
 
-// RunAs calls the function do on a new thread that has the effective ids uid
-// and gid. Package syscall would change the ids of all threads. RunAs requires
-// root.
+// RunAs calls the function do on a new thread with the effective ids uid and
+// gid. It requires root. The functions of package syscall would change the ids
+// of all threads.
 func RunAs(uid, gid uint32, do func() error) error {
 	return OnNewThread(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {

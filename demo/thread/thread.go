@@ -1,5 +1,6 @@
-// Package thread handles settings that the kernel ties to a thread instead of a
-// process. That needs care, because goroutines move between threads.
+// Package thread handles settings that the kernel applies to a thread and not
+// to a process. Such settings need care, because goroutines move between
+// threads.
 package thread
 
 import (
@@ -8,8 +9,8 @@ import (
 	"sync"
 )
 
-// startRequests returns a channel of functions that start processes. One
-// thread, which never exits, calls them.
+// startRequests returns a channel of functions that start processes. A thread
+// that never exits calls these functions.
 var startRequests = sync.OnceValue(func() chan<- func() {
 	list := make(chan func())
 	go func() {
@@ -21,10 +22,10 @@ var startRequests = sync.OnceValue(func() chan<- func() {
 	return list
 })
 
-// Start starts cmd on a thread that lives as long as this process. The kernel
-// sends Pdeathsig to a child when the thread that started it exits. Any other
-// thread may exit earlier, for example when a goroutine that has called
-// LockOSThread returns.
+// Start starts cmd on a thread that exits only when this process does. The
+// kernel sends Pdeathsig to a child when the thread that started the child
+// exits. Other threads may exit earlier, for example when a goroutine that has
+// called LockOSThread returns.
 func Start(cmd *exec.Cmd) error {
 	started := make(chan error)
 	startRequests() <- func() { started <- cmd.Start() }

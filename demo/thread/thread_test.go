@@ -12,8 +12,8 @@ import (
 
 func init() { runtime.LockOSThread() } // no test runs on the first thread of the process, which can't exit
 
-// TestStart checks that a child outlives the thread of the goroutine that
-// called Start.
+// TestStart calls Start in a goroutine. It checks that the child outlives the
+// goroutine's thread.
 func TestStart(t *testing.T) {
 	cmd := exec.Command("/bin/cat")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -1,7 +1,6 @@
-// Command sbom writes the list of the software that programs contain, in the
-// format CycloneDX 1.6. The list has the modules that the linker recorded in
-// the programs, and Swagger UI. It depends only on the arguments and the
-// programs.
+// Command sbom writes a list of the software that programs contain, in the
+// format CycloneDX 1.6. The list has Swagger UI and the modules that the linker
+// recorded in the programs. It depends only on the arguments and the programs.
 //
 //	sbom NAME VERSION PROGRAM...
 package main
@@ -20,7 +19,8 @@ import (
 	"schedrestd/handlers/apipage"
 )
 
-// bom and the types below contain the fields of CycloneDX that sbom writes.
+// The type bom and the types below have the fields of CycloneDX that sbom
+// writes.
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -76,8 +76,7 @@ func main() {
 	}
 }
 
-// describe lists the programs, and every module that at least one of them
-// contains.
+// describe returns a list of the programs, and of all modules in them.
 func describe(name, version string, programs []string) (*bom, error) {
 	b := &bom{Format: "CycloneDX", Spec: "1.6", Version: 1}
 	b.Metadata.Component = component{Type: "application", Ref: name, Name: name, Version: version}
@@ -109,8 +108,8 @@ func describe(name, version string, programs []string) (*bom, error) {
 	return b, nil
 }
 
-// inspect reads a program, and returns it with the modules that it contains,
-// sorted.
+// inspect reads a program. It returns a component for the program, and
+// components for the modules in the program, sorted.
 func inspect(path, version string) (component, []component, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,8 +150,8 @@ func inspect(path, version string) (component, []component, error) {
 	return program, modules, nil
 }
 
-// libraryVersion returns the version of the standard library of a toolchain.
-// Its argument has the form of runtime.Version, such as "go1.26.1",
+// libraryVersion returns the version of a toolchain's standard library. The
+// argument has the form of runtime.Version, such as "go1.26.1",
 // "go1.26.1 X:nodwarf5" or "devel go1.27-0123abcd Mon Jan 2".
 func libraryVersion(toolchain string) string {
 	for word := range strings.FieldsSeq(toolchain) {
@@ -163,12 +162,12 @@ func libraryVersion(toolchain string) string {
 	return strings.ReplaceAll(toolchain, " ", "_")
 }
 
-// apiPage is the program that contains the page at /docs. The page is built on
-// Swagger UI, which is not a Go module, so the linker does not record it.
+// apiPage is the program that contains the page at /docs. The page uses Swagger
+// UI, which the linker does not record because it is not a Go module.
 const apiPage = "schedrestd/cmd/schedrestd-worker"
 
-// library returns the component for a module. sum is the module's sum in
-// go.sum, which is not the hash of a file.
+// library returns the component for a module. The argument sum is the checksum
+// of the module in go.sum, which is not the hash of a file.
 func library(path, version, sum string) component {
 	url := "pkg:golang/" + path + "@" + version
 	c := component{Type: "library", Ref: url, Name: path, Version: version, URL: url}

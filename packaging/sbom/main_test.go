@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestLibraryVersion checks that the version has no prefix and no blanks for
-// every form of a toolchain's version.
+// TestLibraryVersion checks that the version has no prefix and no blanks,
+// regardless of the form of the toolchain's version.
 func TestLibraryVersion(t *testing.T) {
 	for toolchain, want := range map[string]string{
 		"go1.26.1":            "1.26.1",
