@@ -7,15 +7,13 @@
 // forge these facts. The auditor also formats the lines, because the parent may
 // run as root and so must not handle texts from workers.
 //
-// The auditor starts as a worker does, with an identity of its own. It can
-// append to the log that it was given, but can't read or truncate it. It can
-// read and write the file of Idempotency-Keys, if one is configured. It can't
-// open any other file. Once the auditor has started, both the parent and the
-// dispatcher send messages to it over the same channel. The dispatcher reads
-// what the auditor sends, and passes its questions on to the parent.
-// docs/AUDIT.md lists the auditor's guarantees.
-//
-// Start with Main.
+// The auditor is started like a worker, and runs as a user of its own. It can
+// append to the audit log, but can't read or truncate it. It can read and write
+// the file of Idempotency-Keys, if one is configured. It can't open any other
+// file. Once the auditor has started, both the parent and the dispatcher send
+// messages to it over the same channel. The dispatcher reads the auditor's
+// messages, and passes the auditor's questions on to the parent. docs/AUDIT.md
+// lists the auditor's guarantees.
 package auditor
 
 import (
@@ -98,7 +96,7 @@ func (a *auditor) Handle(m ipc.Received) (handled bool, err error) {
 	return true, nil
 }
 
-// openLog makes the auditor write all further lines to the open file fd.
+// openLog makes the auditor write all further lines to descriptor fd.
 func (a *auditor) openLog(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
@@ -113,8 +111,8 @@ func (a *auditor) openLog(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// openLedger makes the auditor store Idempotency-Keys in the open file fd. The
-// parent sends this file only once.
+// openLedger makes the auditor store Idempotency-Keys in the file at descriptor
+// fd. The parent sends this file only once.
 func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,9 +126,9 @@ func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	return err
 }
 
-// follow asks the parent whether the audit log's path still leads to the open
-// file. If it does not, for example after a rotation, the parent first sends
-// the file that is now at that path, and then answers.
+// follow asks the parent whether the audit log's path still leads to the file
+// that is open here. If the log was rotated, for example, the parent first
+// sends the new file, and then answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followReply: // a late answer to the previous question
@@ -164,7 +162,7 @@ func (a *auditor) addFacts(m *work.Facts) {
 	a.noteArrival(m.ID)
 }
 
-// dropConn records that no worker has a connection any longer.
+// dropConn records that a connection no longer belongs to any worker.
 func (a *auditor) dropConn(id uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,21 +171,21 @@ func (a *auditor) dropConn(id uint64) {
 	a.noteArrival(id)
 }
 
-// noteArrival records that the dispatcher has reported connection id, and wakes
-// the goroutines that wait for facts. a.mu is held.
+// noteArrival records that the dispatcher has sent a message about connection
+// id, and wakes the goroutines that wait for facts. The caller holds a.mu.
 func (a *auditor) noteArrival(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// factsLimit is how long the facts about a connection may take to arrive.
+// factsLimit is how long waitForFacts waits for the facts about a connection.
 const factsLimit = 200 * time.Millisecond
 
 // waitForFacts returns the facts about a connection of the given worker, or nil
-// if the connection has ended. The dispatcher sends the facts before it passes
-// the connection to the worker, but over another channel, so they may arrive
-// after the worker's message.
+// if the connection has ended. It waits because the facts may arrive after the
+// worker's message: the dispatcher sends them before it passes the connection
+// to the worker, but over another channel.
 func (a *auditor) waitForFacts(worker uint32, id uint64) (*ipc.Connection, error) {
 	timer := time.NewTimer(factsLimit)
 	defer timer.Stop()
@@ -232,8 +230,8 @@ func (a *auditor) Serve(c *service.Client) {
 	})
 }
 
-// workerExited records that a worker has exited. The changes that the worker
-// left open end when its earlier messages have been handled.
+// workerExited records that a worker has exited. When the worker's earlier
+// messages have been handled, its unfinished changes get the outcome unknown.
 func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
@@ -249,14 +247,14 @@ func (a *auditor) workerExited(m *work.Exited) {
 	a.exiting.Go(func() {
 		select {
 		case <-w.done:
-		case <-time.After(writeLimit): // another process still holds its channel
+		case <-time.After(writeLimit): // another process still has the worker's end of the channel open
 		}
 		w.handleExit(m.Status)
 	})
 }
 
-// Close writes the queued lines. It returns when they are written or can't be
-// written.
+// Close writes the queued lines. It returns when all are written, or when their
+// time limit is over.
 func (a *auditor) Close() {
 	close(a.done)
 	a.exiting.Wait()

@@ -23,8 +23,9 @@ import (
 	"schedrestd/service"
 )
 
-// FuzzAuditLine checks that any texts from a worker result in a single line of
-// JSON, which contains these texts and is safe to show on a terminal.
+// FuzzAuditLine checks that, whatever texts a worker sends, the result is a
+// single line of JSON that contains these texts and is safe to show on a
+// terminal.
 func FuzzAuditLine(f *testing.F) {
 	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
 		f.Add(s, s)
@@ -60,7 +61,7 @@ func FuzzAuditLine(f *testing.F) {
 	})
 }
 
-// disk is a file on a disk that can be full, or hang.
+// A disk is a file for tests. The disk that it is on can be full, or hang.
 type disk struct {
 	mu        sync.Mutex
 	free      int
@@ -141,8 +142,8 @@ func TestAuditDiskFull(t *testing.T) {
 	}
 }
 
-// TestAuditOpen checks that with FailOpen, changes are granted while nothing
-// can be written, and that the queue stays bounded.
+// TestAuditOpen checks FailOpen: while nothing can be written, changes are
+// granted, and the queue stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
 	a := testAudit(t, d, true, testTimeout)
@@ -158,10 +159,10 @@ func TestAuditOpen(t *testing.T) {
 	a.close()
 }
 
-// TestAuditHangs checks that intents are refused in time while the file hangs,
-// and that nothing else is delayed. If the line of a refused intent is written
-// after the refusal, or may have been written, another line must record that
-// the change was not made.
+// TestAuditHangs checks that while a write to the file hangs, intents are
+// refused at their time limit and nothing else is delayed. The line of a
+// refused intent may be written later. Then a second line must record that the
+// change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, syncFails := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), syncFails: syncFails}
@@ -181,8 +182,8 @@ func TestAuditHangs(t *testing.T) {
 	}
 }
 
-// TestTorn checks that a partial line from a full disk does not become part of
-// the next line, and that lines go to the file that was sent last.
+// TestTorn checks that after a full disk has cut off a line, the next line does
+// not continue it. It also checks that lines go to the file that was sent last.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	f := new(file)
@@ -231,8 +232,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// nearlyFull is a disk that is nearly full. It accepts as many bytes of the
-// first write as are free, and 100 bytes of each later write.
+// A nearlyFull is a disk that is nearly full. Its first write stores only as
+// many bytes as are free. Each later write stores at most 100 bytes.
 type nearlyFull struct {
 	free int
 	text string
@@ -248,8 +249,8 @@ func (s *nearlyFull) Write(b []byte) (int, error) {
 }
 
 // TestAuditCutOff cuts off lines at each byte in turn, as a full disk does. The
-// lines that append counts as written must be exactly the lines that a reader
-// finds complete.
+// method append must count a line as written if, and only if, a reader of the
+// file finds the line complete.
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
 	for free := range len(two) {
@@ -278,9 +279,8 @@ func TestAuditCutOff(t *testing.T) {
 	}
 }
 
-// TestAsksForLeaveOnAndOn checks that a worker that asks for permission too
-// often gets the answer Later, and that a worker that keeps asking too often is
-// reported.
+// TestAsksForLeaveOnAndOn checks that a worker that sends too many intents gets
+// the answer TryLater, and that it is reported if it continues.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), newTestClient(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.quota.Charge(time.Now(), 3600*changeRate)
@@ -298,9 +298,9 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 
 // TestChangesNeverEnded checks workers that complete no change. All workers
 // share a limit on open changes. Each of these workers must get only half of
-// what the previous ones left of the limit, so that other workers can still
-// make changes. The refusal must be logged. Intents for closed connections must
-// count against the worker's rate limit, too.
+// the part that is still free. So other workers can still make changes. The
+// refusal must be logged. Intents for closed connections must also count
+// against the worker's rate limit.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -340,8 +340,8 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 }
 
-// newTestClient returns a worker that may have the given number of requests at
-// the same time.
+// newTestClient returns a worker that may have the given number of concurrent
+// requests.
 func newTestClient(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
@@ -366,8 +366,8 @@ func logged(t *testing.T) *bytes.Buffer {
 	return text
 }
 
-// TestHolds checks that a worker can make changes only for connections that it
-// was given, and only until they end.
+// TestHolds checks that a worker can make changes only for the connections that
+// it has, and only while it has them.
 func TestHolds(t *testing.T) {
 	a := newAuditor(nil)
 	a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
@@ -397,8 +397,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestExitsAtOnce checks that nothing is left of workers that exit as soon as
-// they are introduced.
+// TestExitsAtOnce checks that the auditor keeps no data about a worker that
+// exits as soon as the auditor learns of it.
 func TestExitsAtOnce(t *testing.T) {
 	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
 	must(t, err)

@@ -40,8 +40,8 @@ const (
 	claimRate  = 1000 // per second
 )
 
-// The constant compiles only if every answer that the protocol permits fits
-// into the file.
+// This line compiles only if the longest answer of the protocol fits into the
+// file.
 const _ = uint(claims.MaxAnswer - query.MaxClaimAnswer)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
@@ -113,10 +113,10 @@ func (c *claimer) claim(m *query.Claim) error {
 	return nil
 }
 
-// keyAndShare returns the key of a claim and its share, a hash that identifies
-// the user against whose limit the claim counts. If each worker serves a single
-// user, both hashes include the worker's uid, so that the claim can't affect
-// other users.
+// keyAndShare returns the key under which a claim is stored, and the hash of
+// the user whose limit the claim counts against. If each worker serves a single
+// user, both results also depend on the worker's uid, so that a worker can't
+// use the keys or the limit of another user.
 func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
@@ -125,8 +125,9 @@ func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 	return sha256.Sum256(append(user, m.Key[:]...)), sha256.Sum256(user)
 }
 
-// warnFull logs that a claim was refused because the file is full. It logs the
-// first, second, fourth, eighth such refusal of this worker, and so on.
+// warnFull logs that a claim was refused because the file is full. To limit the
+// log, it skips all but the first, second, fourth, eighth such refusal of this
+// worker, and so on.
 func (c *claimer) warnFull() {
 	if c.refusals++; bits.OnesCount(c.refusals) == 1 {
 		slog.Warn("no room for an Idempotency-Key", "client", c.Number, "client_pid", c.PID, "client_uid", c.UID,
@@ -134,8 +135,8 @@ func (c *claimer) warnFull() {
 	}
 }
 
-// answer sends the state of a key to the worker. It runs in the ledger's
-// goroutine or in the worker's goroutine.
+// answer sends the worker the state of a key. It runs in the ledger's goroutine
+// or in the worker's.
 func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +162,7 @@ func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	c.Answer(&query.Claimed{ID: id, State: query.ClaimState(state), Answer: answer})
 }
 
-// settle queues the end of a claim.
+// settle queues the final state of a claim.
 func (c *claimer) settle(m *query.Settle) error {
 	c.mu.Lock()
 	number := c.open[m.Claim]
@@ -176,9 +177,9 @@ func (c *claimer) settle(m *query.Settle) error {
 	return nil
 }
 
-// recordEnd queues the record of how a claim ended, and tries again until it is
-// written. If done is not nil, recordEnd calls it after the first attempt,
-// whether the attempt succeeds or fails.
+// recordEnd queues a record of the final state of a claim, and tries again
+// until the record is written. If done is not nil, recordEnd calls it after the
+// first attempt, whether or not the attempt succeeds.
 func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, done func()) {
 	c.ledger.enqueue(func(endErr error) func(error) {
 		if endErr == nil {
@@ -196,9 +197,9 @@ func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, do
 	})
 }
 
-// handleExit ends the claims that the worker left open when it exited. Their
-// outcome is unknown, because their requests may have been carried out. It is
-// called when all messages of the worker have been handled.
+// handleExit marks the claims that the worker left open when it exited as
+// unknown, because their requests may have been carried out. It is called after
+// all messages of the worker have been handled.
 func (c *claimer) handleExit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,11 +19,11 @@ type client struct {
 	*service.Client
 	audit   *journal
 	maxOpen int // maximum number of open changes; more than the worker's concurrent requests
-	// facts returns what the dispatcher reported about a connection of this
-	// worker. It returns nil if the worker no longer has the connection, and an
-	// error if it never had it.
+	// facts returns the dispatcher's facts about a connection of this worker.
+	// It returns nil if the worker no longer has the connection, and an error
+	// if the worker never had it.
 	facts func(id uint64) (*ipc.Connection, error)
-	done  chan struct{} // closed when all messages of the worker were handled
+	done  chan struct{} // closed when all messages of the worker have been handled
 
 	mu        sync.Mutex // guards the fields up to hasExited
 	quota     *rate.Bucket
@@ -31,20 +31,18 @@ type client struct {
 	open      map[uint64]*openChange // by the worker's number of the change
 	hasExited bool
 
-	deferrals uint // intents that got the answer TryLater because other workers need the rest of the limit
+	deferrals uint // intents that got the answer TryLater because too little of the shared limit was left
 }
 
-// openChange is a change whose intent was received, and whose outcome is not
-// known yet.
+// openChange is a change whose intent was received, and whose outcome was not.
 type openChange struct {
 	change
 	granted bool
 }
 
-// Limits on the intents of a worker. An honest worker does not reach
-// changeRate, because the daemons are slower. The intents of a worker that
-// exceeds it would only fill the disk with false lines, so they get the answer
-// TryLater.
+// Limits on the intents of a worker. The daemons are too slow for an honest
+// worker to reach changeRate. Intents above this rate get the answer TryLater,
+// so that a compromised worker can't fill the disk with them.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
@@ -72,9 +70,9 @@ func (a *client) handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// handleIntent queues the line of an intent. If the connection has ended in the
-// meantime, handleIntent refuses the change, because no one waits for its
-// result.
+// handleIntent queues the line of an intent. If the connection has closed in
+// the meantime, handleIntent refuses the change, because no client waits for
+// its result.
 func (a *client) handleIntent(m *query.Intent) error {
 	facts, err := a.facts(m.Connection)
 	if err != nil {
@@ -124,8 +122,8 @@ func (a *client) handleIntent(m *query.Intent) error {
 	return nil
 }
 
-// sendDecision sends the worker the decision: granted or refused. It runs in the
-// journal's goroutine, in a timer's goroutine, or in the goroutine of the
+// sendDecision informs the worker whether the change is granted. It runs in the
+// journal's goroutine, a timer's goroutine, or the goroutine that handles the
 // worker's messages.
 func (a *client) sendDecision(id uint64, u *openChange, granted bool) {
 	a.mu.Lock()
@@ -160,8 +158,8 @@ func (a *client) handleOutcome(m *query.Outcome) error {
 	return nil
 }
 
-// handleExit ends the changes that the worker left open when it exited. Their
-// outcome is unknown.
+// handleExit records the outcome unknown for the changes that the worker left
+// open when it exited.
 func (a *client) handleExit(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

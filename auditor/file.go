@@ -15,23 +15,24 @@ import (
 
 // sink receives the lines. Only one goroutine uses it.
 type sink interface {
-	// append writes text at the end, and returns how many of its bytes are in
-	// the file.
+	// append appends text to the file, and returns how many bytes of text are
+	// now in the file.
 	append(text []byte) (int, error)
 }
 
-// errSync means that lines may or may not be in the file.
+// errSync is the error of an append after which it is unknown whether the lines
+// are in the file.
 var errSync = errors.New("sync the audit log")
 
-// file is the audit log's file. It writes to the file that the parent sent
+// A file writes the lines of the audit log to the file that the parent sent
 // last.
 type file struct {
-	follow func() error // asks the parent whether the file still has its name; the parent may send another file first
+	follow func() error // asks the parent whether the log's path still leads to this file; the parent may send another file first
 
 	mu         sync.Mutex // guards next
 	next       *openFile  // received, but not used yet
 	active     *openFile
-	lastFollow time.Time // when the parent last confirmed the file's name
+	lastFollow time.Time // when the parent last confirmed that the path leads to this file
 }
 
 // openFile is a file that the parent sent.
@@ -41,11 +42,12 @@ type openFile struct {
 	tail tail
 }
 
-// followPause is how long an answer of the parent stays valid. Before each
-// batch of lines, append asks the parent unless the last answer is still valid.
+// followPause is how long the parent's answer to follow stays valid. If the
+// last answer is older, append asks the parent again before it writes a batch
+// of lines.
 const followPause = time.Millisecond
 
-// use makes f write all further lines to the open file fd.
+// use makes f write all further lines to descriptor fd.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &openFile{File: os.NewFile(uintptr(fd), "audit log"), info: *m}
 	to.tail = tail{to.File, m.Torn}
@@ -70,8 +72,8 @@ func (f *file) current() *openFile {
 	return f.active
 }
 
-// append writes text at the end of the file, and returns how many bytes of text
-// are in the file. With Sync, these bytes are also on the disk.
+// append appends text to the file, and returns how many bytes of text are now
+// in the file. With Sync, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.info.Named && now.Sub(f.lastFollow) >= followPause {
@@ -92,16 +94,17 @@ func (f *file) append(text []byte) (int, error) {
 	return n, err
 }
 
-// tail is the end of the file to which lines are written.
+// A tail appends to a file, and knows whether the file ends with a partial
+// line.
 type tail struct {
 	to   io.Writer
-	torn bool // the end is a partial line, which a full disk cut off
+	torn bool // the file ends with a partial line, which a full disk cut off
 }
 
-// append writes text, and returns how many of its bytes are in the file. If the
-// file ends with a partial line, append first writes a line break. Otherwise a
-// reader would take the partial line for the beginning of the next one. A line
-// without its line break counts as written.
+// append appends text, and returns how many bytes of text are now in the file.
+// If the file ends with a partial line, append first writes a line break.
+// Otherwise a reader would take the partial line for the beginning of the next
+// line. A line that lacks only its line break counts as written.
 func (t *tail) append(text []byte) (int, error) {
 	head := 0
 	if t.torn {

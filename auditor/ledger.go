@@ -11,8 +11,8 @@ import (
 	"schedrestd/auditor/claims"
 )
 
-// ledger keeps the claims of Idempotency-Keys. Only its own goroutine uses the
-// file. Other goroutines put functions into a queue, which never blocks them.
+// A ledger keeps the claims of Idempotency-Keys. Only its own goroutine uses
+// the file. Other goroutines queue functions for it, and never wait.
 // docs/IDEMPOTENCY.md lists the guarantees.
 type ledger struct {
 	store    *claims.Store
@@ -28,9 +28,9 @@ type ledger struct {
 	done    chan struct{} // closed when the goroutine has returned
 }
 
-// task is a function that may use the file, between the store's Begin and
-// Commit. fileErr is nil, or the reason why the file can't be used. task
-// returns a function that is called after Commit, with its error.
+// A task is a function that may use the file. It is called between the store's
+// Begin and Commit. If the file can't be used, fileErr is the reason. The task
+// returns the function after, which is called with the error of Commit.
 type task func(fileErr error) (after func(commitErr error))
 
 // ledgerCounts counts events since the start.
@@ -54,8 +54,8 @@ func newLedger(file claims.File) (*ledger, error) {
 	return &ledger{store: claims.New(file, process, now), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
-// enqueue queues a task. The ledger's goroutine calls it, and the function that
-// it returns.
+// enqueue queues a task. The ledger's goroutine calls the task, and later the
+// function that the task returns.
 func (l *ledger) enqueue(t task) {
 	l.mu.Lock()
 	l.queue = append(l.queue, t)
@@ -70,7 +70,7 @@ func (l *ledger) notify() {
 	}
 }
 
-// run calls the queued tasks. It runs in a goroutine of its own, so a file that
+// run calls the queued tasks. It has a goroutine of its own, so a file that
 // hangs delays nothing else.
 func (l *ledger) run() {
 	defer close(l.done)
@@ -96,8 +96,9 @@ func (l *ledger) run() {
 	}
 }
 
-// processBatch calls the tasks of one batch, which share one Commit. If the
-// file failed less than ledgerPause ago, the tasks can't use it.
+// processBatch calls the tasks of one batch, with one Commit for all. If the
+// file failed less than ledgerPause ago, processBatch does not try to use it,
+// and gives the tasks an error.
 func (l *ledger) processBatch(batch []task, failedAt time.Time) error {
 	if time.Since(failedAt) < ledgerPause {
 		for _, t := range batch {
@@ -126,8 +127,8 @@ func (l *ledger) processBatch(batch []task, failedAt time.Time) error {
 
 var errLedger = errors.New("the idempotency file could not be used a moment ago")
 
-// noteWrite records that the current batch has written to the file, and the
-// error of the write, if any.
+// noteWrite records that the current batch has written to the file. err is the
+// error of the write, or nil.
 func (l *ledger) noteWrite(err error) {
 	l.dirty = true
 	if l.writeErr == nil {
@@ -150,8 +151,8 @@ func (l *ledger) logHealth(err error) {
 	}
 }
 
-// close calls the tasks that are still queued. It returns when the queue is
-// empty or its time limit is over.
+// close lets the queued tasks finish. It returns when the queue is empty, or
+// when its time limit is over.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.closed = true

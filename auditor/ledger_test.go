@@ -77,14 +77,14 @@ func startLedger(t *testing.T, b claims.File) *ledger {
 	return l
 }
 
-// peer is a worker, with the worker's end of its channel to the auditor.
+// A peer is a worker, with the worker's side of its channel to the auditor.
 type peer struct {
 	*claimer
 	channel *ipc.Channel
 }
 
-// connectWorker connects a new worker with the given uid to the ledger.
-// perWorker means that the worker serves only that user.
+// connectWorker connects a new worker with the given uid to the ledger. If
+// perWorker is true, each worker serves only one user.
 func connectWorker(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	t.Helper()
 	auditorEnd, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -111,7 +111,7 @@ func (p peer) sendClaim(t *testing.T, id uint64, key, body byte) *query.Claimed 
 	return p.exchange(t, &query.Claim{ID: id, Key: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}).(*query.Claimed)
 }
 
-// TestClaims checks the answers to a key that two workers use.
+// TestClaims checks the answers that two workers get for the same key.
 func TestClaims(t *testing.T) {
 	l := startLedger(t, new(keysFile))
 	one, two := connectWorker(t, l, 1, false), connectWorker(t, l, 2, false)
@@ -144,8 +144,9 @@ func TestClaims(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsOfTheDead checks that if a worker exits, its claims become unknown
-// at once. A claim to which the worker never got an answer must become free.
+// TestClaimsOfTheDead checks that when a worker exits, its claims become
+// unknown at once. But if the worker never got the answer to a claim, the key
+// must become free.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
 	l := startLedger(t, b)
@@ -160,15 +161,15 @@ func TestClaimsOfTheDead(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for got := other.sendClaim(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.sendClaim(t, 2, 2, 0) {
-		if got.State != query.ClaimRunning { // by now the ledger has processed the queue
+		if got.State != query.ClaimRunning { // the ledger has processed the queue by now
 			t.Fatalf("%+v", got)
 		}
 	}
 	l.close()
 }
 
-// TestClaimsOfUsers checks that with become_user a worker can neither use the
-// keys of other users nor take places from their share.
+// TestClaimsOfUsers checks that with become_user, a worker can't use the keys
+// of other users or use up their shares.
 func TestClaimsOfUsers(t *testing.T) {
 	l := startLedger(t, new(keysFile))
 	one, two := connectWorker(t, l, 1, true), connectWorker(t, l, 2, true)
@@ -182,9 +183,9 @@ func TestClaimsOfUsers(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsDiskFull checks that claims are refused while the disk is full, and
-// that an answer is written when there is space again. The log must report both
-// events.
+// TestClaimsDiskFull checks that claims are refused while the disk is full. The
+// answer of an earlier claim must be written when there is space again. Both
+// events must be logged.
 func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
 	b := new(keysFile)
@@ -212,8 +213,8 @@ func TestClaimsDiskFull(t *testing.T) {
 	}
 }
 
-// TestClaimsIll checks that the ledger refuses claims while its file can't be
-// locked, and accepts claims again later.
+// TestClaimsIll checks that the ledger refuses claims while it can't lock its
+// file, and accepts claims again afterwards.
 func TestClaimsIll(t *testing.T) {
 	logged(t)
 	b := &keysFile{lockErr: errors.New("no locks available")}
@@ -273,8 +274,8 @@ func TestClaimsLiars(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutLog checks an auditor without an audit log. It must not
-// handle the intent of a change, and must report only the counters of claims.
+// TestClaimsWithoutLog checks an auditor that has no audit log. It must not
+// handle intents, and its counters must be only those of claims.
 func TestClaimsWithoutLog(t *testing.T) {
 	c := newClient(nil, newTestClient(t, 1), nil)
 	if handled, _ := c.handle(new(query.Intent)); handled {
@@ -288,8 +289,8 @@ func TestClaimsWithoutLog(t *testing.T) {
 	a.Close()
 }
 
-// TestClaimsShareSyncs checks that claims that wait for the disk share one
-// sync.
+// TestClaimsShareSyncs checks that claims that wait for the disk are synced
+// together.
 func TestClaimsShareSyncs(t *testing.T) {
 	b := &slowFile{}
 	l := startLedger(t, b)

@@ -11,9 +11,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A line of the audit log is a JSON object. Its object "gateway" has facts from
-// the dispatcher and the kernel. Its object "worker" has values that the worker
-// sent. These can't be trusted, because an attacker may control the worker.
+// Each line of the audit log is a JSON object with two nested objects. The
+// object "gateway" has facts from the dispatcher and the kernel. The object
+// "worker" has values that the worker sent. These can't be trusted, because an
+// attacker may control the worker.
 
 // Events of the audit log.
 const (
@@ -21,10 +22,10 @@ const (
 	eventOutcome = "outcome"
 )
 
-// Ways in which a change ended, as far as the auditor knows.
+// The auditor's knowledge about the outcome of a change.
 const (
 	endReported = "reported" // the worker reported the outcome
-	endUnknown  = "unknown"  // the worker exited without reporting; the change may have been made
+	endUnknown  = "unknown"  // the worker exited without a report; the change may have been made
 	endNotMade  = "not_made" // the change was refused after its intent was written
 )
 
@@ -72,7 +73,7 @@ type change struct {
 	msg    *query.Intent
 }
 
-// intentLine returns the line written before the change.
+// intentLine returns the line that is written before the change.
 func (c *change) intentLine(now time.Time) []byte {
 	l := c.startLine(now, eventIntent)
 	l.endObject()
@@ -82,9 +83,9 @@ func (c *change) intentLine(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcomeLine returns the line written after the change. end is endReported,
-// endUnknown or endNotMade, and reason may be "". o is the worker's report, or
-// nil.
+// outcomeLine returns the line that is written after the change. The argument
+// end is endReported, endUnknown or endNotMade. reason is "" if there is none.
+// o is the worker's report, or nil if there is none.
 func (c *change) outcomeLine(now time.Time, end, reason string, o *query.Outcome) []byte {
 	l := c.startLine(now, eventOutcome)
 	l.text("ended", end)
@@ -108,9 +109,9 @@ func (c *change) outcomeLine(now time.Time, end, reason string, o *query.Outcome
 	return append(l.b, '\n')
 }
 
-// startLine begins a line with the members that do not come from the worker. It
-// leaves the line and its object "gateway" open, so that the caller can add to
-// them.
+// startLine returns the first part of a line: the members that don't come from
+// the worker. The caller can add members to the object "gateway", and has to
+// close it and the line.
 func (c *change) startLine(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
@@ -139,8 +140,8 @@ func (c *change) startLine(now time.Time, event string) *auditLine {
 	return l
 }
 
-// beginWorker adds the object "worker" with the values that the worker sent,
-// and leaves it open.
+// beginWorker begins the object "worker" and adds the values that the worker
+// sent. The caller has to close the object.
 func (c *change) beginWorker(l *auditLine) {
 	l.beginObject("worker")
 	l.text("request", c.msg.Request)
@@ -166,10 +167,9 @@ func (c *change) beginWorker(l *auditLine) {
 	}
 }
 
-// appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
-// escapes characters that can't be printed, and shortens a text that is too
-// long. So whatever the worker sent, the result stays one valid line and is
-// safe to show on a terminal.
+// appendJSON appends s as a JSON string. It shortens a long text, replaces
+// invalid UTF-8 by U+FFFD, and escapes characters that can't be printed. So the
+// line stays valid and is safe to show on a terminal, whatever the worker sent.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
@@ -190,8 +190,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends r as \uXXXX. If r is beyond U+FFFF, it appends two such
-// escapes, a surrogate pair.
+// appendEscaped appends r as \uXXXX, or as a surrogate pair of two such escapes
+// if r is above U+FFFF.
 func appendEscaped(b []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	if r > 0xffff {

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// journal is the audit log. One goroutine writes its lines. Other goroutines
-// put lines into a queue, which never blocks them. docs/AUDIT.md has the
-// format.
+// A journal is the audit log. One goroutine writes the lines. Other goroutines
+// queue lines for it, and never wait. docs/AUDIT.md describes the format.
 type journal struct {
 	failOpen bool   // grant changes even if nothing can be written
 	runID    string // id of this process: the first part of each change's id
@@ -24,7 +23,7 @@ type journal struct {
 
 	mu      sync.Mutex // guards the fields up to closed
 	queue   []record
-	pending int  // changes whose outcome is not written yet, including those whose intent is not answered yet
+	pending int  // changes whose outcome is not written yet, including those whose intent is not yet answered
 	dropped int  // lines dropped since the last successful write
 	failing bool // the last write failed
 	closed  bool
@@ -42,11 +41,11 @@ type journalCounts struct {
 // record is one queued line.
 type record struct {
 	text   []byte
-	intent *intent // nil: an outcome, whose write is tried again until it succeeds
+	intent *intent // nil for an outcome, which is written again until it succeeds
 }
 
-// intent is a change whose line is not written yet. It is answered once, either
-// by the goroutine that writes or by the timer.
+// An intent is a change whose line is not written yet. The goroutine that
+// writes or the timer answers it, but not both.
 type intent struct {
 	answered    atomic.Bool
 	answer      func(granted bool) // tells the worker
@@ -54,7 +53,8 @@ type intent struct {
 	notMadeLine func() []byte // returns a line that records that the change was not made
 }
 
-// answerOnce answers the intent, and returns false if it was already answered.
+// answerOnce answers the intent and returns true. If the intent was already
+// answered, answerOnce only returns false.
 func (i *intent) answerOnce(granted bool) bool {
 	if !i.answered.CompareAndSwap(false, true) {
 		return false
@@ -69,7 +69,7 @@ const (
 	writeLimit = 5 * time.Second // time limit for writing the line of an intent
 	retryPause = time.Second     // between two attempts to write outcomes
 	batchSize  = 256 << 10       // bytes written at once
-	partialEnd = "\n"            // separates a partial line from the next one
+	partialEnd = "\n"            // ends a partial line, so that the next line is separate
 )
 
 func newJournal(failOpen bool) (*journal, error) {
@@ -85,22 +85,22 @@ func newJournal(failOpen bool) (*journal, error) {
 func (a *journal) nextID() string { return fmt.Sprintf("%s-%d", a.runID, a.lastID.Add(1)) }
 
 // mayBegin reports whether a worker with the given number of open changes may
-// begin another change. All workers together may have maxPending open changes.
-// A worker may begin another one as long as it has fewer open changes than are
-// left of this limit. So a compromised worker that completes no change uses
-// half of the limit, a second compromised worker uses half of the rest, and
-// some of the limit always remains for other workers.
+// begin another. The limit for all workers together is maxPending. A worker may
+// begin another change if it has fewer open changes than are left of this
+// limit. So a compromised worker that completes no change uses half of the
+// limit, and a second one uses half of the rest. Other workers always find some
+// of the limit left.
 func (a *journal) mayBegin(open int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return open == 0 || open < maxPending-a.pending
 }
 
-// queueIntent queues the line of an intent, without waiting. answer is called
-// once, and granted means that the change may be made: later, in the goroutine
-// that writes or in the timer's goroutine, or at once if the queue is full. The
-// caller must queue an outcome for each granted change. notMade returns the
-// line which says that the change was not made.
+// queueIntent queues the line of an intent, without waiting. It calls answer
+// once with the decision: at once if the queue is full, and otherwise later, in
+// the goroutine that writes or in the timer's goroutine. The caller must queue
+// an outcome for each granted change. notMade returns the line that records
+// that the change was not made.
 func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, notMadeLine: notMade}
 	a.mu.Lock()
@@ -122,7 +122,7 @@ func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(gr
 	a.notify()
 }
 
-// expire answers an intent that was not written before its time limit.
+// expire answers an intent whose line was not written within the time limit.
 func (a *journal) expire(i *intent) {
 	a.mu.Lock()
 	//lint:ignore SA2001 it waits until queueIntent has set the timer
@@ -142,8 +142,8 @@ func (a *journal) expire(i *intent) {
 	}
 }
 
-// queueOutcome queues the line of the outcome of a granted change. With nil, it
-// records that the outcome is written, or that none is needed.
+// queueOutcome queues the line of the outcome of a granted change. If text is
+// nil, it only records that no outcome is pending any longer.
 func (a *journal) queueOutcome(text []byte) {
 	a.mu.Lock()
 	switch {
@@ -159,7 +159,7 @@ func (a *journal) queueOutcome(text []byte) {
 	a.notify()
 }
 
-// countDropped counts a dropped line. a.mu is held.
+// countDropped counts a dropped line. The caller holds a.mu.
 func (a *journal) countDropped() {
 	a.dropped++
 	a.counts.dropped.add(1)
@@ -172,8 +172,8 @@ func (a *journal) notify() {
 	}
 }
 
-// close writes the rest of the queue. It returns when everything is written or
-// its time limit is over.
+// close lets the rest of the queue be written. It returns when everything is
+// written, or when its time limit is over.
 func (a *journal) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -191,8 +191,8 @@ func (a *journal) close() {
 	}
 }
 
-// write writes the queued lines. It runs in a goroutine of its own, so a file
-// that hangs, for example on a network, delays nothing else.
+// write writes the queued lines. It has a goroutine of its own, so a file that
+// hangs, for example on a network, delays nothing else.
 func (a *journal) write(to sink) {
 	defer close(a.done)
 	retry := time.NewTimer(0)
@@ -215,8 +215,8 @@ func (a *journal) write(to sink) {
 	}
 }
 
-// writeBatch writes the next lines of the queue, and reports whether the lines
-// after them can be tried at once.
+// writeBatch writes the next batch of queued lines, and reports whether the
+// next batch can be tried at once.
 func (a *journal) writeBatch(to sink) bool {
 	a.mu.Lock()
 	batch := a.takeBatch()
@@ -229,8 +229,8 @@ func (a *journal) writeBatch(to sink) bool {
 	return err == nil
 }
 
-// takeBatch removes the next lines from the queue, and drops intents that were
-// already answered. a.mu is held.
+// takeBatch removes the next batch of lines from the queue. It drops intents
+// that were already answered. The caller holds a.mu.
 func (a *journal) takeBatch() (batch []record) {
 	size, n := 0, 0
 	for ; n < len(a.queue) && size < batchSize; n++ {
@@ -251,8 +251,8 @@ func (a *journal) takeBatch() (batch []record) {
 	return batch
 }
 
-// appendLines writes a batch, and returns how many of its lines are completely
-// in the file.
+// appendLines appends a batch to the file, and returns how many of its lines
+// are completely written.
 func (a *journal) appendLines(to sink, batch []record) (written int, err error) {
 	var text []byte
 	for _, r := range batch {
@@ -271,8 +271,8 @@ func (a *journal) appendLines(to sink, batch []record) (written int, err error) 
 	return len(batch), nil
 }
 
-// answerBatch handles the result of a batch. It answers the intents, both those
-// whose lines were written and the rest, and queues unwritten outcomes again.
+// answerBatch answers the intents of a batch, according to whether their lines
+// were written. It queues unwritten outcomes again.
 func (a *journal) answerBatch(written, unwritten []record, err error) {
 	a.logHealth(err)
 	a.counts.lines.add(len(written))
@@ -306,11 +306,10 @@ func (a *journal) answerBatch(written, unwritten []record, err error) {
 	a.queue = append(retry, a.queue...)
 }
 
-// recordNotMade queues a line which says that a change was not made. It is
-// needed if the line of the change's intent is in the log, or may be.
-// firstAnswer is false if expire has already answered the intent. expire then
-// assumed that no outcome would follow, so recordNotMade counts the change as
-// pending again.
+// recordNotMade queues a line that records that a change was not made. This is
+// necessary if the intent of the change is in the log, or may be. If
+// firstAnswer is false, expire has answered the intent and assumed that no line
+// follows. In this case recordNotMade counts the change as pending again.
 func (a *journal) recordNotMade(i *intent, firstAnswer bool) {
 	if !firstAnswer {
 		a.mu.Lock()
@@ -320,7 +319,7 @@ func (a *journal) recordNotMade(i *intent, firstAnswer bool) {
 	a.queueOutcome(i.notMadeLine())
 }
 
-// logHealth logs when the log can't be written any longer, and when it can be
+// logHealth logs when lines can no longer be written, and when they can be
 // written again.
 func (a *journal) logHealth(err error) {
 	a.mu.Lock()

@@ -1,19 +1,21 @@
-// Package auth authenticates clients, by rest_auth/jwt (a token in a header)
-// and rest_auth/local (the peer's uid on a UNIX socket). It also creates
-// tokens, and verifies them for the daemons that hold the key.
+// Package auth authenticates clients, with rest_auth/jwt (a token in a header)
+// or rest_auth/local (the peer's uid on a UNIX socket). Package auth also
+// creates tokens. The daemons that have the key also use this package to verify
+// tokens.
 //
 // The gateway checks a token in two steps. First, Inspect checks its form,
 // dates and claims, so that malformed tokens never reach the daemons. Second,
-// the signature is verified, which needs the key. A gateway without the key
-// asks the daemon that will serve the request. Before the token is known to be
-// genuine, the gateway must not use the name in it. If this name selected a
-// pool, cache or limit, a client could forge a token with another user's name
-// and use the pool, cache or limit of that user.
+// the signature is verified with the key. A gateway without the key asks the
+// daemon that will serve the request. Before the token is known to be genuine,
+// the gateway must not use the name in it. For example, if the name selected a
+// rate limit, a client with a forged token could use up the limit of another
+// user.
 //
-// Two packages verify HS256 signatures, on purpose: the daemons use Verifier,
-// and the gateway uses package keeper, which has a few lines of its own for
-// this. The keeper holds the key on a machine that faces attackers. Package
-// auth parses data from attackers, so it must not be linked into the keeper.
+// HS256 signatures are verified in two packages, on purpose. The daemons use
+// Verifier. The gateway uses package keeper, which has a few lines of its own
+// for this. The keeper process holds the key on a machine that faces attackers.
+// So package auth, which parses data from attackers, must not be linked into
+// the keeper.
 //
 // Every refusal has the same public text, Refused, so that an attacker who
 // guesses tokens learns nothing. The cause is wrapped for the log and never
@@ -41,16 +43,16 @@ type Options struct {
 	Now            func() time.Time // nil for time.Now
 
 	// Privileged reports whether requests must never be served as the given
-	// user (require_user_name). A request is refused if it names such a user,
-	// or if its token belongs to such a user and the request names no other
-	// user. If Privileged is nil, no user is privileged. A proxy that holds
-	// root's token may omit the user's name, may be made to remove it, or may
-	// pass on a name that the client chose. Without this check, such a request
-	// could be served as root.
+	// user (require_user_name). A request is refused if it names such a user.
+	// If it names no user, it is refused if its token belongs to such a user.
+	// If Privileged is nil, no user is privileged. This protects a proxy that
+	// has root's token and adds the user's name to each request. Without this
+	// check, a request in which the proxy omits the name, or passes on a name
+	// that the client chose, could be served as root.
 	Privileged func(user string) bool
 }
 
-// timeOf returns now(), or the time of this machine's clock if now is nil.
+// timeOf returns now(), or the current time if now is nil.
 func timeOf(now func() time.Time) time.Time {
 	if now == nil {
 		return time.Now()
@@ -58,7 +60,8 @@ func timeOf(now func() time.Time) time.Time {
 	return now()
 }
 
-// Peer is the other end of a connection, as the kernel reports it.
+// Peer is the process at the other side of a connection, as the kernel reports
+// it.
 type Peer struct {
 	Network  string // "unix", "tcp", or "stdio" when started by inetd
 	UID, GID uint32 // SO_PEERCRED on "unix"; the owner of standard input on "stdio"
@@ -94,7 +97,8 @@ func PeerFrom(ctx context.Context) (p Peer, ok bool) {
 	return p, ok
 }
 
-// Credential identifies the client of a request: a token, or a local user.
+// Credential identifies the user of a request: by a token, or by the uid of a
+// local client.
 type Credential struct {
 	Token    string // as sent; "" if Local
 	ActAs    string // name sent with a token; "" stands for the token's own user
@@ -105,7 +109,7 @@ type Credential struct {
 	proof *proof // what remains to be verified of Token; nil before Token is parsed
 }
 
-// tokenProof returns the parsed form of c's token.
+// tokenProof returns the proof of c's token, and parses the token if necessary.
 func (c Credential) tokenProof() (*proof, error) {
 	if c.proof != nil {
 		return c.proof, nil
@@ -117,8 +121,8 @@ func (c Credential) tokenProof() (*proof, error) {
 	return p.proof(c.Token), nil
 }
 
-// User returns the user that the credential claims to belong to. It is for logs
-// only, because it may be forged.
+// User returns the name that the credential claims. The name may be forged, so
+// it is only for logs.
 func (c Credential) User() string {
 	switch {
 	case c.Local:
@@ -137,8 +141,8 @@ func (c Credential) String() string { return c.User() }
 // GoString returns the user, so that %#v shows no token either.
 func (c Credential) GoString() string { return c.String() }
 
-// refuse returns the error for an invalid credential. Its arguments must be
-// texts and numbers of this program, never bytes that the client sent.
+// refuse returns the error for an invalid credential. The arguments must be
+// this program's own texts and numbers, never bytes that the client sent.
 func refuse(format string, args ...any) error {
 	return &errs.Error{Kind: errs.Unauthenticated, Message: Refused, Err: fmt.Errorf(format, args...)}
 }

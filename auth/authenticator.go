@@ -7,16 +7,16 @@ import (
 	"schedrestd/errs"
 )
 
-// An Authenticator decides whether a credential is genuine, before the gateway
-// does any work for the client.
+// An Authenticator decides whether a credential is genuine. The gateway asks it
+// before it does any work for the client.
 //
 // If the Authenticator has the key, it verifies the signature. Otherwise it
-// asks the daemon that will serve the request. It remembers an acceptance for
-// at most a minute. The acceptance is valid only for the same daemon and token,
-// and for the same name under which the client asked to act. Only the daemon
-// decides whether a token's user may act for another user. The daemon also
-// verifies every request itself, so the Authenticator grants no rights. It only
-// prevents attackers from causing work.
+// asks the daemon that will serve the request. If the daemon accepts the token,
+// the Authenticator remembers this for at most a minute. The remembered answer
+// is valid only for the same daemon, the same token, and the same user name to
+// act as. Only the daemon decides whether a token's user may act for another
+// user. The daemon also verifies every request itself. So the Authenticator
+// grants no rights: it only protects the gateway from work for attackers.
 //
 // The zero Authenticator has no key. An Authenticator is safe for concurrent
 // use.
@@ -31,9 +31,8 @@ type Authenticator struct {
 	questions questions
 }
 
-// acceptance identifies a decision of a daemon about a token, and about the
-// name under which the client asked to act. It contains the token's hash
-// instead of the token.
+// An acceptance is the key under which a daemon's decision is remembered. actAs
+// is the user name that the request asks to act as.
 type acceptance struct {
 	daemon string
 	token  hash
@@ -57,11 +56,12 @@ const (
 	Bad
 )
 
-// Authenticate returns nil if c is genuine. The peer's uid, a key of this
-// process, or the named daemon decides. The error is errs.Unauthenticated, or
-// the reason why the daemon could not be asked.
+// Authenticate returns nil if c is genuine. For a local client, the peer's uid
+// decides. For a token, a key of this process or the named daemon decides. The
+// error is errs.Unauthenticated, or the reason why the daemon could not be
+// asked.
 //
-// To ask the daemon, Authenticate calls ask, which must send it a cheap
+// To ask the daemon, Authenticate calls ask, which must send the daemon a cheap
 // request. Concurrent requests with the same credential share one such call.
 func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
@@ -100,15 +100,15 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 }
 
 // rejectionTTL is how long a daemon's rejection is remembered. A client that
-// repeats a rejected credential gets no penalty (package penalty). So its
+// repeats a rejected credential gets no penalty (package penalty), so the
 // repetitions must not cause work for the daemon.
 const rejectionTTL = time.Second
 
 // IsOutOfDate reports whether a token was rejected only because of its dates.
-// In this case its user needs a new token, or a clock is wrong. If this process
-// has a key, the signature must also be genuine. Without a key, IsOutOfDate
-// trusts the token. An attacker who guesses tokens learns nothing from this,
-// because no daemon was asked about the token.
+// Then its user needs a new token, or a clock is wrong. If this process has a
+// key, the signature must also be genuine. Without a key, the signature is not
+// checked. This tells an attacker nothing about a guessed token, because the
+// result depends only on the dates that the attacker wrote.
 func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
@@ -118,8 +118,8 @@ func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	return err == nil
 }
 
-// Forget removes what is remembered about c, because the named daemon has just
-// refused c.
+// Forget removes everything that is remembered about c. It is called when the
+// named daemon has just refused c.
 func (a *Authenticator) Forget(c Credential, daemon string) {
 	p, err := c.tokenProof()
 	if c.Local || err != nil {
@@ -130,8 +130,7 @@ func (a *Authenticator) Forget(c Credential, daemon string) {
 	a.questions.forget()
 }
 
-// verifiedByKey reports whether a key of this process has verified p's
-// signature.
+// verifiedByKey reports whether a key of this process verifies p's signature.
 func (a *Authenticator) verifiedByKey(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
 	if a.genuine.has(p.hash, now) {
 		return true, nil

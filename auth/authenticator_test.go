@@ -22,8 +22,8 @@ type testAuthenticator struct {
 	keyCalls    int            // number of calls to the keys
 }
 
-// newTestAuthenticator returns an authenticator whose keys, for both
-// algorithms, give the answer *keyAnswer. If keyAnswer is nil, it has no keys.
+// newTestAuthenticator returns an authenticator whose keys give the answer
+// *keyAnswer, for both algorithms. If keyAnswer is nil, it has no keys.
 func newTestAuthenticator(keyAnswer *Answer) *testAuthenticator {
 	a := &testAuthenticator{now: now, daemonCalls: map[string]int{}}
 	a.Now = func() time.Time { return a.now }
@@ -41,8 +41,8 @@ func (a *testAuthenticator) authenticate(c Credential, daemon string) error {
 	})
 }
 
-// expect checks that a accepts c, and how often it asks the daemon and the keys
-// for this.
+// expect checks that a accepts c, and how many calls to the daemon and to the
+// keys this takes.
 func (a *testAuthenticator) expect(t *testing.T, c Credential, daemon string, daemonCalls, keyCalls int) {
 	t.Helper()
 	clear(a.daemonCalls)
@@ -52,8 +52,8 @@ func (a *testAuthenticator) expect(t *testing.T, c Credential, daemon string, da
 	}
 }
 
-// credentialOf returns the credential that FromRequest returns for a token and
-// a name.
+// credentialOf returns the credential of a request with the given token and
+// user name.
 func credentialOf(t testing.TB, token, actAs string) Credential {
 	t.Helper()
 	claims, proof, err := inspect(token, Options{Now: clock})
@@ -89,8 +89,8 @@ func TestAuthenticatorAsksTheDaemon(t *testing.T) {
 }
 
 // TestAuthenticatorForgetsAtTheEndOfTheToken checks that an acceptance is
-// forgotten when the token expires, although daemons accept a token for a few
-// seconds longer.
+// forgotten when the token expires, although daemons accept the token for a few
+// more seconds.
 func TestAuthenticatorForgetsAtTheEndOfTheToken(t *testing.T) {
 	good := Good
 	for name, a := range map[string]*testAuthenticator{"asked": newTestAuthenticator(nil), "verified here": newTestAuthenticator(&good)} {
@@ -111,9 +111,9 @@ func TestAuthenticatorForgetsAtTheEndOfTheToken(t *testing.T) {
 	}
 }
 
-// TestAuthenticatorWithKeys checks that no daemon is asked if a key verifies a
-// token and the request acts as the token's own user. For any other name, the
-// daemon must be asked.
+// TestAuthenticatorWithKeys checks that no daemon is asked if a key verifies
+// the token, and the request acts as the token's own user. If it acts as
+// another user, the daemon must be asked.
 func TestAuthenticatorWithKeys(t *testing.T) {
 	good := Good
 	token := sign(goodHeader, goodClaims)
@@ -131,9 +131,9 @@ func TestAuthenticatorWithKeys(t *testing.T) {
 	a.expect(t, alice, controller, 0, 0)
 }
 
-// TestAuthenticatorQuestion checks that a question to the keys has the signed
-// text, the signature and the kid, and that only keys for the token's algorithm
-// are asked.
+// TestAuthenticatorQuestion checks that the keys get the signed text, the
+// signature and the kid, and that only the keys for the token's algorithm are
+// asked.
 func TestAuthenticatorQuestion(t *testing.T) {
 	for _, test := range []struct{ alg, token, kid string }{
 		{"HS256", sign(`{"alg":"HS256","kid":"h"}`, goodClaims), "h"},
@@ -152,7 +152,7 @@ func TestAuthenticatorQuestion(t *testing.T) {
 			t.Errorf("got %v, asked %q, want %q", err, got, want)
 		}
 	}
-	// Keys for one algorithm don't decide about the other.
+	// Keys for one algorithm don't decide about tokens with another algorithm.
 	a := newTestAuthenticator(nil)
 	a.RS256 = func(context.Context, Signature) Answer { a.keyCalls++; return Good }
 	a.expect(t, credentialOf(t, sign(goodHeader, goodClaims), ""), controller, 1, 0)
@@ -210,8 +210,8 @@ func TestAuthenticatorRefuses(t *testing.T) {
 	})
 }
 
-// TestAuthenticatorUnknown checks that the daemon is asked if the keys can't
-// decide, and that it is asked again when its answer is no longer remembered.
+// TestAuthenticatorUnknown checks that if the keys can't decide, the daemon is
+// asked, and asked again when its answer is no longer remembered.
 func TestAuthenticatorUnknown(t *testing.T) {
 	keyAnswer := Unknown
 	a, alice := newTestAuthenticator(&keyAnswer), credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -232,7 +232,7 @@ func TestAuthenticatorLocal(t *testing.T) {
 }
 
 // TestAuthenticatorForget checks that Forget removes the acceptance of one
-// credential by one daemon, and the keys' result for its token.
+// credential by one daemon, and also the result of the keys for its token.
 func TestAuthenticatorForget(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice, bob := credentialOf(t, token, ""), credentialOf(t, token, "bob")
@@ -256,9 +256,9 @@ func TestAuthenticatorForget(t *testing.T) {
 	a.expect(t, bob, controller, 1, 1)
 }
 
-// TestAuthenticatorForgetsMeanwhile checks that if Forget is called while a
-// question is pending, the answer is used only for the request that asked, and
-// not remembered.
+// TestAuthenticatorForgetsMeanwhile checks a call of Forget while a question is
+// pending. The answer must be used for the request that asked, and not be
+// remembered.
 func TestAuthenticatorForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	t.Run("the daemon is asked", func(t *testing.T) {
@@ -288,8 +288,8 @@ func TestAuthenticatorOfNoRequest(t *testing.T) {
 	a.expect(t, c, controller, 1, 0)
 }
 
-// TestAuthenticatorCancelled checks that nothing is remembered about a request
-// whose client has disconnected.
+// TestAuthenticatorCancelled checks that nothing is remembered if the client
+// disconnects during the question.
 func TestAuthenticatorCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -307,8 +307,8 @@ func TestAuthenticatorCancelled(t *testing.T) {
 	}
 }
 
-// TestAuthenticatorTogether is for the race detector: many goroutines use an
-// Authenticator while one of them calls Forget.
+// TestAuthenticatorTogether is for the race detector. Many goroutines use one
+// Authenticator while one goroutine calls Forget.
 func TestAuthenticatorTogether(t *testing.T) {
 	set := parsedSet(t, jwk(&providerKey().PublicKey, ``))
 	a := Authenticator{RS256: func(_ context.Context, s Signature) Answer { return set.Answer(s) }, Now: clock}

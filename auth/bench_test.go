@@ -31,8 +31,8 @@ func BenchmarkVerifyRS256(b *testing.B) {
 	}
 }
 
-// BenchmarkRefuseRS256 measures the highest cost of one forged token: the token
-// has no kid, so every key of a set of maximum size is tried.
+// BenchmarkRefuseRS256 measures the most expensive forged token. It has no kid,
+// so all keys are tried, and the set has the maximum number of keys.
 func BenchmarkRefuseRS256(b *testing.B) {
 	keys := make([]string, maxKeys)
 	for i := range keys {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Leeway is the tolerated difference between the clocks of this machine and of
-// a token's issuer. The gateway accepts a token up to this long before its iat
-// and nbf. The daemons, unlike the gateway, also accept it up to this long
+// Leeway is the tolerated difference between this machine's clock and the clock
+// of a token's issuer. The gateway accepts a token up to this long before its
+// iat and nbf. The daemons, unlike the gateway, also accept it up to this long
 // after its exp.
 const Leeway = 5 * time.Second
 
@@ -22,9 +22,9 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// parseClaims reads the claims, and checks their dates. The argument now is the
-// current time, and field is the name of a further claim that may contain the
-// user's name.
+// parseClaims reads the claims, and compares their dates with the current time,
+// the argument now. The claim named by the argument field may contain the
+// user's name, in addition to sun and username.
 func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
@@ -60,10 +60,9 @@ type outOfDateError string
 
 func (e outOfDateError) Error() string { return string(e) }
 
-// user returns the token's user: the claim sun, otherwise username, otherwise
-// the claim that the site configured. Only the first of these claims that is
-// present counts. If it does not contain a user name, the result is an error,
-// whatever the others contain.
+// user returns the token's user from the first of these claims that is present:
+// sun, username, and the claim that the site configured. If that claim is not a
+// valid user name, the result is an error, whatever the other claims contain.
 func (o object) user(field string) (string, error) {
 	for _, name := range []string{"sun", "username", field} {
 		value, ok, err := o.text(name)
@@ -78,15 +77,14 @@ func (o object) user(field string) (string, error) {
 	return "", errors.New("no claim names the user")
 }
 
-// maxName limits the length of a user name. It is longer than any user name
-// that tools create (32), and shorter than any token, so that a token in the
-// wrong header is never a user name.
+// maxName limits the length of a user name. Tools create user names of at most
+// 32 bytes. Every token is longer than 64 bytes, so a token in the wrong header
+// is never taken for a user name.
 const maxName = 64
 
 // PosixName reports whether name is a user name of POSIX.1-2017 (3.437):
-// letters, digits, periods, underscores, and hyphens except at the start. "0"
-// is a valid name, so code that looks up a name must never treat the name as a
-// number.
+// letters, digits, periods, underscores, and hyphens except at the start. Since
+// "0" is a valid name, a lookup must never treat a name as a uid.
 func PosixName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' {
 		return false

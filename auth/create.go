@@ -14,10 +14,10 @@ const (
 	MaxLifespan     = 366 * 24 * time.Hour // a longer lifetime would make the token an account without a password
 )
 
-// Create returns a token for a user. The argument now becomes the token's iat,
-// and lifespan determines its exp. Both are rounded down to seconds. The caller
-// must check that its client may have a token for this user, because Create
-// does not. Invalid arguments cause errs.Invalid.
+// Create returns a token for a user. The token's iat is the argument now, and
+// its exp is now plus lifespan, both rounded down to seconds. Create does not
+// check whether the client may have a token for this user: the caller must.
+// Invalid arguments cause errs.Invalid.
 func Create(key Key, user string, lifespan time.Duration, now time.Time) (string, error) {
 	switch {
 	case len(key.secret()) < minKey:

@@ -13,7 +13,7 @@ import (
 	"schedrestd/guard"
 )
 
-// orSelf returns trust. If trust has no owners, orSelf adds this process's own
+// orSelf returns trust. If trust has no owners, orSelf adds this process's
 // user.
 func orSelf(trust guard.Trust) guard.Trust {
 	if len(trust.Owners) == 0 {
@@ -22,14 +22,14 @@ func orSelf(trust guard.Trust) guard.Trust {
 	return trust
 }
 
-// rule returns the rule for a key file and the directories above it. They must
+// rule returns the rule for a key file and the directories above it. Each must
 // belong to root or to an owner in trust, and no other user may be able to
-// change them.
+// change it.
 func rule(name string, trust guard.Trust) guard.Rule {
 	return guard.Rule{Label: name, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
 
-// recipe describes the commands that create a key file or fix its permissions.
+// A recipe has the commands that create a key file or fix its permissions.
 type recipe struct {
 	option    string // option of the configuration that names the file
 	command   string // creates the file; %s is the path
@@ -41,14 +41,14 @@ type recipe struct {
 }
 
 // withHint adds a hint to err, unless err already has one. The hint is a
-// command that fixes the file at path. After the command has run, even as root,
-// the process that needs the file can read it.
+// command that fixes the file at path. Even if root runs the command, the
+// process that needs the file can read it afterwards.
 //
-// worthless reports that the file has no useful content. Only then does the
-// command replace the file. Any other file may be in use elsewhere and be
-// configured here by mistake, so the command creates a new file beside it. A
-// program that reads path never sees an incomplete file. If path is not a file,
-// only an administrator can decide what to do, so the command only lists it.
+// If worthless is true, the file has no useful content, and the command
+// replaces it. Otherwise the command creates a new file beside it, because the
+// file may be used elsewhere and be configured here by mistake. Programs that
+// read path never see an incomplete file. If path is not a file, the command
+// only lists it, because only an administrator can decide what to do.
 func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
 		return err

@@ -13,7 +13,7 @@ import (
 	"schedrestd/guard"
 )
 
-// refusal loads a key or a key set from a file, and returns the error.
+// refusal loads a key (secret) or a key set from a file, and returns the error.
 func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	if secret {
 		_, err = LoadKey(path, trust)
@@ -24,8 +24,7 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 }
 
 // runHint runs a hint in a shell with the umask of a careful administrator. It
-// changes the hint in one place only: the placeholder for a URL becomes the URL
-// of a local key set.
+// replaces only the placeholder for a URL, by the URL of a local key set.
 func runHint(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -34,10 +33,10 @@ func runHint(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsFix checks that an unusable key file or key set can be fixed by
-// running the hints of its errors in a shell, one after the other. If the file
-// is for another user, root runs the hints. Afterwards the process that needs
-// the file must be able to read it.
+// TestHintsFix checks that the hints in errors fix an unusable key file or key
+// set, if a shell runs them one after the other. If the file is for another
+// user, root runs them. Afterwards the process that needs the file must be able
+// to read it.
 func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -139,7 +138,7 @@ func hintFor(t *testing.T, uid int, kind, path string) string {
 	return hint
 }
 
-// TestAsks runs in the process that the function asked starts.
+// TestAsks runs in the process that hintFor starts.
 func TestAsks(t *testing.T) {
 	kind, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if kind == "" {
@@ -176,7 +175,7 @@ func TestHintsAreSafe(t *testing.T) {
 }
 
 // TestDirectoriesOfKeys checks the directories above a key file. A user who
-// owns such a directory, or may write to it, could replace the key.
+// owns one of them, or may write to it, could replace the key.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")

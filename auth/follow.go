@@ -9,11 +9,11 @@ import (
 	"schedrestd/guard"
 )
 
-// checkInterval is the minimum time between two checks of a Followed's file for
-// changes.
+// checkInterval is the minimum time between two checks whether the file of a
+// Followed has changed.
 const checkInterval = time.Second
 
-// Followed is a key set that is read again from its file when the file changes.
+// A Followed is a key set in a file that is read again when the file changes.
 // It is safe for concurrent use.
 type Followed struct {
 	path     string
@@ -26,10 +26,10 @@ type Followed struct {
 	lastCheck time.Time
 }
 
-// FollowKeySet reads a key set as LoadKeySet does. The method KeySet later
-// reads it again if the file has changed. If the new set can't be used, or the
-// file is gone, the current set stays in use. After each change that it
-// notices, KeySet calls onReload, with nil if the new set is in use, and
+// FollowKeySet reads a key set as LoadKeySet does. Later calls of the method
+// KeySet read the file again if it has changed. If the new set can't be used,
+// or the file is gone, the current set stays in use. KeySet calls onReload
+// after each change that it notices: with nil if the new set is in use, and
 // otherwise with the error. onReload may call KeySet.
 func FollowKeySet(path string, onReload func(error), trust guard.Trust) (*Followed, error) {
 	f := &Followed{path: path, trust: trust, onReload: onReload}
@@ -42,7 +42,7 @@ func FollowKeySet(path string, onReload func(error), trust guard.Trust) (*Follow
 	return f, nil
 }
 
-// KeySet returns the newest usable set. It checks the file at most once per
+// KeySet returns the latest usable set. It checks the file at most once per
 // second.
 func (f *Followed) KeySet() *KeySet {
 	if f.checking.TryLock() {

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// followed is a Followed that records its calls of onReload.
+// A followed is a Followed that records the calls of its onReload.
 type followed struct {
 	*Followed
 	path    string
@@ -36,13 +36,14 @@ func (f *followed) ids() string {
 }
 
 // expect checks the ids of the keys in use, and the errors that onReload got
-// since the last call of expect. want has a part of each error, or "" for nil.
+// since the last call of expect. Each string in want is part of one error, or
+// "" for nil.
 func (f *followed) expect(t *testing.T, ids string, want ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
 		t.Errorf("the keys in use are %s, want %s", got, ids)
 	}
-	f.ids() // a second check must report nothing
+	f.ids() // a second check must report no reload
 	if len(f.reports) != len(want) {
 		t.Fatalf("reported %v, want %q", f.reports, want)
 	}
@@ -128,8 +129,8 @@ func TestFollowKeySet(t *testing.T) {
 	}
 }
 
-// TestFollowKeySetChecksOncePerSecond checks that the file is not checked for
-// every token.
+// TestFollowKeySetChecksOncePerSecond checks that tokens within one second
+// cause only one check of the file.
 func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))
@@ -141,9 +142,9 @@ func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 	f.expect(t, `kid "1"`, "no such file")
 }
 
-// TestFollowKeySetDoesNotBlock checks that callers of KeySet get the current
-// set while another goroutine reads a slow file. The callback of FollowKeySet
-// may be one of these callers.
+// TestFollowKeySetDoesNotBlock checks that while one goroutine reads a slow
+// file, other callers of KeySet get the current set. The function onReload may
+// be one of these callers.
 func TestFollowKeySetDoesNotBlock(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
@@ -162,8 +163,8 @@ func TestFollowKeySetDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestFollowKeySetTogether is for the race detector: one goroutine changes the
-// file, and many use the set.
+// TestFollowKeySetTogether is for the race detector. One goroutine changes the
+// file while many goroutines use the set.
 func TestFollowKeySetTogether(t *testing.T) {
 	public := &providerKey().PublicKey
 	path := filepath.Join(t.TempDir(), "set")

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. With more
-// than 8192, verifying forged tokens would cost too much.
+// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. Above
+// 8192, verifying forged tokens would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// rsaKey is a key of a set. It is parsed from the members n, e and kid, and
-// from those that say what the key is for (kty, use, alg, key_ops).
+// An rsaKey is a key of a set. The members n, e and kid are the key and its id.
+// The members kty, use, alg and key_ops restrict the use of the key.
 // Certificates (x5c, x5t, x5u) are ignored, so no chain is verified.
 type rsaKey struct {
 	id     string // kid; "" for none
@@ -28,13 +28,14 @@ type rsaKey struct {
 }
 
 // secretMembers lists the secret members of a JSON Web Key: those in RFC 7518,
-// 6.2.2, 6.3.2 and 6.4, and those of the key type AKP. A set with a secret
-// member is refused, because workers get the set and every user may read it.
+// 6.2.2, 6.3.2 and 6.4, and those of the key type AKP. A set that contains one
+// of them is refused, because workers get the set, and every user may read the
+// file.
 var secretMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
 // parseKey parses a JSON Web Key (RFC 7517, 4). If the key is valid but can't
-// be used here, unusable has the reason. A null member counts as absent,
-// because some providers write every member that a key could have.
+// be used here, the result unusable is the reason. A member with the value null
+// counts as absent, because some providers write all members for every key.
 func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -80,7 +81,7 @@ func (o object) unusableReason() (reason string, err error) {
 	return "", nil
 }
 
-// rsa returns the public key with the members n and e.
+// rsa returns the public key that consists of the members n and e.
 func (o object) rsa() (*rsa.PublicKey, error) {
 	n, err := o.number("n")
 	if err != nil {
@@ -104,9 +105,9 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
 }
 
-// number parses a whole number in base64url, big-endian. It accepts leading
-// zeros and padding, because some providers write them, and because no check
-// depends on the text of a public key.
+// number parses a whole number in big-endian base64url. It accepts leading
+// zeros and padding, which some providers write. This is harmless, because no
+// check compares the text of a public key.
 func (o object) number(name string) (*big.Int, error) {
 	text, ok, err := o.text(name)
 	if !ok || err != nil {

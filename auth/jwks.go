@@ -16,9 +16,9 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Limits on a key set. A token without a kid is tried with every key, so the
-// number of keys limits the cost of a forged token. Identity providers publish
-// two or three keys.
+// Limits on a key set. A token without a kid is tried with every key, so more
+// keys make a forged token more expensive. Identity providers publish two or
+// three keys.
 const (
 	MaxKeySet = 1 << 20 // bytes of the file
 	maxKeys   = 32
@@ -35,7 +35,8 @@ type KeySet struct {
 
 // LoadKeySet reads a key set from a file. It refuses a file that other users
 // may write or replace. The parameter trust and the kinds of errors are the
-// same as for LoadKey. Every error contains the command that fixes it.
+// same as in LoadKey. Every error has a hint with the command that fixes the
+// file.
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
 	fix := recipe{
@@ -55,8 +56,8 @@ func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	return set, nil
 }
 
-// badDownload reports whether data is an incomplete download of a key set, or
-// an HTML page instead of a key set.
+// badDownload reports whether data is part of a key set, or an HTML page
+// instead of one.
 func badDownload(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	return len(text) == 0 || text[0] == '<' || text[0] == '{' && !json.Valid(text)
@@ -65,7 +66,7 @@ func badDownload(data []byte) bool {
 // ParseKeySet parses a key set. It ignores keys that are not for RS256
 // signatures, because identity providers also publish such keys. It refuses the
 // whole set (errs.Invalid) if the set has a private or secret key, a weak RSA
-// key, or no usable key. Errors contain no key.
+// key, or no usable key. Errors contain no part of a key.
 func ParseKeySet(data []byte) (*KeySet, error) {
 	list, err := keyList(data)
 	if err != nil {
@@ -104,9 +105,9 @@ func keyList(data []byte) (list []json.RawMessage, err error) {
 	return list, nil
 }
 
-// verify checks an RS256 signature of a text. If the token has a kid, it tries
-// the keys with this kid and the keys without a kid. Otherwise it tries all
-// keys. A nil set has no keys.
+// verify checks the RS256 signature of a text. If the token has a kid, verify
+// tries the keys with the same kid and those without one. Otherwise it tries
+// all keys. A nil set has no keys.
 func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
 		return errNoKey
@@ -142,12 +143,12 @@ func (s *KeySet) Answer(sig Signature) Answer {
 func (s *KeySet) Len() int { return len(s.keys) }
 
 // Warnings returns problems of the set's file that an administrator should know
-// about. Unusable keys are not among them, because every identity provider
-// publishes some.
+// about. It leaves out unusable keys, because every identity provider publishes
+// some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
-// String returns the kids of the usable keys, and the reasons why other keys
-// are ignored, for a log.
+// String describes the set for a log: the kids of the usable keys, and the
+// reasons why other keys are ignored.
 func (s *KeySet) String() string {
 	ids := make([]string, len(s.keys))
 	for i, key := range s.keys {
@@ -156,8 +157,8 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.ignoredText()
 }
 
-// ignoredText returns the number of ignored keys for each reason, as a text
-// that can be appended to another text.
+// ignoredText returns how many keys are ignored for each reason, as a suffix
+// for another text.
 func (s *KeySet) ignoredText() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.ignored)) {
 		text += fmt.Sprintf("; %d ignored: %s", s.ignored[reason], reason)

@@ -51,7 +51,8 @@ func newPrime(seed string, bits int) *big.Int {
 	return p
 }
 
-// jwk returns the key in a provider's format. members are additional members.
+// jwk returns the key as a provider writes it, with the given additional
+// members.
 func jwk(key *rsa.PublicKey, members string) string {
 	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"%s}`, number(key.N), number(big.NewInt(int64(key.E))), members)
 }
@@ -67,7 +68,7 @@ func parsedSet(t testing.TB, keys ...string) *KeySet {
 	return set
 }
 
-// odd returns a modulus with the given number of bits and unknown factors.
+// odd returns an odd modulus with the given number of bits and unknown factors.
 func odd(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return n.Add(n, big.NewInt(1))
@@ -85,8 +86,8 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// TestKeySetAccepted checks sets in the forms of known providers, and other
-// valid sets. Each set has the provider's key.
+// TestKeySetAccepted checks valid sets, such as those of well-known providers.
+// Every set contains the key of the test's provider.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)
@@ -294,8 +295,8 @@ func TestKeySetKid(t *testing.T) {
 	}
 }
 
-// FuzzKeySet checks that no input makes the parser panic, and that an accepted
-// set has only valid keys that can verify signatures.
+// FuzzKeySet checks that no input makes the parser panic, and that all keys of
+// an accepted set are valid and can verify signatures.
 func FuzzKeySet(f *testing.F) {
 	public := &providerKey().PublicKey
 	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
@@ -326,9 +327,9 @@ func FuzzKeySet(f *testing.F) {
 			hasProviderKey = hasProviderKey || public.Equal(key.public)
 			copies = append(copies, jwk(key.public, ``))
 		}
-		// Both the set and a copy that was written and parsed again must verify
-		// the provider's signature if, and only if, the set has the provider's
-		// key.
+		// The set must verify the provider's signature if, and only if, it has
+		// the provider's key. The same holds for a copy of the set that was
+		// written and parsed again.
 		for _, s := range []*KeySet{set, parsedSet(t, copies...)} {
 			if (s.verify("", signed, signature) == nil) != hasProviderKey {
 				t.Errorf("the set has the provider's key: %v; verify contradicts this", hasProviderKey)

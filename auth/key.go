@@ -34,18 +34,18 @@ func (k Key) secret() []byte {
 
 // LoadKey reads the key from a file. It refuses a file that other users may
 // read, write or replace. As in Slurm, all bytes of the file are the key,
-// including a line end that an editor added. If a site uses a private key in
-// PEM, its first and last lines are also part of the key. LoadKey refuses
-// content that is not secret: a public key, a certificate, a key set, or one
-// repeated byte, which a crash may leave behind.
+// including a line end that an editor added. A site may also use a PEM file
+// with a private key. Then the lines BEGIN and END are part of the key, too.
+// LoadKey refuses content that is not secret: a public key, a certificate, a
+// key set, or one repeated byte, which a crash may leave behind.
 //
 // trust lists the users, apart from root, that may own the file and the
-// directories above it. It also defines which groups may write to these
-// directories. If trust has no owners, the only owner is this process's user.
-// The first owner is the user that is to read the file: the commands in errors
+// directories above it. It also lists the groups that may write to these
+// directories. If trust has no owners, this process's user is the only owner.
+// The first owner is the user that will read the file: the commands in hints
 // give the file to this user. The error is errs.NotFound or errs.Denied if this
 // process can't read the file, and errs.Invalid if it must not use the file.
-// Every error contains the command that fixes it.
+// Every error has a hint with the command that fixes the file.
 func LoadKey(path string, trust guard.Trust) (Key, error) {
 	trust = orSelf(trust)
 	reader := trust.Owners[0]

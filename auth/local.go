@@ -2,11 +2,11 @@ package auth
 
 import "net/http"
 
-// local implements rest_auth/local: the client must run as the user of this
-// process. The client is at the other end of a UNIX socket. In inetd mode, it
-// may also be at the other end of a pipe, file or terminal that no other user
-// may open. The daemons see the uid of this process, so a client with any other
-// uid, even root, would act under an identity that is not its own.
+// local implements rest_auth/local: it accepts a client that runs as the same
+// user as this process. The client is connected by a UNIX socket. In inetd
+// mode, standard input may also be a pipe, file or terminal that no other user
+// may open. The daemons see the uid of this process. So a client with another
+// uid, even root, would act as a user that it is not.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

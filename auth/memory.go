@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	memoryTTL     = 60 * time.Second // maximum; within this time a gateway may not notice that a daemon's key has changed
+	memoryTTL     = 60 * time.Second // maximum; if a daemon's key changes, the gateway may not notice it for this long
 	maxRemembered = 4096             // an entry takes about 150 bytes
 )
 
-// memory remembers positive answers for a while. The zero memory is empty.
+// A memory remembers positive answers for a while. The zero memory is empty.
 type memory[K comparable] struct {
 	mu       sync.Mutex
 	expiry   map[K]time.Time
@@ -24,24 +24,23 @@ func (m *memory[K]) has(key K, now time.Time) bool {
 	return now.Before(m.expiry[key])
 }
 
-// removalCount returns the number of calls of drop so far. Call it before a
-// question is sent. When the answer has arrived, pass the returned value to
-// add, as the argument removals.
+// removalCount returns the number of calls of drop so far. Call it before
+// sending a question, and pass its result to add when the answer has arrived.
 func (m *memory[K]) removalCount() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.removals
 }
 
-// add remembers an acceptance until the token expires, but for at most
-// memoryTTL. It does nothing if any entry was removed after the question was
-// sent. A removal means that a daemon has refused a credential, probably
-// because the daemon's keys have changed. The answer may still be based on the
+// add remembers a positive answer until the token expires, but at most for
+// memoryTTL. It does nothing if drop was called after the question was sent
+// (see removalCount). Such a call means that a daemon has refused a credential,
+// probably because its keys have changed. Then the answer may be based on the
 // previous keys. If the memory is full, add removes other entries, beginning
-// with expired ones. The tokens of removed entries have to be verified again.
+// with expired ones. Their tokens will be verified again.
 func (m *memory[K]) add(key K, expires, now time.Time, removals uint64) {
-	// The end is computed from now, which includes the monotonic clock.
-	// Otherwise setting the clock back would postpone the end.
+	// The expiry is computed from now, which includes the monotonic clock.
+	// Otherwise setting the clock back would postpone it.
 	lifetime := min(memoryTTL, expires.Sub(now))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,8 +56,9 @@ func (m *memory[K]) add(key K, expires, now time.Time, removals uint64) {
 	m.expiry[key] = now.Add(lifetime)
 }
 
-// evict removes expired entries, and then others until an eighth of the memory
-// is free. It visits every entry, which would be too slow for every add.
+// evict removes the expired entries. If this is not enough, it removes other
+// entries until an eighth of the memory is free. It visits every entry, so it
+// would be too slow to run in every call of add.
 func (m *memory[K]) evict(now time.Time) {
 	maps.DeleteFunc(m.expiry, func(_ K, expiry time.Time) bool { return !now.Before(expiry) })
 	for key := range m.expiry {

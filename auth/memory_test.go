@@ -36,8 +36,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryTellsApart checks that entries with a different daemon, token or
-// name are different.
+// TestMemoryTellsApart checks that an answer for one daemon, token and name is
+// not used for another.
 func TestMemoryTellsApart(t *testing.T) {
 	var m memory[acceptance]
 	key := acceptance{"controller", hashOf("token"), "bob"}
@@ -64,7 +64,7 @@ func TestMemoryTellsApart(t *testing.T) {
 }
 
 // TestMemoryTakenBackMeanwhile checks that an answer is not remembered if any
-// entry was removed after the question was sent. The answer may be based on the
+// entry was dropped after the question was sent. The answer may be based on the
 // previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	key, other := acceptance{"controller", hashOf("token"), "bob"}, acceptance{"accounting", hashOf("another"), ""}
@@ -86,8 +86,8 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMemoryAndTheClock checks that setting the clock back does not extend
-// entries, because they use the monotonic clock.
+// TestMemoryAndTheClock checks that setting the clock back does not keep
+// entries longer, because their expiry uses the monotonic clock.
 func TestMemoryAndTheClock(t *testing.T) {
 	var m memory[acceptance]
 	key, now := acceptance{"controller", hashOf("token"), "bob"}, time.Now()
@@ -104,8 +104,8 @@ func TestMemoryAndTheClock(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded checks that the memory has a maximum size, always
-// contains the newest token, and removes expired tokens first.
+// TestMemoryIsBounded checks that the memory does not exceed its maximum size,
+// always contains the newest token, and removes expired tokens first.
 func TestMemoryIsBounded(t *testing.T) {
 	var m memory[acceptance]
 	entry := func(i int) acceptance { return acceptance{"controller", hashOf(fmt.Sprint(i)), ""} }

@@ -15,10 +15,10 @@ import (
 type object map[string]json.RawMessage
 
 // parseObject parses data that consists of one JSON object. It refuses an
-// object in which a name occurs twice (after unescaping). Parsers differ in
-// which of the two members they use, but a token must have the same meaning for
-// the gateway and for the daemon. Names are compared byte by byte, whereas
-// encoding/json ignores the case of struct fields.
+// object in which a name occurs twice (after unescaping), because parsers
+// differ in which of the two values they use. The gateway and the daemon must
+// read the same value. Names that differ only in case are different here,
+// unlike in encoding/json.
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -55,8 +55,8 @@ func parseObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// text returns the string that is the value of a member. ok is false if there
-// is no such member.
+// text returns the string value of the named member. ok is false if there is no
+// such member.
 func (o object) text(name string) (value string, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -68,10 +68,10 @@ func (o object) text(name string) (value string, ok bool, err error) {
 	return value, true, json.Unmarshal(raw, &value)
 }
 
-// seconds returns a member's value as Unix time. ok is false if there is no
-// such member. RFC 7519 allows any number. This function accepts only whole
-// numbers from 0 to the end of the year 9999, because parsers do not agree on
-// other numbers, such as 1e400.
+// seconds returns the value of the named member, as Unix time. ok is false if
+// there is no such member. RFC 7519 allows any number. seconds accepts only
+// whole numbers from 0 to the end of the year 9999, because parsers do not
+// agree about others, such as 1e400.
 func (o object) seconds(name string) (value int64, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -81,14 +81,13 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= maxTime {
 		return n, true, nil
 	}
-	// If the first character is not a digit, the value is not a number, or is
-	// negative.
+	// A value that does not begin with a digit is negative, or not a number.
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// The number is not parsed as a float, because a float would lose a small
-	// fraction and the number would look whole. A large exponent is refused,
-	// because the number could be too long to store.
+	// The number is not parsed as a float, which would lose a small fraction
+	// and so make the number look whole. A large exponent is refused, because
+	// the number could be too long to store.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

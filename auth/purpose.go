@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 )
 
-// Derive derives a key from k for one purpose. A token that is signed with the
-// derived key is valid only for that purpose: verification with k, or with the
-// key for another purpose, fails.
+// Derive returns a key for one purpose, which it derives from k. A token signed
+// with the derived key is valid only for that purpose: neither k nor the
+// derived key for another purpose verifies it.
 func (k Key) Derive(purpose string) Key {
 	secret := k.secret()
 	if len(secret) < minKey {

@@ -27,11 +27,11 @@ type question struct {
 	err       error         // the answer
 }
 
-// askOnce asks a question, or waits for the answer if the same question is
-// pending. So a new token in many concurrent requests causes a single question.
-// Both an acceptance and a rejection are answers. If the client of the request
-// that asks disconnects, there is no answer. In this case one of the waiting
-// requests asks.
+// askOnce asks a question. If the same question is already pending, it waits
+// for that answer instead. So a new token in many concurrent requests causes a
+// single question. An answer is an acceptance or a rejection. If the client of
+// the asking request disconnects, there is no answer, and one of the waiting
+// requests asks again.
 func (q *questions) askOnce(ctx context.Context, key acceptance, ask func(context.Context) error) error {
 	for {
 		pending, created := q.join(key)
@@ -49,8 +49,8 @@ func (q *questions) askOnce(ctx context.Context, key acceptance, ask func(contex
 	}
 }
 
-// join returns the pending question, or adds a new one. If created is true, the
-// caller must ask the question.
+// join returns the pending question with this key. If there is none, join adds
+// one and returns true, and the caller must ask it.
 func (q *questions) join(key acceptance) (pending *question, created bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,7 +65,8 @@ func (q *questions) join(key acceptance) (pending *question, created bool) {
 	return pending, true
 }
 
-// ask asks the question for all waiting requests.
+// ask asks a pending question, and passes the answer on to all waiting
+// requests.
 func (q *questions) ask(ctx context.Context, key acceptance, pending *question, ask func(context.Context) error) error {
 	defer func() { // deferred, so that even after a panic no request waits forever
 		q.mu.Lock()
@@ -99,8 +100,8 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget makes new requests ask again instead of waiting for pending questions,
-// whose answers may be based on previous keys.
+// forget separates new requests from pending questions, whose answers may be
+// based on previous keys. A new request asks again.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // together starts n concurrent requests that ask about c. The first request
-// calls ask when all others are waiting.
+// calls ask only when all others are waiting.
 func together(t *testing.T, a *Authenticator, n int, c Credential, ask func(context.Context) error) (answers []error) {
 	t.Helper()
 	answers = make([]error, n)
@@ -24,9 +24,8 @@ func together(t *testing.T, a *Authenticator, n int, c Credential, ask func(cont
 }
 
 // TestOneQuestion checks that concurrent requests with the same new token cause
-// only one question to the daemon, whatever the answer is. A request for
-// another daemon, with another token, or under another name asks a question of
-// its own.
+// only one question to the daemon, whatever the answer is. A request with
+// another token or user name, or for another daemon, must ask its own question.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
@@ -113,8 +112,8 @@ func TestAnotherAsks(t *testing.T) {
 	})
 }
 
-// TestJustAnswered checks that a request does not ask a question that has just
-// been answered.
+// TestJustAnswered checks that a request does not repeat a question that has
+// just been answered.
 func TestJustAnswered(t *testing.T) {
 	a, alice := newTestAuthenticator(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	a.HS256 = func(context.Context, Signature) Answer {
@@ -147,8 +146,8 @@ func TestQuestionPanics(t *testing.T) {
 
 var errAsked = errors.New("the daemon was asked")
 
-// TestForgetSeparatesQuestions checks that after a refusal, no new
-// request waits for the answer to an earlier question.
+// TestForgetSeparatesQuestions checks that after a refusal, new requests do not
+// wait for the answers to earlier questions.
 func TestForgetSeparatesQuestions(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Rejection describes the credential of a request that was answered with 401,
-// for the log and for penalties. No part of it is verified.
+// Rejection describes the credential of a request that was answered with 401.
+// It is used for the log and for penalties. No part of it is verified.
 type Rejection struct {
-	User string // user that the request claims to come from; "" unless it is a valid user name
+	User string // user that the credential claims; "" unless it is a valid user name
 	Hash uint64 // hash of the name and the token that were sent, or of the reason why they could not be read
 
 	dated *proof // proof of a token that was rejected only for its dates; otherwise nil
 }
 
-// NewRejection returns the Rejection of a rejected request. Its User has only
-// characters of user names, and a limited length, so it can't forge a log line.
+// NewRejection returns the Rejection of a rejected request. Its User contains
+// only valid characters and has a limited length, so it can't forge a log line.
 func NewRejection(r *http.Request, opt Options) Rejection {
 	name, nameErr := userName(r.Header)
 	token, tokenErr := userToken(r.Header)
@@ -35,12 +35,12 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 	return rejected
 }
 
-// CertificateHash returns the Hash of a rejected client certificate.
+// CertificateHash returns the Rejection.Hash of a rejected client certificate.
 func CertificateHash(raw []byte) uint64 { return hashOfParts("certificate", string(raw)) }
 
 // hashOfParts returns a hash that distinguishes credentials. 64 bits are
-// enough, because an attacker would gain something only with many guesses that
-// have the same hash.
+// enough: an attacker would gain something only with many guesses that all have
+// the same hash.
 func hashOfParts(parts ...string) uint64 {
 	sum := sha256.New()
 	for _, part := range parts {

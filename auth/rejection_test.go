@@ -16,8 +16,8 @@ func rejected(headers ...string) Rejection {
 	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
 }
 
-// TestRejectedUser checks which user a Rejection has for the log: the user that
-// the credential claims, if this is a valid user name.
+// TestRejectedUser checks the user name of a Rejection: it is the name that the
+// credential claims, if that is a valid user name.
 func TestRejectedUser(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	long := make([]byte, 2000)
@@ -71,8 +71,9 @@ func TestRejectionHash(t *testing.T) {
 	}
 }
 
-// TestOutOfDate checks that a token counts as out of date if only its dates are
-// invalid and no key of this process rejects its signature.
+// TestOutOfDate checks that a token counts as out of date only if its dates are
+// its only fault, as far as this process can tell. If a key rejects the token's
+// signature, the token is not out of date.
 func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {

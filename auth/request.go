@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Headers that carry an identity, in both spellings.
+// The headers that identify a user. Each has two names.
 var (
 	nameHeaders  = []string{"X-Sched-User-Name", "X-Slurm-User-Name"}
 	tokenHeaders = []string{"X-Sched-User-Token", "X-Slurm-User-Token"}
@@ -18,9 +18,10 @@ const authorization = "Authorization"
 
 // FromRequest returns the credential of r, or an error.
 //
-// If a token was sent, it is used even on a local connection, because a client
-// that sends a token must never be served as another user. Everything ambiguous
-// is refused, because a proxy in front may have interpreted it differently.
+// If a token was sent, FromRequest uses it even on a local connection. A client
+// that sends a token must never be served as another user. Anything ambiguous
+// is refused, because a proxy in front of the gateway may have read it
+// differently.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	if err := checkConnection(r.Header); err != nil {
 		return Credential{}, err
@@ -44,7 +45,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if !timeOf(opt.Now).Before(claims.Expires) {
 			// The gateway admits no request after the token's expiry. The
 			// daemons accept the token a little longer, so that a request that
-			// was admitted just before the expiry can still make several calls.
+			// was admitted just before the expiry can still make several calls
+			// to them.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -57,8 +59,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// HasCredential reports whether a request contains a token or a user name,
-// valid or not.
+// HasCredential reports whether a request contains a token or a user name, even
+// an invalid one.
 func HasCredential(h http.Header) bool {
 	name, nameErr := userName(h)
 	token, tokenErr := userToken(h)
@@ -66,11 +68,12 @@ func HasCredential(h http.Header) bool {
 }
 
 // checkConnection refuses a request whose Connection or Proxy-Connection header
-// lists an identity header. It ignores quotes, because parsers interpret them
-// differently. A listed header is only for the next hop, so a proxy removes it.
-// Suppose that one proxy sends root's token and adds the user's name. By
-// listing the name header in Connection, a client could make a second proxy
-// remove the name, and would be served as root.
+// lists an identity header. A proxy removes the listed headers, because they
+// are only for the next hop. Suppose that one proxy sends root's token and adds
+// the user's name, and that a second proxy follows. A client that lists the
+// name header in Connection could make the second proxy remove the name, and
+// would be served as root. Quotes are ignored, because parsers interpret them
+// differently.
 func checkConnection(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, isNameSeparator) {
@@ -85,10 +88,10 @@ func checkConnection(h http.Header) error {
 
 // checkUnderscores refuses an identity header that is spelled with underscores.
 // For the gateway, X_Sched_User_Name and X-Sched-User-Name are different
-// headers, but a CGI program can't distinguish them. So a proxy may have taken
-// the user's name from the wrong header, or may itself send the name in that
-// header by mistake. If the gateway ignored the header, it would use the
-// proxy's token without a name.
+// headers, but a CGI program can't tell them apart. So a proxy may have read
+// the user's name from the wrong header, or may send the name in the wrong
+// header. If the gateway ignored that header, it would use the proxy's token
+// without a name.
 func checkUnderscores(h http.Header) error {
 	for header := range h {
 		if !strings.Contains(header, "_") {
@@ -102,8 +105,8 @@ func checkUnderscores(h http.Header) error {
 	return nil
 }
 
-// isNameSeparator reports whether r can't be part of the name of an identity
-// header. checkConnection treats such a character as a separator between names.
+// isNameSeparator reports whether r can't be part of an identity header's name.
+// checkConnection splits its headers at such characters.
 func isNameSeparator(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
@@ -118,9 +121,8 @@ func userName(h http.Header) (string, error) {
 }
 
 // userToken returns the token from one of tokenHeaders or from "Authorization:
-// Bearer", or "" if none was sent. Other schemes of Authorization are ignored,
-// because a proxy that asks its clients for a password may pass the password
-// on.
+// Bearer", or "" if none was sent. Other schemes of Authorization are ignored:
+// they may be for a proxy that asks for a password and passes the header on.
 func userToken(h http.Header) (string, error) {
 	token, err := singleValue(h, tokenHeaders)
 	if err != nil {
@@ -144,10 +146,10 @@ func userToken(h http.Header) (string, error) {
 	return bearer, nil
 }
 
-// singleValue returns the value of the only header in names that was sent, or
-// "" if none of them was sent. It refuses a second header, even with the same
-// value. It also refuses an empty value. If an empty value counted as absent,
-// "act as no user" would become "act as the token's user".
+// singleValue returns the value of a header that may be sent under any of the
+// given names, or "" if it was not sent. It refuses a second header, even with
+// the same value, and an empty value. If an empty value counted as absent, "act
+// as no user" would become "act as the token's user".
 func singleValue(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {

@@ -171,8 +171,8 @@ func TestCredentialUser(t *testing.T) {
 	}
 }
 
-// FuzzFromRequest searches for a header with which a local client is served as
-// another user.
+// FuzzFromRequest searches for a request header that makes the gateway serve a
+// local client as another user.
 func FuzzFromRequest(f *testing.F) {
 	good := sign(goodHeader, goodClaims)
 	f.Add("X-SCHED-USER-TOKEN: " + good + "\nConnection: X-SCHED-USER-NAME")

@@ -33,7 +33,7 @@ func signatureOf(t testing.TB, key *rsa.PrivateKey, signed string) []byte {
 	return signature
 }
 
-// provider returns a verifier that has only the provider's key, with the given
+// provider returns a verifier that has only the provider's key, under the given
 // kid.
 func provider(t testing.TB, kid string) Verifier {
 	t.Helper()
@@ -41,8 +41,8 @@ func provider(t testing.TB, kid string) Verifier {
 	return Verifier{Keys: func() *KeySet { return set }, Now: clock}
 }
 
-// TestOtherMakers checks that tokens that other implementations made are valid,
-// for both algorithms, and that their claims are checked in the same way.
+// TestOtherMakers checks that tokens from other implementations are valid, for
+// both algorithms, and that their claims are checked in the same way.
 func TestOtherMakers(t *testing.T) {
 	v := provider(t, "a")
 	v.Key, v.UserClaimField = testKey(t), "preferred_username"
@@ -68,9 +68,9 @@ func TestOtherMakers(t *testing.T) {
 	}
 }
 
-// TestConfusion checks that the key determines the algorithm (RFC 8725 2.1 and
-// 3.1). An attacker must not be able to use the public key as a secret, in any
-// form, or a secret as a public key.
+// TestConfusion checks that the type of the key determines the algorithm (RFC
+// 8725 2.1 and 3.1). An attacker must not be able to use the public key as a
+// secret, in any encoding, or a secret as a public key.
 func TestConfusion(t *testing.T) {
 	public := &providerKey().PublicKey
 	pkix, err := x509.MarshalPKIXPublicKey(public)
@@ -117,8 +117,8 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// TestKeysOfTheToken checks that keys that a token contains or names are
-// ignored, because keys come from the administrator (RFC 8725 3.10).
+// TestKeysOfTheToken checks that a key that a token contains or refers to is
+// ignored. Only the administrator supplies keys (RFC 8725 3.10).
 func TestKeysOfTheToken(t *testing.T) {
 	stranger := jwk(&otherKey().PublicKey, `,"kid":"a","alg":"RS256","use":"sig"`)
 	for name, member := range map[string]string{
@@ -154,9 +154,9 @@ func TestKeysOfTheToken(t *testing.T) {
 	}
 }
 
-// TestAttacksSignedByTheProvider checks that claims are checked after the
-// signature, in the same way for both algorithms. The dates and users that
-// TestAttacks refuses under HS256 are refused under RS256 (RFC 8725 3.3).
+// TestAttacksSignedByTheProvider checks that claims are checked even if the
+// signature is genuine. The dates and users that TestAttacks refuses under
+// HS256 must also be refused under RS256 (RFC 8725 3.3).
 func TestAttacksSignedByTheProvider(t *testing.T) {
 	v, count := provider(t, "a"), 0
 	for _, test := range attacks {

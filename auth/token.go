@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// MaxToken is the maximum length of a token, in bytes. A token that Create
-// returns has about 200 bytes. Tokens of an identity provider with many claims
-// have a few thousand.
+// MaxToken is the maximum length of a token, in bytes. A token from Create has
+// about 200 bytes. A token from an identity provider with many claims has a few
+// thousand.
 const MaxToken = 8 << 10
 
-// The accepted algorithms of RFC 7518. RFC 8725, 3.1 requires a list of
-// permitted values. This list does not contain "none".
+// The accepted algorithms (RFC 7518). RFC 8725, 3.1 requires such a list. It
+// does not contain "none".
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
@@ -32,15 +32,15 @@ type parts struct {
 }
 
 // Inspect checks everything about a token except its signature: size, form,
-// algorithm, header, dates and user. So malformed tokens are rejected before
-// the verification.
+// algorithm, header, dates and user. So malformed tokens are rejected without a
+// verification.
 func Inspect(token string, opt Options) (Claims, error) {
 	claims, _, err := inspect(token, opt)
 	return claims, err
 }
 
-// inspect returns the claims as Inspect does, and the proof that remains to be
-// verified.
+// inspect does the work of Inspect. It also returns the proof, which remains to
+// be verified.
 func inspect(token string, opt Options) (Claims, *proof, error) {
 	p, err := parse(token)
 	if err != nil {
@@ -50,16 +50,16 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// proof has the data for verifying a token whose claims were already checked.
-// So a token is parsed only once for each request, because parsing is expensive
-// compared with the other steps.
+// A proof has the data for verifying a token whose claims were already checked.
+// It is kept so that a token is parsed only once for each request: parsing is
+// expensive compared with the other steps.
 type proof struct {
 	Signature
 	alg  string
 	hash hash
 }
 
-// hash is the hash of a whole token. It can't be used as a credential.
+// A hash is the hash of a whole token. It can't be used as a credential.
 type hash [sha256.Size]byte
 
 func hashOf(token string) hash { return sha256.Sum256([]byte(token)) }
@@ -68,8 +68,8 @@ func (p parts) proof(token string) *proof {
 	return &proof{Signature{KeyID: p.kid, Signed: p.signed, Bytes: p.signature}, p.alg, hashOf(token)}
 }
 
-// claims parses the payload and checks the claims. It compares their dates with
-// now, the current time.
+// claims parses the payload and checks the claims. It compares the dates with
+// the current time, the argument now.
 func (p parts) claims(field string, now time.Time) (Claims, error) {
 	o, err := parseObject(p.payload)
 	if err != nil {
@@ -83,9 +83,9 @@ func (p parts) claims(field string, now time.Time) (Claims, error) {
 	return c, nil
 }
 
-// parse splits the compact form of RFC 7515: header, payload and signature,
-// each in base64url. It refuses texts with any other number of segments, such
-// as five in an encrypted token.
+// parse splits and decodes a token in the compact form of RFC 7515: header,
+// payload and signature, each in base64url. Any other number of segments is
+// refused. An encrypted token, for example, has five.
 func parse(token string) (parts, error) {
 	if len(token) > MaxToken {
 		return parts{}, errors.New("too long")
@@ -114,9 +114,9 @@ func parse(token string) (parts, error) {
 }
 
 // decode decodes base64url. It accepts only the canonical form, without
-// padding, without line ends (which Go's decoder skips), and without stray bits
-// in the last letter. Otherwise the same token could be written in many ways,
-// and a client could evade a decision that was stored for one of them.
+// padding, line ends (which Go's decoder skips), or stray bits in the last
+// letter. Otherwise a token could be written in many ways, and a client could
+// evade a stored decision by writing its token in another way.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("line end")

@@ -103,8 +103,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// attacks are tokens that must be refused because of their form, whatever their
-// signature is. If the form permits a valid signature, the token has one.
+// attacks lists tokens that must be refused even with a valid signature. Each
+// token has a valid signature if its form permits one.
 var attacks = []struct{ name, token, why string }{
 	{"nothing", "", "not three segments"},
 	{"two segments", b64(goodHeader) + "." + b64(goodClaims), "not three segments"},
@@ -190,8 +190,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestForged checks tokens with a valid form, which only the verification of
-// their signatures can refuse.
+// TestForged checks well-formed tokens that only the verification of the
+// signature can refuse.
 func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
@@ -227,8 +227,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// refused checks that err has the public text and the cause, and that neither
-// contains any part of the token.
+// refused checks that err has the public text and the expected cause, and that
+// it contains no part of the token.
 func refused(t *testing.T, err error, reason, token string) {
 	t.Helper()
 	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), reason) {
@@ -281,9 +281,9 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// FuzzToken checks that each accepted token is, byte by byte, the token that
-// the tests would have created from its header and claims. All other tokens
-// must be refused with the same text.
+// FuzzToken checks every accepted token: the function sign must create the same
+// token, byte by byte, from its header and claims. All other tokens must be
+// refused with the same text.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
 	f.Add(signRSA(f, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims))
@@ -320,7 +320,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// headerOf returns the arguments with which sign would return the given token.
+// headerOf returns the arguments from which sign creates the given token.
 func headerOf(token string) (header, claims string) {
 	parts := strings.Split(token, ".")
 	h, _ := base64.RawURLEncoding.DecodeString(parts[0])

@@ -16,10 +16,9 @@ type Verifier struct {
 	Now            func() time.Time // nil for time.Now
 }
 
-// Verify checks a token as Inspect does, and also verifies its signature. The
-// type of the key determines the algorithm. The token's header only selects
-// among the keys for this algorithm. So an RSA key is never used as a secret,
-// nor a secret as an RSA key.
+// Verify checks a token as Inspect does, and also verifies its signature. A key
+// is only used for the algorithm of its type, whatever the token's header says.
+// So an RSA key is never used as a secret, and a secret never as an RSA key.
 func (v Verifier) Verify(token string) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {

@@ -24,8 +24,8 @@ type vectors struct {
 	}
 }
 
-// stricter has the reason for each test case in which our verdict differs from
-// the expected one.
+// stricter lists the test cases in which our verdict differs from the expected
+// one, with the reasons.
 var stricter = map[string]string{
 	"json_web_signature_test.json 367": "was to have padding, and has none: the very text of case 357, which is valid",
 	"json_web_signature_test.json 370": "was to have padding, and has none: the very text of case 357, which is valid",
@@ -34,10 +34,10 @@ var stricter = map[string]string{
 	"json_web_key_test.json 2":         "two secret keys in a set: a key set has public keys alone, and HS256 has one key, in a file of its own",
 }
 
-// TestWycheproof checks form and signatures with the public test vectors of
-// Project Wycheproof. Their payloads contain no claims, so claims are not
-// checked here. Every algorithm except HS256 and RS256 must be refused,
-// whatever the vector's result.
+// TestWycheproof checks the form and signatures of tokens with the public test
+// vectors of Project Wycheproof. Their payloads contain no claims, so claims
+// are not checked. Every algorithm except HS256 and RS256 must be refused,
+// whatever the vector expects.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -104,7 +104,7 @@ func hasOurAlgorithm(token string) bool {
 	return json.Unmarshal(raw, &header) == nil && (header.Alg == "HS256" || header.Alg == "RS256")
 }
 
-// verifierOf returns a verifier with the keys of a test group, as an
+// verifierOf returns a verifier with the keys of a test group, where an
 // administrator would configure them: a secret for HS256 in the key file, and
 // all other keys in a key set. It omits keys that a key set would refuse.
 func verifierOf(t *testing.T, public, private json.RawMessage) Verifier {

@@ -13,8 +13,8 @@ import (
 	"schedrestd/security"
 )
 
-// announceStart logs once which identity serves, and which listeners expose
-// tokens.
+// announceStart logs once which user the workers run as, and which listeners
+// expose tokens.
 func (d *dispatcher) announceStart() {
 	c := d.config
 	attrs := []any{"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections,
@@ -32,8 +32,8 @@ func (d *dispatcher) announceStart() {
 	}
 }
 
-// exposesTokens reports whether l accepts plain HTTP from other machines,
-// judging by its address. A firewall may still keep other machines out.
+// exposesTokens reports whether l accepts plain HTTP from other machines. It
+// checks only the address, so a firewall may still keep other machines out.
 func exposesTokens(l ipc.Listening) bool {
 	at, err := netip.ParseAddrPort(l.Name)
 	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
@@ -66,8 +66,8 @@ func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 	}
 }
 
-// announceRules logs the rules in force. The line shows administrators that a
-// setting is misspelled, or that another file overrides it.
+// announceRules logs the settings in force, so that administrators notice if
+// they misspelled a setting, or if another file overrides it.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"),
@@ -103,7 +103,7 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	}
 }
 
-// describeAudit describes the audit log for a line of this process's log.
+// describeAudit describes the audit log, for a line of the gateway's own log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
@@ -122,8 +122,8 @@ func penaltyCosts(a work.Admission) string {
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
-// trustedProxies returns the proxies that may report the addresses of their
-// clients, as one text.
+// trustedProxies returns the list of proxies that may report the addresses of
+// their clients.
 func trustedProxies(a work.Admission) string {
 	var words []string
 	for _, uid := range a.ProxyUIDs {
@@ -132,7 +132,7 @@ func trustedProxies(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns networks, and the texts in extra, as one text.
+// prefixes returns a text that lists networks and the strings in extra.
 func prefixes(list []netip.Prefix, extra ...string) string {
 	var words []string
 	for _, p := range list {

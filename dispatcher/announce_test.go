@@ -6,8 +6,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestExposesTokens checks that a listener that receives tokens from other
-// machines without encryption is recognized.
+// TestExposesTokens checks which listeners can receive tokens from other
+// machines without encryption.
 func TestExposesTokens(t *testing.T) {
 	for name, tt := range map[string]struct {
 		l    ipc.Listening

@@ -5,9 +5,9 @@
 // It has no privileges. The parent, which may be root, opens the listeners and
 // asks the kernel which user is at the other end of a UNIX socket. It sends
 // each accepted connection to the dispatcher. The parent also starts and ends
-// processes for the dispatcher, but only as configured: the dispatcher names a
-// role, or a connection whose user the worker is to serve. It can't name a
-// program or an identity.
+// processes for the dispatcher. The dispatcher can only name a role, or a
+// connection whose user the new worker runs as. It can't choose a program or a
+// uid.
 //
 // Workers are assumed to be compromised. Their messages are checked against the
 // protocol table of package ipc, and a worker that breaks the protocol is
@@ -63,7 +63,7 @@ func Main() int {
 	return Run(nil, new(slog.LevelVar), Defaults)
 }
 
-// Limits sets how much workers may do and how long they stay.
+// Limits holds the limits on workers.
 type Limits struct {
 	Wear      uint64        // the shared workers are replaced after this number of connections
 	Age       time.Duration // all workers, all services and the key for session tickets are replaced after this time
@@ -81,8 +81,8 @@ type Limits struct {
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
-// Run does the same as Main, with the given limits. This process logs to log.
-// If log is nil, the parent chooses the format and destination of the log.
+// Run does the same as Main, with the given limits. If log is nil, the parent
+// chooses the format and destination of this process's log.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	out := relay.Text(os.Stderr)
 	prepare := func(setup ipc.ServiceSetup) (security.Sandbox, error) {
@@ -102,8 +102,8 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	})
 }
 
-// newLog returns the log of this process. With journald and syslog, its lines
-// go through out, like those of the other processes.
+// newLog returns this process's log. With journald or syslog, its lines go
+// through out, like those of the other processes.
 func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	if to == "" || to == "text" || to == "json" {
 		return loglevel.New(to, os.Stderr, level)
@@ -111,14 +111,14 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	return loglevel.New("text", out, level)
 }
 
-// confine closes the sandbox. Afterwards this process can't change files,
-// signal processes, start programs or connect to UNIX sockets.
+// confine enters the sandbox, in which this process can't change files, signal
+// processes, start programs or connect to UNIX sockets.
 func confine(s ipc.SandboxOptions) (security.Sandbox, error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
-// dispatcher is the state of the process. The loop of Set owns the fields that
-// are declared after Set.
+// dispatcher is the state of the process. Fields declared after Set belong to
+// the loop of Set.
 type dispatcher struct {
 	parent  *process.Parent
 	log     *slog.Logger
@@ -192,8 +192,7 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 	return true, err
 }
 
-// configure prepares the parts of the process that stay the same in all
-// generations.
+// configure sets what stays the same in all generations.
 func (d *dispatcher) configure(c ipc.Dispatch) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
@@ -202,7 +201,7 @@ func (d *dispatcher) configure(c ipc.Dispatch) {
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
 }
 
-// spec returns how the processes of a service are started.
+// spec returns the settings for starting the processes of a service.
 func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	c := d.config
 	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
@@ -221,9 +220,9 @@ func (d *dispatcher) createPools(a announced) {
 	if d.Set != nil {
 		return
 	}
-	// This process has the same user as the workers if the gateway was not
-	// started by root. It must keep running even if a worker uses up the user's
-	// limit of processes, so it reserves threads now.
+	// If root did not start the gateway, this process runs as the same user as
+	// the workers. It must keep running even if a worker uses up the user's
+	// limit on processes and threads, so it creates spare threads now.
 	thread.Reserve(thread.SpareCount)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
@@ -245,7 +244,7 @@ func (d *dispatcher) createPools(a announced) {
 	d.Do(func() { d.Watch(c.PingTimeout / 4) })
 }
 
-// dispatchOptions returns the options for finding the workers of connections.
+// dispatchOptions returns the options for package dispatch.
 func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 	c := d.config
 	identity := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
@@ -254,13 +253,13 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 		OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
 
-// ownerOf returns the user who owns a subordinate uid. Any other uid owns
-// itself.
+// ownerOf returns the user who owns a subordinate uid. For any other uid, it
+// returns the uid itself.
 func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.subuids, uid) }
 
 // accept starts the acceptor. The parent sends accepted connections over the
-// descriptor fd. diag is a netlink socket on which the kernel reports the users
-// of the clients.
+// channel at descriptor fd. diag is a netlink socket for asking the kernel
+// which users the clients run as.
 func (d *dispatcher) accept(fd, diag int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err != nil {
@@ -287,8 +286,8 @@ func (d *dispatcher) replace(a announced) {
 	})
 }
 
-// reportOutcome reports to the parent that generation id is the current one, or
-// why it could not be built or serve.
+// reportOutcome informs the parent that generation id is now the current one, or
+// why it can't be.
 func (d *dispatcher) reportOutcome(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
@@ -302,8 +301,8 @@ func (d *dispatcher) reportOutcome(id uint32, err error) {
 	}
 }
 
-// activate makes g the current generation. err is the reason why its workers
-// can't serve, or nil. activate returns err.
+// activate makes g the current generation, unless err is not nil. err is the
+// reason why the workers of g can't serve. activate returns err.
 func (d *dispatcher) activate(g *generation, err error) error {
 	if err != nil {
 		g.Release()
@@ -331,8 +330,8 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	return nil
 }
 
-// serviceExited asks for the next generation, because a service of g has
-// exited.
+// serviceExited asks the parent for a new generation, because the service p of
+// generation g has exited.
 func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	if g != d.current || d.stopped {
 		return
@@ -344,12 +343,14 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	wait := pool.Backoff(d.failures)
 	d.failures++
 	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Err()), "because", p.Err(), "pause", wait)...)
-	g.Replacing = wait == 0 // connections wait for the next generation, unless several generations have failed in a row
+	g.Replacing = wait == 0 // if true, connections wait for the next generation; false if several generations have failed in a row
 	d.After(wait, d.renew)
 }
 
 // retryRenew asks for another generation after a pause, if a service of the
-// current one has exited. Until then the current workers serve without it.
+// current generation has exited. The caller calls it when a generation could
+// not replace the current one. Until there is another generation, the current
+// workers serve without the service.
 func (d *dispatcher) retryRenew() {
 	if d.current == nil || !d.current.isBroken() {
 		return
@@ -360,9 +361,9 @@ func (d *dispatcher) retryRenew() {
 	d.After(pool.Backoff(d.failures), d.renew)
 }
 
-// renew asks the parent for a generation. The parent may announce none, for
-// example because key files can't be opened. In that case, renew asks again
-// later if a service of the current generation has exited.
+// renew asks the parent for a new generation. The parent may not announce one,
+// for example because it can't open the key files. Then renew asks again later
+// if a service of the current generation has exited.
 func (d *dispatcher) renew() {
 	if d.renewPending || d.stopped {
 		return
@@ -379,8 +380,8 @@ func (d *dispatcher) renew() {
 	d.renewTimer = timer
 }
 
-// stopRenewTimer records that the parent has announced a generation, so renew
-// need not ask again.
+// stopRenewTimer records that the parent has announced a generation, so that
+// renew does not ask again.
 func (d *dispatcher) stopRenewTimer() {
 	if d.renewTimer != nil {
 		d.renewTimer.Stop()
@@ -392,8 +393,8 @@ func (d *dispatcher) stopRenewTimer() {
 // generation before it asks again.
 const renewTimeout = 5 * time.Second
 
-// show makes all processes log their counters. Workers count the requests,
-// because only they read them.
+// show makes all processes log their counters. The counters of requests are in
+// the workers, because only workers read requests.
 func (d *dispatcher) show() {
 	d.LogCounters()
 	if d.current != nil {
@@ -401,8 +402,8 @@ func (d *dispatcher) show() {
 	}
 }
 
-// finish drains all workers and then ends the process. Connections that the
-// parent has just sent are still served.
+// finish drains all workers, and then ends the process. It first dispatches the
+// connections that the parent has already sent.
 func (d *dispatcher) finish() {
 	d.accepting.Wait()
 	d.Do(func() {
@@ -418,8 +419,7 @@ func (d *dispatcher) finish() {
 		}
 		return nil
 	})
-	// The workers have this time limit, too, but a compromised worker may
-	// ignore it.
+	// Workers obey the same time limit, but a compromised worker may ignore it.
 	timer := d.After(drain+process.ExitGrace, func() { d.End("did not exit in time") })
 	defer timer.Stop()
 	<-d.Done
@@ -433,8 +433,8 @@ func (d *dispatcher) finish() {
 	d.parent.Close()
 }
 
-// reportViolation kills a worker that broke the protocol of a service. Any
-// goroutine may call it.
+// reportViolation kills a worker that broke the protocol of a service. It may
+// be called in any goroutine.
 func (d *dispatcher) reportViolation(worker uint32, reason string) {
 	if d.violations == nil {
 		d.ReportViolation(worker, reason)
@@ -506,10 +506,10 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 // Serve does nothing, because the dispatcher is not a service for workers.
 func (d *dispatcher) Serve(*servicemain.Client) {}
 
-// Counters returns nothing. On SIGUSR1 the parent sends Show instead, and the
-// dispatcher logs its counters.
+// Counters returns nothing. On SIGUSR1, the parent sends Show instead, which
+// makes the dispatcher log its counters.
 func (d *dispatcher) Counters() []any { return nil }
 
-// Close does nothing, because without the parent no process can be started or
+// Close does nothing: when the parent is gone, no process can be started or
 // ended.
 func (d *dispatcher) Close() {}

@@ -12,8 +12,8 @@ import (
 	"schedrestd/rate"
 )
 
-// scraper answers the questions of one exporter process. The dispatcher keeps
-// the totals, so they are not lost when the exporter exits.
+// A scraper answers the questions of one exporter process. It reads the totals
+// that the dispatcher keeps, which are not lost when the exporter exits.
 type scraper struct {
 	*dispatcher
 	process *service.Process
@@ -22,15 +22,15 @@ type scraper struct {
 	quota   *rate.Bucket
 }
 
-// Limits on the questions of an exporter: at once, and per second. An honest
-// exporter asks at most ten times a second.
+// Limits on the questions of an exporter: the number at once, and per second.
+// An honest exporter asks at most ten times a second.
 const (
 	scrapeBurst = 40
 	scrapeRate  = 20
 )
 
-// export starts an exporter again whenever it exits, until the gateway shuts
-// down. No other process depends on the exporter.
+// export runs an exporter until the gateway shuts down, and starts a new one
+// when the exporter exits. No other process depends on the exporter.
 func (d *dispatcher) export() {
 	for failures := 0; ; failures++ {
 		startedAt := time.Now()
@@ -53,7 +53,7 @@ func (d *dispatcher) export() {
 	}
 }
 
-// exportOnce starts an exporter and returns why it exited.
+// exportOnce runs an exporter, and returns the reason why it exited.
 func (d *dispatcher) exportOnce() error {
 	x := &scraper{dispatcher: d, ready: make(chan struct{}), quota: rate.New(scrapeBurst, scrapeRate, time.Now())}
 	var g *generation

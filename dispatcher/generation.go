@@ -16,11 +16,12 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// generation groups all processes that serve one configuration: its services
-// and, through the pools, its workers. It also has the keys for its workers. No
-// part of a generation is ever replaced. If the configuration changes or a
-// service exits, the next generation is built beside the current one. It takes
-// over when its workers have proved that they can serve.
+// A generation has all processes that serve one configuration: the services,
+// and the workers in the pools. It also has the keys for its workers. No
+// process or key in a generation is ever replaced. Instead, if the
+// configuration changes or a service exits, the next generation is built beside
+// the current one. The next generation takes over when its workers have proved
+// that they can serve.
 type generation struct {
 	*pool.Generation
 	announced
@@ -31,7 +32,7 @@ type generation struct {
 	audit      *auditlog.Feed   // nil: there is no audit log
 }
 
-// announced is the configuration of a generation, as the parent sends it.
+// announced has the configuration of a generation, as the parent sends it.
 type announced struct {
 	ipc.Build
 	ranges  []ipc.Subuids
@@ -48,7 +49,8 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	return g
 }
 
-// poolConfig returns the configuration of workers with the given setup.
+// poolConfig returns the configuration of a pool whose workers get the given
+// setup.
 func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
 	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads),
@@ -89,10 +91,10 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 	return nil
 }
 
-// getKeys gets the public keys for the workers from the parent, after the
-// keeper has loaded the secret keys. If the keeper can't use a key, the parent
-// either fails the generation or chooses other keys. For other keys, getKeys
-// starts a new keeper.
+// getKeys gets the public keys for the workers from the parent. The keeper
+// loads the secret keys first. If the keeper can't use a key, the parent ends
+// the generation or chooses other keys. In the latter case, getKeys starts a
+// new keeper for them.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		kept := &ipc.Kept{OK: true}
@@ -117,9 +119,9 @@ func (d *dispatcher) getKeys(g *generation) error {
 	}
 }
 
-// makeTickets makes a new key for session tickets, and keeps the two newest
-// keys of the previous generation. Workers still accept tickets that were made
-// with them.
+// makeTickets makes a new key for session tickets. It also keeps the two newest
+// keys of the previous generation, so that workers accept tickets made with
+// them.
 func (g *generation) makeTickets(previous *generation) {
 	if !g.publicKeys.TLS {
 		return
@@ -133,8 +135,8 @@ func (g *generation) makeTickets(previous *generation) {
 	}
 }
 
-// startKeeper starts the keeper of g. The parent sends the keys to the keeper
-// directly. startKeeper returns the keeper's answer to them.
+// startKeeper starts the keeper of g. The parent sends the keys directly to the
+// keeper. startKeeper returns the keeper's answer.
 func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	kept := make(chan *ipc.Kept, 1)
 	handle := func(m ipc.Message) (bool, error) {
@@ -179,7 +181,7 @@ func (g *generation) services() (list []*service.Process) {
 }
 
 // provision sends a ready worker its channels to the services, and then its
-// keys. The worker must get both before its first connection.
+// keys. The worker must get all of them before its first connection.
 func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
@@ -189,8 +191,8 @@ func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 	return ipc.IgnoreClosed(to.Send(g.publicKeys, g.publicFDs...))
 }
 
-// onServiceExit calls f, in a goroutine of its own, with the first service of g
-// that exits.
+// onServiceExit waits in a goroutine until a service of g exits, and then calls
+// f with it.
 func (g *generation) onServiceExit(f func(*service.Process)) {
 	var first sync.Once
 	for _, p := range g.services() {

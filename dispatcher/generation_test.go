@@ -8,7 +8,7 @@ import (
 )
 
 // TestTickets checks that a generation makes one key for session tickets, and
-// takes over the two newest keys of the previous generation.
+// keeps the two newest keys of the previous generation.
 func TestTickets(t *testing.T) {
 	var previous *generation
 	var made [][32]byte

@@ -14,7 +14,7 @@ import (
 )
 
 // newTestDispatcher returns a dispatcher with a running loop and no generation.
-// Call the function end to stop the loop. It returns the messages that the
+// The returned function end stops the loop, and returns the messages that the
 // dispatcher has sent to the parent.
 func newTestDispatcher(t *testing.T) (d *dispatcher, end func() []ipc.Message) {
 	t.Helper()
@@ -55,8 +55,8 @@ func must(t *testing.T, err error) {
 }
 
 // TestRenew checks how often the dispatcher asks for a generation while a
-// service of the current one has exited: again after a time limit or a failure,
-// but not while its last request is being handled.
+// service of the current one has exited. It must ask again after a time limit
+// or a failure, but not while its last request is still being handled.
 func TestRenew(t *testing.T) {
 	announce := func(d *dispatcher) { d.stopRenewTimer() }
 	failed := func(d *dispatcher) { d.reportOutcome(2, errors.New("no")) }
@@ -130,7 +130,8 @@ func TestGenerationWithoutServices(t *testing.T) {
 	})
 }
 
-// announcementOf returns the announcement of a generation without services.
+// announcementOf returns the message that announces a generation without
+// services.
 func announcementOf(id uint32) announced {
 	return announced{Build: ipc.Build{ID: id}}
 }

@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// auditClient implements handlers.Audit. It asks the auditor for permission
-// before each change, and reports the outcome of the change.
+// auditClient implements handlers.Audit. Before each change, it asks the
+// auditor for permission. After the change, it reports the outcome.
 type auditClient struct {
 	*remoteService
 	counts *counters
@@ -24,19 +24,19 @@ func newAuditClient() *auditClient {
 }
 
 const (
-	// intentTimeout limits the wait for permission. It is longer than the
-	// auditor takes to refuse a change.
+	// intentTimeout is how long the worker waits for permission. The auditor
+	// refuses a change sooner than this.
 	intentTimeout = 30 * time.Second
-	// intentRetryDelay is the pause before a worker repeats a request that the
-	// auditor has postponed.
+	// intentRetryDelay is how long the worker waits before it asks again, if
+	// the auditor has answered TryLater.
 	intentRetryDelay = 50 * time.Millisecond
 )
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
 // Intend implements handlers.Audit. It waits for the auditor's answer even if
-// the client disconnects, because every permitted change must be reported to
-// the auditor, as made or as not made. If the auditor postpones the change and
+// the client disconnects. The worker must report the outcome of every permitted
+// change, even of a change that it did not make. If the answer is TryLater and
 // the client has disconnected, Intend does not ask again.
 func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
@@ -54,8 +54,8 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 	for {
 		var sentOn *link // channel on which the intent was sent
 		var number uint64
-		// The request's context is not used here, because the wait must not end
-		// when the client disconnects.
+		// The wait must not end when the client disconnects, so the request's
+		// context is not used here.
 		sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
 		answer, err := c.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
 			number = n
@@ -105,16 +105,16 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	return m.Truncate()
 }
 
-// report sends the outcome of a change. If sending fails, the auditor has
-// exited, and the audit log has only the intent.
+// report sends the auditor the outcome of a change. If sending fails, the
+// auditor has exited, and the audit log has only the intent.
 func report(l *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = l.channel.Send(m.Truncate())
 }
 
-// decline reports to the auditor that a change was not made: the permission for
-// it, or the claim of its Idempotency-Key, arrived too late. Without this
-// report the auditor would record that the change may have been made.
+// decline handles a permission or a granted claim that arrives too late. It
+// tells the auditor that the change was not made. Without this message, the
+// auditor would record that the change may have been made.
 func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
 	case *query.Noted:
@@ -128,6 +128,5 @@ func decline(l *link, m ipc.Message) {
 	}
 }
 
-// connectionKey is the context key for the number that the parent gave to the
-// request's connection.
+// connectionKey is the context key for the number of the request's connection.
 type connectionKey struct{}

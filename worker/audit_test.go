@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestIntentHasForwardedAddress checks that the auditor gets the client address
-// that a proxy has sent.
+// TestIntentHasForwardedAddress checks that the auditor gets the client's
+// address as a trusted proxy has reported it.
 func TestIntentHasForwardedAddress(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
@@ -22,7 +22,7 @@ func TestIntentHasForwardedAddress(t *testing.T) {
 }
 
 // newAuditPair returns an auditClient and the auditor's end of its channel, so
-// that the test can answer as the auditor.
+// that the test can act as the auditor.
 func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -34,8 +34,8 @@ func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 }
 
 // TestChangesWait checks that after the answer TryLater, a worker asks again
-// with a new number, and reports one outcome with the new number. Without
-// permission no change is made.
+// with a new number. It must report one outcome, with the new number. Without
+// permission, it must make no change.
 func TestChangesWait(t *testing.T) {
 	decisions := []query.Decision{query.TryLater, query.TryLater, query.Granted, query.Denied}
 	c, auditor := newAuditPair(t)
@@ -79,9 +79,9 @@ func TestChangesWait(t *testing.T) {
 	}
 }
 
-// TestLatePermission checks permissions that arrive at the time limit. Each
-// must be used or declined. Otherwise, when this worker exits, the auditor
-// would record that the change may have been made.
+// TestLatePermission checks permissions that arrive when the wait for them
+// ends. Each must be used or declined. Otherwise, when this worker exits, the
+// auditor would record that the change may have been made.
 func TestLatePermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64

@@ -15,8 +15,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// badRequests answers input that does not form a valid request. The answers
-// look like those of the handlers and appear in the access log.
+// badRequests answers input that is not a valid request. The answers look like
+// those of the handlers, and are recorded in the access log.
 type badRequests struct {
 	answerError func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
 	offences    *offences
@@ -38,8 +38,9 @@ func newBadRequests(setup *work.Setup) *badRequests {
 	}
 }
 
-// Errors with which this package, and not the lexer, refuses input. Each of
-// them closes the connection, because the start of the next request is unknown.
+// Errors for input that is refused by this package and not by the lexer. Each
+// of them closes the connection, because it is unknown where the next request
+// starts.
 var (
 	errIncomplete    = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
 	errPlainHTTP     = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
@@ -61,19 +62,19 @@ func lexerError(err error) error {
 	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
-// isMalformed reports whether an error proves that the client violated the
-// protocol. A slow client, or a connection that breaks within a header, proves
-// nothing.
+// isMalformed reports whether an error proves that the client broke the HTTP
+// protocol. If a client is slow, or a connection breaks within a header, this
+// proves nothing.
 func isMalformed(err error) bool {
 	kind := errs.KindOf(err)
 	return err != error(errIncomplete) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errOverloaded is the answer to a well-formed request that had to wait too
-// long for a place among the concurrent requests.
+// errOverloaded is the answer to a request that is well-formed, but has waited
+// too long because too many requests were in progress.
 var errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
-// refuse answers invalid input on c with err.
+// refuse answers err to the client of c, whose input is invalid.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, err error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))

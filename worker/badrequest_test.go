@@ -26,13 +26,12 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// testLimits has the limits of these tests, in which input arrives immediately
-// and timeouts are short.
+// testLimits has short timeouts. In these tests, input arrives immediately.
 var testLimits = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// testServer is a plain HTTP server. Its handler counts requests and answers
-// with an envelope.
+// A testServer is a plain HTTP server. Its handler counts requests, and answers
+// with the usual JSON envelope.
 type testServer struct {
 	*server
 	t      *testing.T
@@ -66,7 +65,7 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 }
 
 // connect returns the client's end of a TCP connection. The server treats the
-// other end as if the dispatcher had passed it.
+// other end like a connection from the dispatcher.
 func (st *testServer) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
@@ -74,9 +73,9 @@ func (st *testServer) connect() *net.TCPConn {
 	return client
 }
 
-// connectTLS returns the client's end of a TCP connection. The server performs
-// a TLS handshake on the other end, and accepts the given protocols. Unless id
-// is 0, the server tracks the connection under this number.
+// connectTLS returns the client's end of a TCP connection. At the other end,
+// the server performs a TLS handshake in which it accepts the given protocols.
+// If id is not 0, it tracks the connection under this number.
 func (st *testServer) connectTLS(id uint64, protocols ...string) *net.TCPConn {
 	st.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -151,8 +150,8 @@ func readAnswers(t *testing.T, c net.Conn) (list []*http.Response) {
 
 const get, host = "GET /ok HTTP/1.1\r\n", "Host: h\r\n"
 
-// TestAbuses checks that, whatever a client sends, each request gets one answer
-// with the envelope, or the connection ends without an answer. A part of one
+// TestAbuses checks that each request gets one answer with the envelope, or the
+// connection closes without an answer, whatever the client sends. Part of a
 // request must never be taken for another request.
 func TestAbuses(t *testing.T) {
 	long := strings.Repeat("a", 16<<10)
@@ -261,8 +260,8 @@ func TestAbuses(t *testing.T) {
 	}
 }
 
-// TestReasons checks that an answer says which part of a request is invalid,
-// and why.
+// TestReasons checks that an answer names the invalid part of a request, and
+// the reason.
 func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /ok\r\n\r\n":                    "the request line has no version",
@@ -282,8 +281,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenBodies checks that as soon as the rest of a body can't be read, the
-// handler gets the reason, while the client is still connected.
+// TestBrokenBodies checks a body whose rest can't be read. The handler must get
+// the reason at once, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -327,7 +326,7 @@ func TestBrokenBodies(t *testing.T) {
 
 // wantEnvelope fails the test unless the answer has the envelope with one
 // error. If the answer does not come from the handler, the error must also have
-// all its fields, and the connection must end.
+// all its fields, and the answer must be the last on its connection.
 func wantEnvelope(t *testing.T, resp *http.Response) {
 	t.Helper()
 	body, _ := io.ReadAll(resp.Body)
@@ -352,8 +351,8 @@ func wantEnvelope(t *testing.T, resp *http.Response) {
 	}
 }
 
-// TestLateHeader checks that a client that stops within a header gets an
-// answer, and that a client that has not begun a header gets none.
+// TestLateHeader checks that a client gets an answer if it stops sending within
+// a header, and none if it stops before the header.
 func TestLateHeader(t *testing.T) {
 	idle := testLimits
 	idle.Idle = 300 * time.Millisecond
@@ -385,9 +384,9 @@ func TestLateHeader(t *testing.T) {
 	}
 }
 
-// TestReclaim checks that when other clients wait for a connection's slot, the
-// connection is closed unless a request is being answered. A client whose
-// request has begun to arrive gets an answer.
+// TestReclaim checks what happens to a connection when another client needs its
+// slot. It must be closed unless a request is being answered. If part of a
+// request has arrived, the client must get an answer.
 func TestReclaim(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	st := newTestServer(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
@@ -450,7 +449,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// hookedConn is a connection that calls a function during a read.
+// A hookedConn is a connection that calls a function during a read.
 type hookedConn struct {
 	net.Conn
 	during []func()
@@ -469,9 +468,9 @@ func (c *hookedConn) Read(p []byte) (int, error) {
 
 func (c *hookedConn) NetConn() net.Conn { return c.Conn }
 
-// TestRequestAfterReclaim checks that a request is not served if it becomes
-// complete after its connection was given up for another client. The dispatcher
-// already counts the connection as closed.
+// TestRequestAfterReclaim checks a request whose end arrives just after its
+// connection was given up for another client. It must not be served, because
+// the dispatcher already counts the connection as closed.
 func TestRequestAfterReclaim(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {
@@ -502,8 +501,8 @@ func TestRequestAfterReclaim(t *testing.T) {
 	}
 }
 
-// TestRefusedWhileSending checks that a client that is still sending can read
-// its error.
+// TestRefusedWhileSending checks that a client can read its error even if it is
+// still sending.
 func TestRefusedWhileSending(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	c := st.connect()

@@ -14,8 +14,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A Broker sends requests to processes that may do what the worker's sandbox
-// forbids: the dispatcher dials daemons, and the resolver looks up names.
+// A Broker asks other processes for what the worker's sandbox forbids: it asks
+// the dispatcher to dial daemons, and the resolver to look up names.
 type Broker struct {
 	send    func(ipc.Message, ...int) error
 	dialSem chan struct{} // has an element for each pending request to the dispatcher
@@ -30,12 +30,12 @@ type Broker struct {
 }
 
 // maxPending limits the pending requests to the dispatcher, and also the
-// pending look-ups. The resolver accepts more pending look-ups from a worker
-// than this, and the channels have space for this many messages.
+// pending look-ups. The resolver accepts more look-ups than this from a worker,
+// and the channels have space for this many messages.
 const maxPending = 48
 
-// NewBroker returns a Broker that calls send to send messages. The function
-// must not wait indefinitely for space in the channel.
+// NewBroker returns a Broker that sends messages by calling send. If the
+// channel is full, the function send must not wait indefinitely.
 func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	return &Broker{
 		send:      send,
@@ -46,9 +46,9 @@ func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	}
 }
 
-// roundTrip sends one request to the dispatcher and waits for the answer.
-// question returns the message for a request with the number id. The caller
-// owns the descriptors of the answer.
+// roundTrip sends one request to the dispatcher and waits for the answer. It
+// calls question for the message, with the number of the request. The caller
+// must close the descriptors in the answer.
 func (b *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case b.dialSem <- struct{}{}:
@@ -71,7 +71,8 @@ func (b *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Mes
 	}
 }
 
-// deliver passes an answer to the goroutine that waits for it, if any.
+// deliver passes an answer to the goroutine that waits for it. If there is
+// none, deliver closes the answer's descriptors.
 func (b *Broker) deliver(r ipc.Received) {
 	if !b.pending.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
@@ -95,8 +96,8 @@ func answeredID(m ipc.Message) uint64 {
 	return 0
 }
 
-// lookupTimeout limits the wait for the resolver. It is longer than the
-// resolver waits for a directory service.
+// lookupTimeout is how long a worker waits for the resolver. It is longer than
+// the resolver waits for a directory service.
 const lookupTimeout = 10 * time.Second
 
 var errNoUserDatabase = errors.New("the user database is unavailable")
@@ -115,8 +116,8 @@ func (b *Broker) Name(group bool, number uint32) (string, error) {
 	return result.Name, nil
 }
 
-// lookupID returns the id of a user or group, or ipc.NoID if no user or group
-// has the name.
+// lookupID returns the id of the user or group with this name. If there is
+// none, it returns ipc.NoID.
 func (b *Broker) lookupID(ctx context.Context, group bool, name string) (uint32, error) {
 	if b == nil {
 		return 0, errNoUserDatabase
@@ -152,8 +153,8 @@ func (b *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult,
 	return result, nil
 }
 
-// ownName returns a function that returns the name of the worker's own uid. The
-// name is "" when the uid has none or the user database is unavailable.
+// ownName returns a function for the name of the worker's own uid. The function
+// returns "" if the uid has no name or the user database is unavailable.
 func (b *Broker) ownName(uid uint32) func() string {
 	var cached atomic.Pointer[name]
 	return func() string {

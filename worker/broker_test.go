@@ -20,8 +20,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// brokerWithDispatcher returns a Broker. Instead of a dispatcher, f answers its
-// requests.
+// brokerWithDispatcher returns a Broker whose requests to the dispatcher are
+// answered by f.
 func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -33,8 +33,7 @@ func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	return e
 }
 
-// brokerWithResolver returns a Broker. Instead of a resolver, f answers its
-// look-ups.
+// brokerWithResolver returns a Broker whose look-ups are answered by f.
 func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
@@ -70,8 +69,8 @@ func connectingSocket(t *testing.T, address string) int {
 	return fd
 }
 
-// TestDialTCP checks that the socket from the dispatcher becomes a connection,
-// even if the dispatcher has first postponed the dial.
+// TestDialTCP checks that the socket from the dispatcher becomes a connection.
+// The dispatcher may first answer that the worker has to try again.
 func TestDialTCP(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -115,9 +114,9 @@ func TestDialTCP(t *testing.T) {
 	}
 }
 
-// TestDialFails checks that a failed dial has the kernel's error number,
-// whether it fails before or after the descriptor arrives. A descriptor that
-// arrives too late must be closed.
+// TestDialFails checks that the error of a failed dial has the kernel's error
+// number. The dial may fail before or after the descriptor arrives. A
+// descriptor that arrives too late must be closed.
 func TestDialFails(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -151,8 +150,8 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// TestDialUnix checks that the worker itself connects to a UNIX socket through
-// a descriptor of its inode, and never to another socket.
+// TestDialUnix checks how the worker connects to a UNIX socket by itself. It
+// must connect to the socket whose inode it got, and never to another.
 func TestDialUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -179,8 +178,8 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestBrokerNames checks look-ups of ids: of an id that has a name, of an id
-// that has none, and when the look-up fails.
+// TestBrokerNames checks look-ups by id: of an id that has a name, of an id
+// that has none, and a look-up that fails.
 func TestBrokerNames(t *testing.T) {
 	e := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
@@ -206,9 +205,9 @@ func TestBrokerNames(t *testing.T) {
 	}
 }
 
-// TestBrokerNumbers checks look-ups of names: of a name that has an id, of a
-// name that has none, and when the look-up fails. A name that the resolver
-// would not accept must not be sent.
+// TestBrokerNumbers checks look-ups by name: of a name that exists, of a name
+// that does not, and a look-up that fails. A name that the resolver would not
+// accept must not be sent.
 func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
@@ -247,7 +246,7 @@ func TestBrokerNumbers(t *testing.T) {
 }
 
 // TestOwnName checks that the name of the worker's user is looked up when it is
-// first needed, and again as long as it is unknown.
+// first needed. As long as it is unknown, it must be looked up again.
 func TestOwnName(t *testing.T) {
 	var lookups atomic.Int32
 	name := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {

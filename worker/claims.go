@@ -11,22 +11,23 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// claims implements handlers.Keys. The auditor stores the Idempotency-Keys.
+// claims implements handlers.Keys with the Idempotency-Keys that the auditor
+// stores.
 type claims struct{ *remoteService }
 
 const (
-	// claimTimeout is the time for which a worker waits for a claim.
+	// claimTimeout is how long a worker waits for the answer to a claim.
 	claimTimeout = 10 * time.Second
-	// settleTimeout limits how long the answer to a client is held back while
-	// the auditor stores it.
+	// settleTimeout is how long a client's answer is held back, at most, until
+	// the auditor has stored it.
 	settleTimeout = 5 * time.Second
 )
 
-// This constant compiles only if the longest answer that package handlers
-// stores fits into a message.
+// This line compiles only if the longest answer that package handlers stores
+// fits into a message.
 const _ = uint(query.MaxClaimAnswer - handlers.MaxKept)
 
-// Claim implements handlers.Keys. It keeps waiting when the client disconnects,
+// Claim implements handlers.Keys. It waits even if the client disconnects,
 // because every granted claim must be settled.
 func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
 	limit := time.NewTimer(claimTimeout)
@@ -51,8 +52,8 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 
 // settleClaim sends the outcome of a claimed request to the auditor, and waits
 // until the auditor has stored it. If this fails, the client still gets its
-// answer, but later requests with the key get the answer that the outcome is
-// unknown.
+// answer. But later requests with the same key get the answer that the outcome
+// is unknown.
 func settleClaim(l *link, claim uint64, state handlers.KeyState, answer []byte) {
 	limit := time.NewTimer(settleTimeout)
 	defer limit.Stop()

@@ -16,9 +16,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// conn is a connection that the dispatcher passed to this worker. Closing it
-// calls done, once. Writing to it fails if the client stops reading for too
-// long.
+// A conn is a connection that the dispatcher passed to this worker. Its Close
+// calls the function done, once. A Write fails if the client stops reading for
+// too long.
 type conn struct {
 	net.Conn
 	id      uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
@@ -35,8 +35,8 @@ type conn struct {
 	pendingWrites int
 }
 
-// newConn returns a conn for the descriptor fd, of which it takes ownership.
-// The conn's method Close calls done.
+// newConn returns a conn for the descriptor fd. The conn's Close closes fd, and
+// then calls done.
 func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn, error) {
 	f := os.NewFile(uintptr(fd), "connection")
 	c, err := net.FileConn(f) // duplicates fd; the duplicate is non-blocking, with TCP_NODELAY and keepalive
@@ -54,9 +54,9 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, shortStall: min(stall, portionTime), done: done}, nil
 }
 
-// Write sets a deadline for each piece of an answer. A long list may take as
-// long as its client keeps reading, but a client that stops reading does not
-// hold its slot permanently.
+// Write writes p in pieces, and sets a deadline for each. So a long list may
+// take as long as the client keeps reading, but a client that stops reading
+// can't keep its slot.
 func (c *conn) Write(p []byte) (n int, err error) {
 	c.mu.Lock()
 	c.pendingWrites++
@@ -90,8 +90,8 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// pieceTimeout returns the time for a piece of an answer. The caller holds
-// c.mu.
+// pieceTimeout returns the time limit for each piece of an answer. The caller
+// holds c.mu.
 func (c *conn) pieceTimeout() time.Duration {
 	if c.shortened {
 		return c.shortStall
@@ -99,8 +99,8 @@ func (c *conn) pieceTimeout() time.Duration {
 	return c.stall
 }
 
-// shorten shortens the time for each piece of the answer, because other clients
-// wait. restore reverts this.
+// shorten shortens the time limit for each piece of the answer, because other
+// clients wait. The method restore undoes this.
 func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +123,7 @@ func (c *conn) restore() {
 	c.shortened = false
 }
 
-// hasUnread reports whether there are bytes from the client that were not read
-// yet.
+// hasUnread reports whether the client has sent bytes that were not read yet.
 func (c *conn) hasUnread() (unread bool) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -142,10 +141,11 @@ func (c *conn) hasUnread() (unread bool) {
 }
 
 // waitHangup waits until the client can neither send nor receive, and then
-// returns an error. A client that has only shut down its sending side still
-// reads its answer. The kernel reports a hangup when a reset arrived, when both
-// directions are closed, or when a UNIX peer closed its socket. Like a read,
-// the wait ends with a timeout at the read deadline.
+// returns an error. It does not return if the client has only shut down its
+// sending side, because such a client may still read its answer. The kernel
+// reports a hangup when a reset has arrived, when both directions are closed,
+// or when a UNIX peer has closed its socket. At the read deadline, waitHangup
+// times out, as a read does.
 func (c *conn) waitHangup() error {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -161,8 +161,8 @@ func (c *conn) waitHangup() error {
 	return syscall.ECONNRESET
 }
 
-// isHungUp reports whether the kernel reports a hangup or an error of the
-// connection.
+// isHungUp reports whether the kernel reports a hangup or an error for the
+// connection with descriptor fd.
 func isHungUp(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(fds, 0)
@@ -172,11 +172,12 @@ func isHungUp(fd int) bool {
 // connKey is the context key of a request's conn.
 type connKey struct{}
 
-// hasHalfClosed reports whether the client of a request's connection has shut
-// down its sending side. That does not prove that the client is gone: it may
-// have closed the TCP connection, or may still be reading its answer. So only a
-// few kinds of requests may be abandoned because of it. The result is always
-// false for standard input, which may end before the answer is sent.
+// hasHalfClosed reports whether the client of a request has shut down the
+// sending side of its connection. This does not prove that the client is gone.
+// It may have closed the TCP connection, but it may also be waiting for its
+// answer. So only a few kinds of requests may be abandoned for this reason. For
+// standard input, the result is always false, because the input may end before
+// the answer is sent.
 func hasHalfClosed(ctx context.Context) (halfClosed bool) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok || c.id == 0 {
@@ -198,8 +199,8 @@ func hasHalfClosed(ctx context.Context) (halfClosed bool) {
 	return halfClosed || err != nil
 }
 
-// CloseWrite shuts down the sending side. http.Server calls it to let a client
-// read an error answer before the connection is reset.
+// CloseWrite shuts down the sending side. http.Server calls it, so that the
+// client can read an error before the connection is reset.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -207,8 +208,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection, and then calls done. In this order, the slot is
-// never freed before the descriptor.
+// Close closes the connection, and then calls done. The order ensures that the
+// slot is not freed before the descriptor.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.err = c.Conn.Close()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// counters counts events of requests since this worker started. Only workers
-// read requests, so each worker logs its own counters when it receives SIGUSR1.
+// counters counts events since this worker started. Only workers read requests,
+// so each worker logs its own counters when it receives SIGUSR1.
 type counters struct {
 	requests               atomic.Uint64 // well-formed requests
 	unauthenticated        atomic.Uint64 // requests that were answered 401
@@ -20,7 +20,7 @@ type counters struct {
 	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
 	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher, and that were too many to report
-	changes, unrecorded             atomic.Uint64 // changes to be recorded, and that were refused because they could not be recorded
+	changes, unrecorded             atomic.Uint64 // changes that had to be recorded, and those that were refused because they could not be
 }
 
 // logCounters writes the counters to the log.
@@ -43,8 +43,8 @@ func (s *server) logCounters() {
 const counterLogPause = time.Second
 
 // counterSignals returns a channel that gets a signal when the counters should
-// be logged. It must be called before the sandbox is closed, because the
-// sandbox forbids the system call that signal.Notify makes.
+// be logged. It must be called before the process enters its sandbox, which
+// forbids the system call that signal.Notify makes.
 func counterSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)

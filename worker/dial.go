@@ -19,8 +19,8 @@ import (
 	"schedrestd/security"
 )
 
-// dialer dials the daemons of one list in the Setup. The first daemon may also
-// have a UNIX socket.
+// A dialer dials the daemons of one list in the Setup. The first of them may
+// also have a UNIX socket.
 type dialer struct {
 	*Broker
 	upstream work.Upstream
@@ -28,8 +28,9 @@ type dialer struct {
 	socket   string // alternative path to the first daemon; "" for none
 }
 
-// dialer returns a function that dials the daemons of a list. It returns nil if
-// there is no broker, or if the process may dial by itself.
+// dialer returns a function that dials the daemons of a list. If b is nil, or
+// this process has no sandbox, dialer returns nil: the process can dial by
+// itself.
 func (b *Broker) dialer(upstream work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
 	if b == nil || !security.Sandboxed {
 		return nil
@@ -37,7 +38,7 @@ func (b *Broker) dialer(upstream work.Upstream, list []work.Address, socket stri
 	return dialer{b, upstream, list, socket}.dial
 }
 
-// dial connects to a, which must be in the list.
+// dial connects to the address a, which must be in the list.
 func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	if a.Network == "unix" && a.Address == d.socket {
 		nc, _, err := d.open(ctx, work.UpstreamSocket, 0, a)
@@ -51,12 +52,13 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	return nc, err
 }
 
-// redialDelay is the pause before the worker repeats a dial that the dispatcher
-// has postponed.
+// redialDelay is how long the worker waits before it asks again, if the
+// dispatcher has told it to try again.
 const redialDelay = 50 * time.Millisecond
 
-// open asks the dispatcher to dial an upstream, and completes the connection.
-// For a UNIX socket, it also returns the owner of the socket's directory.
+// open gets a descriptor for a daemon from the dispatcher, and turns it into a
+// connection. For a UNIX socket, it also returns the owner of the socket's
+// directory.
 func (b *Broker) open(ctx context.Context, upstream work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
 		nc, err := b.pooledConn(ctx, work.DialBatch{Upstream: upstream, Index: index, Connected: a.Idle}, a)
@@ -90,8 +92,8 @@ func dialError(a client.Address, err error) error {
 	return &net.OpError{Op: "dial", Net: a.Network, Addr: addrOf(a), Err: err}
 }
 
-// completeDial turns a descriptor from the dispatcher into a connection. fd is
-// a TCP socket, which may still be connecting, or refers to the inode of a UNIX
+// completeDial turns the descriptor fd from the dispatcher into a connection.
+// fd is a TCP socket, which may still be connecting, or the inode of a UNIX
 // socket.
 func completeDial(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
@@ -131,8 +133,8 @@ func connectUnix(inode int) (int, error) {
 	return fd, nil
 }
 
-// daemonConn is a connection to a daemon. It exists because package net can't
-// adopt a socket that is still connecting.
+// A daemonConn is a connection to a daemon. Package net has no type for this,
+// because it can't adopt a socket that is still connecting.
 type daemonConn struct {
 	*os.File
 	addr   client.Address
@@ -143,12 +145,13 @@ func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {
 	return &daemonConn{File: os.NewFile(uintptr(fd), a.Address), addr: a, server: server}
 }
 
-// Server implements peer.BrokeredConn. It returns the uid of the server process
-// that the dispatcher has reported. The uid is not known if the daemon is on
-// another machine. It is not needed if this process can get it from the kernel.
+// Server implements peer.BrokeredConn. It returns the uid of the server
+// process, as the dispatcher reported it. known is false if the daemon is on
+// another machine, or if this process can ask the kernel for the uid.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
-// waitConnected waits until the socket is connected or connecting has failed.
+// waitConnected waits until the socket is connected. If connecting fails, it
+// returns the error.
 func (c *daemonConn) waitConnected(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetWriteDeadline(deadline)

@@ -9,16 +9,16 @@ import (
 
 // Some frames carry neither a request nor its body: PING, SETTINGS, PRIORITY,
 // RST_STREAM, WINDOW_UPDATE, CONTINUATION, empty DATA. They cost the server
-// work, but cost the client almost nothing. So each connection has a budget for
-// such frames, and every answer refills it.
+// work, and the client almost nothing. So each connection has a budget for such
+// frames, which every answer refills.
 //
 // An honest client stays far below the budget. It begins with at most ten
-// frames (nghttp sends five PRIORITY), sends a keepalive PING at most every 10
-// s (gRPC), and sends at most two WINDOW_UPDATE for every 4 KiB of an answer
-// (Go: one for the stream, one for the connection). Go's client cancels a
-// request with RST_STREAM and PING. The burst of 1000 is nghttp2's default for
-// cancelled requests. The rate is sufficient for 33 cancelled requests a
-// second, like the rate of nghttp2.
+// frames (nghttp sends five PRIORITY frames). It sends a keepalive PING at most
+// every 10 s (gRPC). For every 4 KiB of an answer, it sends at most two
+// WINDOW_UPDATE frames (Go sends one for the stream and one for the
+// connection). Go's client cancels a request with RST_STREAM and PING. The
+// burst of 1000 is nghttp2's default for cancelled requests. As in nghttp2, the
+// rate permits 33 cancelled requests a second.
 const (
 	frameBurst = 1000
 	frameRate  = 100 // a second
@@ -28,8 +28,8 @@ const (
 	smallData   = 32      // in bytes; a shorter DATA frame counts as empty unless it is the last one
 )
 
-// budget limits the frames that a client can send on one connection without
-// making progress. Only the goroutine that reads the connection calls spend.
+// A budget limits how many frames a client can send on one connection without
+// making progress. Only the goroutine that reads the connection may call spend.
 type budget struct {
 	bucket  *rate.Bucket
 	updates int64 // bytes of answers that were not yet paired with a WINDOW_UPDATE
@@ -41,7 +41,7 @@ func newBudget(now time.Time) *budget {
 	return &budget{bucket: rate.New(frameBurst, frameRate, now)}
 }
 
-// earn credits the client for a frame of an answer.
+// earn adds to the budget for a frame of an answer.
 func (b *budget) earn(f frame) {
 	if f.kind == dataFrame {
 		b.bytes.Add(int64(f.length))
@@ -51,15 +51,16 @@ func (b *budget) earn(f frame) {
 	}
 }
 
-// cost returns the cost of a client's frame. Most frames cost 1, even one that
-// opens a stream: the answer to that stream earns more (frameCredit).
+// cost returns the cost of a client's frame. Most frames cost 1. So does a
+// frame that opens a stream, but the answer on this stream earns more
+// (frameCredit).
 func (b *budget) cost(f frame) int {
 	switch {
 	case f.kind == dataFrame && (f.flags&endStream != 0 || f.length >= smallData):
 		return 0
 	case f.kind == windowFrame:
-		// There is no upper limit on b.updates, because a client may choose a
-		// window of any size and send all its window updates together.
+		// The value of b.updates has no upper limit, because a client may
+		// choose a window of any size and send all its window updates at once.
 		if b.updates += b.bytes.Swap(0); b.updates >= updateBytes {
 			b.updates -= updateBytes
 			return 0
@@ -68,7 +69,7 @@ func (b *budget) cost(f frame) int {
 	return 1
 }
 
-// spend deducts the cost of frames, and reports whether the budget was
+// spend subtracts the cost of frames, and reports whether the budget was
 // sufficient.
 func (b *budget) spend(now time.Time, cost int) bool {
 	b.bucket.Charge(now, float64(cost)-frameCredit*float64(b.answers.Swap(0))) // credit above the burst is lost

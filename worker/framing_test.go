@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// conversations are valid and invalid inputs from clients.
+// conversations lists valid and invalid inputs from clients.
 var conversations = []string{
 	"GET /a HTTP/1.1\r\nHost: lab\r\n\r\nGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
 	"POST /a HTTP/1.1\r\nHost: lab\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
@@ -29,10 +29,10 @@ var conversations = []string{
 	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc", "CONNECT lab:80 HTTP/1.1\r\nHost: lab\r\nUpgrade: h2c\r\n\r\n",
 }
 
-// FuzzConversation checks the answers to any input that ends with a shutdown of
-// the sending side. They must be complete and in order. After an answer that
-// announces the end of the connection, the connection must end. There must be
-// one answer per handler call, plus at most one refusal.
+// FuzzConversation sends any input, shuts down the sending side, and checks the
+// answers. They must be complete and in order. If an answer announces that the
+// connection closes, the connection must close. There must be one answer for
+// each call of the handler, and at most one refusal.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range conversations {
 		f.Add(seed)
@@ -44,9 +44,8 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestInetdConversations makes the checks of FuzzConversation for a server that
-// is started by inetd. The server's input stays open. The inputs are not
-// fuzzed.
+// TestInetdConversations makes the checks of FuzzConversation, without fuzzing,
+// for a server that inetd starts. The server's input stays open.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		checkConversation(t, text, true)

@@ -14,8 +14,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// transport is a kind of connection: the client's end, and functions that shut
-// down its sending side and disconnect it.
+// A transport is a kind of connection. It has the client's end, and functions
+// with which the client shuts down its sending side or disconnects.
 type transport struct {
 	name      string
 	connect   func(*testServer) net.Conn
@@ -64,8 +64,8 @@ func (st *testServer) overTLS() net.Conn {
 }
 
 // TestHalfClose checks that a client that shuts down its sending side gets all
-// answers. When a client disconnects, its request must be cancelled, whether
-// the client had shut down its sending side or not.
+// its answers. When a client disconnects, its request must be cancelled, even
+// if the client has shut down its sending side before.
 func TestHalfClose(t *testing.T) {
 	for _, tr := range transports {
 		for _, tt := range []struct {
@@ -133,9 +133,9 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestHalfCloseInLine checks requests that wait for a place: shutting down the
-// sending side has no effect, but disconnecting removes the request from the
-// queue.
+// TestHalfCloseInLine checks requests that wait until they may be served. If
+// the client shuts down its sending side, the request must keep waiting. If the
+// client disconnects, the request must leave the queue.
 func TestHalfCloseInLine(t *testing.T) {
 	entered, release := make(chan string), make(chan bool)
 	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

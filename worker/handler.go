@@ -25,9 +25,9 @@ import (
 )
 
 // NewHandler builds the handlers of a worker from its Setup. It also builds the
-// clients of the site's daemons, which the handlers use. Without a broker, the
-// process dials by itself and looks up no names. Benchmarks do this, because
-// they run without a dispatcher and without a sandbox.
+// clients of the site's daemons for the handlers. If broker is nil, the process
+// dials by itself and looks up no names. This is for benchmarks, which run
+// without a dispatcher and without a sandbox.
 func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
@@ -85,9 +85,9 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 	return handlers.New(cfg), nil
 }
 
-// mungeClient returns the MUNGE client, or nil if MUNGE is not configured. The
-// server of the MUNGE socket must run as root or as the owner of the socket's
-// directory.
+// mungeClient returns a MUNGE client, or nil if MUNGE is not configured. The
+// client accepts a server that runs as root or as the owner of the directory of
+// the MUNGE socket.
 func (b *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || b == nil {
 		return nil
@@ -102,11 +102,10 @@ func (b *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string
 	}
 }
 
-// sackClient returns the client for credentials of auth/slurm, or nil if
-// auth/slurm is not configured. The server of the socket must run as root, as
-// the owner of the socket's directory, or as the scheduler's user. sackd and
-// slurmctld run as the scheduler's user, although the directory may belong to
-// root.
+// sackClient returns a client for credentials of auth/slurm, or nil if
+// auth/slurm is not configured. The client accepts a server that runs as root,
+// as the owner of the socket's directory, or as the scheduler's user. sackd and
+// slurmctld run as the scheduler's user, although root may own the directory.
 func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
 	if len(sockets) == 0 || b == nil {
 		return nil
@@ -121,7 +120,7 @@ func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
 	}
 }
 
-// owner is the owner of the directory of a socket that was dialled.
+// An owner is the owner of a socket's directory, once the socket was dialled.
 type owner struct{ uid atomic.Uint32 }
 
 func (o *owner) record(nc net.Conn, uid uint32, err error) (net.Conn, error) {
@@ -131,14 +130,14 @@ func (o *owner) record(nc net.Conn, uid uint32, err error) (net.Conn, error) {
 	return nc, err
 }
 
-// allows reports whether the server of the socket may run as the user uid.
+// allows reports whether the server of the socket may run as uid.
 func (o *owner) allows(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
-// handlerConfig returns the settings that need no daemon. The caller adds the
-// clients of the daemons. Until then, noAccounting stands for the client of an
-// accounting daemon.
+// handlerConfig returns the settings that depend on no daemon. The caller adds
+// the clients of the daemons. Until then, noAccounting is a placeholder for the
+// client of the accounting daemon, if one is configured.
 func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:      spellings(setup.Names),
@@ -169,9 +168,8 @@ func handlerConfig(setup work.Setup) handlers.Config {
 type noAccounting struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's
-// commands, the client tries the controllers in order, or only their shared
-// address if the configuration has one. A ping always uses each controller's
-// own address.
+// commands, it tries the controllers in order. If they have a shared address,
+// it uses only that one, except that a ping uses each controller's own address.
 func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
@@ -184,7 +182,7 @@ func controller(setup work.Setup, daemons client.Config, broker *Broker) reachab
 	return sharedController{client.New(daemons), each}
 }
 
-// reachableController is a controller that knows whether it can be reached.
+// A reachableController also reports whether it can be reached.
 type reachableController interface {
 	handlers.Controller
 	Reachable(context.Context) bool
@@ -201,15 +199,15 @@ func (f sharedController) Ping(ctx context.Context, cred model.Credential) ([]mo
 	return f.members.Ping(ctx, cred)
 }
 
-// controllers returns the addresses of the controllers in the order of the
-// configuration: the primary, then each backup.
+// controllers returns the addresses of the primary controller and of each
+// backup, in the order of the configuration.
 func controllers(setup work.Setup) []client.Address {
 	return withSocket(setup, addresses(setup.Controllers))
 }
 
-// withSocket puts the UNIX socket of the primary controller first, because the
-// kernel identifies both sides of a UNIX socket. Without a token, only this
-// socket can be used.
+// withSocket puts the primary controller's UNIX socket first, because over a
+// UNIX socket the kernel tells each side who the other is. Without a token,
+// only this socket can be used.
 func withSocket(setup work.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
@@ -226,7 +224,7 @@ func addresses(list []work.Address) []client.Address {
 }
 
 // parsers converts the list of served API versions. Packages ipc/work and
-// feature use the same bits for the flags of a version.
+// feature use the same bits for a version's flags.
 func parsers(list []work.Parser) []feature.Parser {
 	var out []feature.Parser
 	for _, p := range list {

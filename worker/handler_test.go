@@ -19,10 +19,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameConstants compares the constants that processes send as numbers.
-// Package ipc/work and the packages of the API define them separately, so that
-// the parent does not link the API's tables. The test compares them in both
-// directions.
+// TestSameConstants compares the constants that processes send as numbers, in
+// both directions. Package ipc/work defines them, and so do the packages of the
+// API. They are defined twice so that the parent does not link the API's
+// tables.
 func TestSameConstants(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -67,8 +67,8 @@ func TestSameConstants(t *testing.T) {
 	}
 }
 
-// TestSameFlags checks that parsers keeps every flag of an API version, alone
-// and with all others.
+// TestSameFlags checks that the function parsers keeps every flag of an API
+// version, alone and together with all others.
 func TestSameFlags(t *testing.T) {
 	var all feature.Flags
 	for _, e := range feature.AllFlags {
@@ -116,8 +116,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestFront checks that only a shared address is used, except for pings of each
-// controller.
+// TestFront checks that if controllers have a shared address, only that one is
+// used, except for pings.
 func TestFront(t *testing.T) {
 	var dialled []string
 	var mu sync.Mutex

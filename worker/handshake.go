@@ -12,9 +12,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// handshake performs the handshake of an https:// connection and queues the
-// connection for HTTP/1 or HTTP/2. A client that sends plain HTTP gets an error
-// answer.
+// handshake performs the TLS handshake of a connection, and queues the
+// connection for HTTP/1 or HTTP/2. If the client sends plain HTTP, it gets an
+// error.
 func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
 	facts := new(handshakeFacts)
@@ -44,15 +44,14 @@ func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	}
 }
 
-// handshakeFacts has facts about a handshake that the handshake's error does
-// not contain.
+// handshakeFacts has facts that the error of a handshake does not contain.
 type handshakeFacts struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
 
-// handshakeKey is the context key of a handshake's handshakeFacts.
+// handshakeKey is the context key for a handshake's handshakeFacts.
 type handshakeKey struct{}
 
-// beginsLikeHTTP reports whether the client sent a method in capital letters in
-// place of a TLS record header.
+// beginsLikeHTTP reports whether the client sent a method in capital letters
+// where a TLS record header should be.
 func beginsLikeHTTP(b []byte) bool {
 	for _, c := range b[:3] {
 		if c < 'A' || c > 'Z' {
@@ -62,23 +61,24 @@ func beginsLikeHTTP(b []byte) bool {
 	return true
 }
 
-// isGarbled reports whether the received bytes, not the connection, caused err.
-// For such an error, crypto/tls sends an alert and returns a "local error".
+// isGarbled reports whether err is due to the received bytes, and not to the
+// connection. For such an error, crypto/tls sends an alert and returns a "local
+// error".
 func isGarbled(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "local error"
 }
 
-// handshakeOffence returns the client's offence in a failed handshake, if there
-// is one. A connection that breaks or takes too long is not an offence, because
-// health checks of load balancers cause such connections. An alert from the
-// client is not an offence either: usually the client does not trust our
-// certificate.
+// handshakeOffence returns the offence of a client whose handshake failed, if
+// there is one. A connection that breaks or takes too long is not an offence,
+// because health checks of load balancers cause such connections. An alert from
+// the client is not an offence either, because usually it means that the client
+// does not trust our certificate.
 func handshakeOffence(err error) (offence work.OffenceKind, found bool) {
 	if isGarbled(err) {
 		return work.BadRequest, true
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // the client's certificate has expired or is not trusted
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // the client's certificate is not trusted or has expired
 		return work.BadCredential, true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

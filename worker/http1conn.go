@@ -14,16 +14,17 @@ import (
 	"schedrestd/http1"
 )
 
-// http1Conn is an HTTP/1 connection, plain or over TLS, that passes one request
-// at a time to net/http. It passes a head only after the whole head has arrived
-// and the lexer has accepted it. It passes the body as the body arrives, and
-// nothing of the next request before the current request is answered. If the
-// lexer refuses a head, or the rest of a head does not arrive, Read itself
-// sends the answer and then returns io.EOF. So all work between two requests
-// happens in Read, in the goroutine that serves the connection.
+// An http1Conn is an HTTP/1 connection, plain or over TLS, that passes one
+// request at a time to net/http. It passes a head only after the lexer has
+// accepted the whole head. It passes the body as it arrives. It passes nothing
+// of the next request until the current one is answered.
 //
-// This is necessary because net/http accepts requests that two parsers can
-// frame differently (package http1), and has no hook between reading a head and
+// If the lexer refuses a head, or the rest of a head does not arrive, Read
+// itself sends the answer and then returns io.EOF. So all work between two
+// requests is done in Read, in the goroutine that serves the connection.
+//
+// All this is necessary because net/http accepts requests that two parsers can
+// frame differently (package http1). It has no hook between reading a head and
 // acting on it.
 type http1Conn struct {
 	net.Conn
@@ -52,9 +53,9 @@ func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
 // NetConn returns the wrapped connection.
 func (c *http1Conn) NetConn() net.Conn { return c.Conn }
 
-// Read reads the current request. While a request is answered, net/http reads
-// in the background, and cancels the request if the read returns an error. So
-// once the whole request has been read, Read waits until the client is gone, or
+// Read reads the current request. While a request is being answered, net/http
+// reads in the background, and cancels the request if that read fails. So once
+// the whole request has been read, Read waits until the client is gone, or
 // until the read deadline. A client that has only shut down its sending side is
 // not gone.
 func (c *http1Conn) Read(p []byte) (int, error) {
@@ -97,15 +98,16 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// waitHangup replaces a read once the whole request has been read. It returns
-// when the client can neither send nor receive, or at the read deadline.
+// waitHangup takes the place of a read when the whole request has been read. It
+// returns when the client can neither send nor receive, or at the read
+// deadline.
 func (c *http1Conn) waitHangup([]byte) (int, error) {
 	return 0, connOf(c.Conn).waitHangup()
 }
 
-// process processes the n bytes in p that arrived, and returns how many of them
-// Read should return. If the bytes arrived together with an error of the
-// connection, Read drops the error, because the next read returns it again. The
+// process handles n bytes that have arrived in p, and returns how many of them
+// Read should return. If the connection returned an error together with these
+// bytes, Read ignores the error, because the next read returns it again. The
 // caller holds c.mu.
 func (c *http1Conn) process(p []byte, n int) (int, error) {
 	direct := len(c.in) == 0 // nearly always true, so nothing is copied
@@ -128,8 +130,8 @@ func (c *http1Conn) process(p []byte, n int) (int, error) {
 	return n, nil
 }
 
-// readError returns the error that Read should return after an error of the
-// connection. The caller holds c.mu.
+// readError returns the error that Read should return after the connection has
+// returned err. The caller holds c.mu.
 func (c *http1Conn) readError(err error) error {
 	if isGarbled(err) {
 		c.badRequests.offences.reportMalformed(idOf(c.Conn))
@@ -146,7 +148,8 @@ func (c *http1Conn) readError(err error) error {
 	return err
 }
 
-// copyReady copies ready bytes to p, as many as fit. The caller holds c.mu.
+// copyReady copies as many of the ready bytes to p as fit. The caller holds
+// c.mu.
 func (c *http1Conn) copyReady(p []byte) int {
 	n := copy(p, c.in[:c.ready])
 	c.in, c.ready = c.in[n:], c.ready-n
@@ -154,7 +157,7 @@ func (c *http1Conn) copyReady(p []byte) int {
 }
 
 // advance passes the bytes that were read to the lexer. If the lexer refuses
-// the head, advance returns the reason. The caller holds c.mu.
+// the head, advance returns the lexer's reason. The caller holds c.mu.
 func (c *http1Conn) advance() error {
 	if !c.lexer.HeadDone() {
 		c.in = c.in[c.lexer.Skip(c.in):]
@@ -185,8 +188,8 @@ func (c *http1Conn) advance() error {
 	return nil
 }
 
-// bodyError returns the reason why the rest of the current request's body
-// can't be read, or nil.
+// bodyError returns the reason why the rest of the current body can't be read,
+// or nil.
 func (c *http1Conn) bodyError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,8 +203,8 @@ func (c *http1Conn) setHandled() {
 	c.handled = true
 }
 
-// finishRequest records that an answer was sent. The next Read processes the
-// bytes of the next request that have already arrived.
+// finishRequest records that an answer was sent. If bytes of the next request
+// have already arrived, the next Read handles them.
 func (c *http1Conn) finishRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,8 +218,9 @@ func (c *http1Conn) finishRequest() {
 	c.lexer.Next()
 }
 
-// refuse answers a request that is not passed on, gives the client time to read
-// the answer, and returns the result for Read. The caller holds c.mu.
+// refuse answers a request that net/http will not get, and gives the client
+// time to read the answer. It returns the result for Read. The caller holds
+// c.mu.
 func (c *http1Conn) refuse(err error) error {
 	c.ended = true
 	c.mu.Unlock()
@@ -231,8 +235,8 @@ func (c *http1Conn) refuse(err error) error {
 	return io.EOF
 }
 
-// linger gives a client that may still be sending a moment to read its answer,
-// because closing a connection with unread data resets it.
+// linger gives the client a moment to read its answer. A client may still be
+// sending, and closing a connection with unread data resets it.
 func (c *http1Conn) linger() {
 	if c.CloseWrite() == nil {
 		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
@@ -243,10 +247,10 @@ func (c *http1Conn) linger() {
 // lingerTime is the time that a refused client has to read the answer.
 const lingerTime = 500 * time.Millisecond
 
-// reclaim ends the connection unless a complete head has arrived, to free its
-// slot for a waiting connection. It reports whether the connection ends. An
-// idle connection is closed at once. If a part of a head has arrived, Read
-// sends an error answer before the connection closes.
+// reclaim closes the connection, unless a complete head has arrived, so that a
+// waiting connection can have its slot. It reports whether the connection will
+// close. An idle connection closes at once. If part of a head has arrived, Read
+// first sends an error.
 func (c *http1Conn) reclaim() bool {
 	if c.closeUnused() {
 		return true
@@ -260,8 +264,8 @@ func (c *http1Conn) reclaim() bool {
 	return c.ended
 }
 
-// closeUnused closes the connection unless a request has begun, and reports
-// whether it did.
+// closeUnused closes the connection unless a request has begun. It reports
+// whether it closed the connection.
 func (c *http1Conn) closeUnused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -287,11 +291,11 @@ func (c *http1Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. When http.Server shuts down, it closes
-// connections on which it waits for a head, and drops a request that it has
-// just read. So Close first answers a client that has begun a request. At any
-// other time, net/http itself has refused a request that did not reach its
-// handler. This counts as an offence.
+// Close closes the connection. When http.Server shuts down, it calls Close
+// while it waits for a head, and drops a request that it has just read. So a
+// client that has begun a request first gets an answer. At any other time, a
+// request that has not reached its handler was refused by net/http itself. This
+// counts as an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,25 +10,24 @@ import (
 	"time"
 )
 
-// http2Conn is an HTTP/2 connection over TLS, in the form that net/http reads.
+// An http2Conn is an HTTP/2 connection over TLS that net/http reads from.
 // net/http limits what it stores for a client: streams and their windows,
 // header blocks, handlers of streams that were reset, and acknowledgements that
-// the client does not read. It leaves two gaps, for which http2Conn examines
-// the frames of both directions:
+// the client does not read. But two problems remain. To solve them, http2Conn
+// examines the frames in both directions:
 //
 //   - net/http accepts any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown
-//     and nearly empty DATA frames. http2Conn charges them to a budget, and
-//     closes the connection when the budget is overdrawn. A limit on bytes
-//     would not help, because an ordinary body has more bytes than a flood of
-//     frames.
+//     and nearly empty DATA frames. http2Conn subtracts them from a budget, and
+//     closes the connection when the budget is used up. A limit on bytes would
+//     not help, because an ordinary body has more bytes than a flood of frames.
 //   - net/http does not report clients that violate the protocol. Such a client
 //     gets an error code, in GOAWAY for the connection or in RST_STREAM for a
 //     stream (RFC 9113, 7), or 431 if its header block exceeds the limit.
 //     http2Conn counts each of these as an offence.
 //
-// http.Server must not find the *tls.Conn, because it would read from that and
-// bypass http2Conn. As it finds none, it treats the connection as HTTP/2 with
-// prior knowledge.
+// http.Server must not find the *tls.Conn inside, because http.Server would
+// then bypass http2Conn. Since it finds none, it treats the connection as
+// HTTP/2 with prior knowledge.
 type http2Conn struct {
 	net.Conn
 	raw      *conn
@@ -49,7 +48,7 @@ func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
 // NetConn returns the wrapped connection.
 func (c *http2Conn) NetConn() net.Conn { return c.Conn }
 
-// preface is the beginning of a client's input (RFC 9113, 3.4).
+// preface is what each client sends first (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // Errors with which the server closes a connection.
@@ -58,11 +57,11 @@ var (
 	errBlocked = errors.New("its client has to wait")
 )
 
-// Read reads, compares the first bytes with the preface, and charges the frames
-// after the preface to the budget.
+// Read compares the first bytes with the preface, and subtracts the frames
+// after it from the budget.
 func (c *http2Conn) Read(p []byte) (int, error) {
-	// While a client is blocked, its requests are answered with 429. Without
-	// this check, frames that never become a request would still be read.
+	// While a client is blocked, its requests are answered with 429. But frames
+	// that never become a request would still be read without this check.
 	if c.offended.Load() && c.isPaused() {
 		return 0, errBlocked
 	}
@@ -92,15 +91,15 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes what net/http sends, from one goroutine at a time.
+// Write sends the output of net/http. Only one goroutine at a time calls it.
 func (c *http2Conn) Write(p []byte) (int, error) {
 	c.out.scan(p, c.inspectSent)
 	return c.Conn.Write(p)
 }
 
-// inspectSent examines a frame that net/http sends. It credits the client for a
-// frame of an answer, and counts an offence if the frame refuses malformed
-// input.
+// inspectSent examines a frame that net/http sends. A frame of an answer adds
+// to the client's budget. A frame that refuses malformed input is counted as an
+// offence.
 func (c *http2Conn) inspectSent(f frame) {
 	c.budget.earn(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
@@ -121,10 +120,10 @@ func (c *http2Conn) isPaused() bool {
 	return state != nil && c.offences.tracker.blockedFor(state) > 0
 }
 
-// isOffence reports whether an error code is sent only to clients that violate
-// the protocol. STREAM_CLOSED and REFUSED_STREAM also go to other clients:
-// those that send on a stream that has just ended, or open too many streams
-// before they learn of the limit.
+// isOffence reports whether an error code is sent only to clients that break
+// the protocol. STREAM_CLOSED and REFUSED_STREAM are also sent to honest
+// clients: those that send on a stream that has just ended, or that open too
+// many streams before they learn of the limit.
 func isOffence(code uint32) bool {
 	switch code {
 	case 0x1, 0x3, 0x6, 0x9, 0xb: // PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM
@@ -134,9 +133,9 @@ func isOffence(code uint32) bool {
 }
 
 // isTooLarge reports whether a header block begins with status 431. The encoder
-// has no dynamic table (see http2Config), so the status is a literal, and its
-// name is one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most
-// two changes of the table's size precede it.
+// has no dynamic table (see http2Config). So the status is a literal, with its
+// name in one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). Before it,
+// there are at most two changes of the table's size.
 func isTooLarge(block []byte) bool {
 	for len(block) > 0 && block[0]&0xe0 == 0x20 {
 		block = block[1:]
@@ -144,7 +143,7 @@ func isTooLarge(block []byte) bool {
 	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
 }
 
-// Types of the inspected frames (RFC 9113, section 6), and a flag.
+// The types of the frames that are inspected (RFC 9113, section 6), and a flag.
 const (
 	dataFrame    = 0
 	headersFrame = 1
@@ -155,15 +154,15 @@ const (
 	endStream = 1
 )
 
-// frame is the inspected part of an HTTP/2 frame.
+// A frame has the inspected part of an HTTP/2 frame.
 type frame struct {
 	kind, flags byte
 	length      int
 	payload     []byte // first bytes of the payload, at most framePeek
 }
 
-// code returns the error code at an offset in the payload, or 0 if the frame is
-// too short to have one.
+// code returns the error code at an offset in the payload. It returns 0 if the
+// frame is too short.
 func (f frame) code(offset int) uint32 {
 	if len(f.payload) < offset+4 {
 		return 0
@@ -176,15 +175,15 @@ const (
 	framePeek   = 8 // number of inspected bytes of a payload
 )
 
-// frameScanner finds the frames in the bytes of one direction, regardless of
-// how reads and writes split them.
+// A frameScanner finds the frames in one direction of a connection, however
+// reads and writes split them.
 type frameScanner struct {
 	head [frameHeader + framePeek]byte
 	have int // number of bytes in head
 	skip int // remaining bytes of the frame's payload
 }
 
-// scan calls fn for each frame that ends in p.
+// scan calls fn for each frame whose last byte is in p.
 func (s *frameScanner) scan(p []byte, fn func(frame)) {
 	for len(p) > 0 {
 		if s.skip > 0 {

@@ -19,10 +19,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// collectOffences calls act with the client's end of a connection. The
-// connection uses TLS unless config is nil. The result is the list of offences
-// that are reported until the connection is closed. patience limits the time
-// for a handshake and for a header.
+// collectOffences calls act with the client's end of a connection, and returns
+// the offences that are reported until the connection is closed. The connection
+// uses TLS unless config is nil. The argument patience is the time limit for a
+// handshake and for a header.
 func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (offences []work.OffenceKind) {
 	t.Helper()
 	limits := testLimits
@@ -58,9 +58,10 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 	return offences
 }
 
-// sends returns a client that sends text and then reads. It reads until all the
-// given texts have arrived, or until the end of the connection. If one of the
-// texts is empty, it always reads to the end.
+// sends returns a client that sends text and then reads. The client stops
+// reading when it has received every text in the list has, or when the
+// connection ends. If the list contains "", the client reads until the
+// connection ends.
 func sends(text string, has ...string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.SetDeadline(time.Now().Add(time.Minute))
@@ -97,10 +98,9 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestOffences checks that the worker reports to the dispatcher what no honest
-// client does. It must not report a connection that breaks or is slow, a client
-// that rejects our certificate, or a handshake that fails because the keeper
-// does not sign.
+// TestOffences checks that the worker reports what no honest client does. It
+// must not report a connection that breaks or is slow, a client that rejects
+// our certificate, or a handshake that fails because the keeper does not sign.
 func TestOffences(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -125,9 +125,8 @@ func TestOffences(t *testing.T) {
 	}
 	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or an acknowledgement of SETTINGS
 	// The type, flags and stream of the DATA frame that ends an answer. Streams
-	// may be answered in any order. The streams have numbers above 6, because the
-	// server's SETTINGS, with values followed by the numbers of settings (1 to 6),
-	// contain the same bytes.
+	// may be answered in any order. Their numbers are above 6, because the
+	// server's SETTINGS contain the same bytes with the numbers 1 to 6.
 	ended := func(stream byte) string { return "\x00\x01\x00\x00\x00" + string(rune(stream)) }
 
 	request, credential := []work.OffenceKind{work.BadRequest}, []work.OffenceKind{work.BadCredential}
@@ -207,9 +206,9 @@ func TestOffences(t *testing.T) {
 	}
 }
 
-// TestRefusedByNetHTTP checks that a request that net/http itself refuses
-// counts as malformed. net/http refuses nothing that the lexer accepts, so this
-// test lowers the limit of net/http.
+// TestRefusedByNetHTTP checks that a request counts as malformed if net/http
+// itself refuses it. Since net/http refuses nothing that the lexer accepts,
+// this test lowers the limit of net/http.
 func TestRefusedByNetHTTP(t *testing.T) {
 	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
 	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
@@ -233,7 +232,8 @@ func TestRefusedByNetHTTP(t *testing.T) {
 }
 
 // TestFloods checks that a flood of frames ends the connection and is reported
-// once. The permitted number of frames must not be reported.
+// once. A client that sends only as many frames as permitted must not be
+// reported.
 func TestFloods(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -269,8 +269,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestPausedFrames checks that a blocked source loses only the connections on
-// which it committed an offence.
+// TestPausedFrames checks which connections of a blocked source are closed:
+// only those on which it committed an offence.
 func TestPausedFrames(t *testing.T) {
 	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
 	st.tracker.send = func(ipc.Message) error { return nil }
@@ -292,7 +292,7 @@ func TestPausedFrames(t *testing.T) {
 	}
 }
 
-// refusingKey returns a remoteKey for key, whose keeper refuses to sign.
+// refusingKey returns a remoteKey for key. Its keeper refuses to sign.
 func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	client := newKeeperClient()
 	channel := keeperEnd(t, client)
@@ -308,8 +308,8 @@ func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	return remoteKey{keeper: client, public: key.Public()}
 }
 
-// FuzzFrames checks that the scanner finds exactly the frames with an error
-// code, however the input is split.
+// FuzzFrames checks that the scanner finds exactly the frames that have an
+// error code, however the input is split.
 func FuzzFrames(f *testing.F) {
 	f.Add("", byte(1), byte(3))
 	f.Add(strings.Repeat("x", 300), byte(0x2), byte(1))

@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// serveInetd serves the only client of a worker that was started by inetd. It
-// answers requests until the connection ends. It reads them with
-// http.ReadRequest because http.Server would refuse requests without Host or
-// with a complete URL.
+// serveInetd serves the only client of a worker in inetd mode. It answers
+// requests until the connection ends. It does not use http.Server, which would
+// refuse requests without Host or with a complete URL, but http.ReadRequest.
 func (s *server) serveInetd(c *http1Conn) {
 	s.connStateChanged(c, http.StateNew)
 	defer c.Close()
@@ -31,7 +30,7 @@ func (s *server) serveInetd(c *http1Conn) {
 		}
 		_ = c.SetReadDeadline(time.Time{})
 		r.Header.Del("Host")
-		if !s.answerInetd(c, r.WithContext(ctx)) || s.handshakeCtx.Err() != nil { // the second condition means that the worker drains
+		if !s.answerInetd(c, r.WithContext(ctx)) || s.handshakeCtx.Err() != nil { // if the second condition is true, the worker drains
 			c.linger()
 			return
 		}
@@ -63,11 +62,10 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 	return err == io.EOF
 }
 
-// responseWriter writes an answer without http.Server. It is used in a worker
-// that was started by inetd, and to answer input that is not a valid request.
-// In a worker that was started by inetd, handlers announce the length of long
-// answers (handlers.Config.SendLength). Other answers are buffered until their
-// length is known.
+// A responseWriter writes an answer without http.Server: in inetd mode, and to
+// input that is not a valid request. In inetd mode, handlers announce the
+// length of long answers (handlers.Config.SendLength). Other answers are
+// buffered until their length is known.
 type responseWriter struct {
 	conn        net.Conn
 	request     *http.Request
@@ -92,8 +90,8 @@ func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
 // Header returns the header of the answer.
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader sets the status. If the length of the answer is known, it also
-// sends the header.
+// WriteHeader sets the status. If the length of the answer is already known, it
+// also sends the header.
 func (w *responseWriter) WriteHeader(status int) {
 	if w.status != 0 || status < http.StatusOK {
 		return

@@ -8,9 +8,9 @@ import (
 	"schedrestd/semaphore"
 )
 
-// newPlaces returns the semaphore that limits concurrent requests. A request
-// takes a place before its user is known, and claims the place for the user
-// afterwards. A user that has half of the places gets no more while other users
+// newPlaces returns the semaphore that limits concurrent requests. Each request
+// takes a place. When the user of the request is known, the place is assigned
+// to the user. A user with half of all places gets no more while other users
 // wait.
 func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
@@ -20,7 +20,7 @@ func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[str
 	return semaphore.NewLending[string](n, max(1, n/2), patience)
 }
 
-// inflight is the place of a request among the concurrent requests.
+// An inflight is a request's place in the semaphore of newPlaces.
 type inflight struct {
 	*semaphore.Place[string]
 	limiter *requestLimiter
@@ -55,5 +55,6 @@ func admit(ctx context.Context, user string) error {
 	return nil
 }
 
-// shareRetryAfter is the Retry-After for a client that got no place.
+// shareRetryAfter is the Retry-After for a client whose user has reached the
+// concurrency limit.
 const shareRetryAfter = 2 * time.Second

@@ -11,8 +11,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// keeperClient is the worker's connection to the keeper, which signs TLS
-// handshakes and verifies tokens.
+// keeperClient asks the keeper to sign TLS handshakes and to verify tokens.
 type keeperClient struct {
 	*remoteService
 	signSem, verifySem chan struct{} // each has an element for each pending question; separate, so that signatures do not delay tokens
@@ -49,7 +48,7 @@ func (r *keeperClient) isLost() bool {
 	}
 }
 
-// sign asks the keeper to sign a message of a handshake.
+// sign asks the keeper to sign a message of a TLS handshake.
 func (r *keeperClient) sign(scheme uint16, message []byte) ([]byte, error) {
 	timer := time.NewTimer(signTimeout)
 	defer timer.Stop()
@@ -72,7 +71,7 @@ func (r *keeperClient) sign(scheme uint16, message []byte) ([]byte, error) {
 }
 
 // verify asks the keeper to verify a token's signature, and waits for at most
-// verifyTimeout. Without a keeper it immediately returns auth.Unknown.
+// verifyTimeout. If there is no keeper, it returns auth.Unknown immediately.
 func (r *keeperClient) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &query.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {

@@ -12,8 +12,8 @@ import (
 )
 
 // requestLimiter limits how many requests, including HTTP/2 streams, this
-// worker answers concurrently. When other clients wait for a slot or a place,
-// it shortens the deadlines of the requests in progress.
+// worker answers concurrently. While clients wait for a slot or requests wait
+// for a place, it shortens the deadlines of the requests in progress.
 type requestLimiter struct {
 	server   *server
 	handlers http.Handler
@@ -46,10 +46,10 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		l.server.tracker.beginRequest(c)
 		defer l.server.tracker.finishRequest(c)
-		// With HTTP/2, net/http sends GOAWAY instead of this header. The header
-		// makes a blocked client reconnect, and the dispatcher refuses its new
-		// connection. On the old connection, the worker would have to answer
-		// and log each request of the client.
+		// This header makes a blocked client reconnect, so that the dispatcher
+		// refuses the new connection. On the old connection, the worker would
+		// have to answer and log each request of the client. With HTTP/2,
+		// net/http sends GOAWAY instead of this header.
 		if l.server.retired.Load() || l.server.tracker.isClosing(c) || l.server.tracker.blockedFor(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
@@ -72,7 +72,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer place.Release()
 	// The client may have been blocked while the request waited. The place is
-	// released before the answer is sent, because the client may not read the
+	// freed before the answer is sent, because the client may not read the
 	// answer.
 	if wait := l.server.offences.blockedFor(r, c); wait > 0 {
 		place.Release()
@@ -110,8 +110,8 @@ func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connSt
 	p.flush()
 }
 
-// shortenDelay is the time for which a request waits for a place before the
-// deadlines of other requests are shortened.
+// shortenDelay is how long a request waits for a place before the deadlines of
+// other requests are shortened.
 const shortenDelay = 200 * time.Millisecond
 
 type connStateKey struct{}
@@ -145,8 +145,8 @@ func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 // http1Key is the context key of a request's http1Conn.
 type http1Key struct{}
 
-// markHandled returns a handler that first tells the connection that a request
-// has reached its handler, and then calls h.
+// markHandled returns a handler that calls h. Before that, it tells the
+// connection that the request has reached its handler.
 func markHandled(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
@@ -156,8 +156,7 @@ func markHandled(h http.Handler) http.Handler {
 	})
 }
 
-// idOf returns the number that the parent gave to the connection that c wraps,
-// or 0 if it gave none.
+// idOf returns the number of the connection that c wraps, or 0 if it has none.
 func idOf(c net.Conn) uint64 {
 	if raw := connOf(c); raw != nil {
 		return raw.id
@@ -179,11 +178,12 @@ func connOf(c net.Conn) *conn {
 	}
 }
 
-// yield closes a connection because other clients wait for its slot.
+// yield closes connection id if possible, because other clients wait for its
+// slot.
 func (s *server) yield(id uint64) { s.tracker.yield(id) }
 
-// retire makes each answer the last of its connection, so that connections
-// close after their next use.
+// retire makes each connection close after its next answer, and ends the worker
+// when all connections are closed.
 func (s *server) retire() {
 	s.retired.Store(true)
 	go func() {

@@ -14,7 +14,8 @@ import (
 )
 
 // newLimitedHandler returns a server that answers at most the given number of
-// requests concurrently. Further requests wait for at most patience.
+// requests concurrently. Each further request waits, at most for the time
+// patience.
 func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
@@ -28,8 +29,8 @@ func serveGet(h http.Handler, path string) *httptest.ResponseRecorder {
 }
 
 // TestRequestsAreBounded checks that the worker answers no more requests
-// concurrently than its setup permits, however many arrive, for example as
-// streams of one HTTP/2 connection. The others must wait.
+// concurrently than its setup permits. Any further requests must wait, even
+// streams of one HTTP/2 connection.
 func TestRequestsAreBounded(t *testing.T) {
 	var now, peak atomic.Int32
 	h := newLimitedHandler(3, time.Minute, func(http.ResponseWriter, *http.Request) {
@@ -56,8 +57,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOverloaded checks that a request that gets no place in time is answered
-// with Retry-After and the envelope, and that /healthz always works.
+// TestOverloaded checks that a request that waits too long for a place gets an
+// answer with Retry-After and the envelope. /healthz must always be served.
 func TestOverloaded(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	h := newLimitedHandler(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
@@ -95,9 +96,9 @@ func TestOverloaded(t *testing.T) {
 	}
 }
 
-// TestTrackerReportsLastingStates checks that a short state is not reported,
-// that a lasting change is reported once, and that nothing is reported about a
-// connection after its last message, Done.
+// TestTrackerReportsLastingStates checks that a short stage is not reported,
+// and that a lasting one is reported once. After Done, nothing more must be
+// reported about the connection.
 func TestTrackerReportsLastingStates(t *testing.T) {
 	var mu sync.Mutex
 	var sent []ipc.Message

@@ -95,7 +95,7 @@ func (e *recorder) Write(b []byte) (int, error) {
 }
 
 // BenchmarkList measures lists of 20 000 jobs, from the controller's connection
-// to the client's connection: single lists, eight concurrent lists, and a list
+// to the client's. It measures single lists, eight concurrent lists, and a list
 // whose length is announced, as for HTTP/1.0.
 func BenchmarkList(b *testing.B) {
 	log := slog.Default()
@@ -155,8 +155,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// watchMemory starts to measure memory. The returned function returns how far
-// the resident set has grown at its peak, in bytes.
+// watchMemory starts to measure memory. The returned function returns the peak
+// growth of the resident set, in bytes.
 func watchMemory(b *testing.B) (peak func() int) {
 	debug.FreeOSMemory()
 	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // resets the peak

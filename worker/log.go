@@ -15,12 +15,12 @@ import (
 const maxText = 1500
 
 // logger writes each record as one line that begins with its level. The
-// dispatcher adds the time, the worker and its identity, because a worker could
-// forge them (dispatcher/relay).
+// dispatcher adds the time and the identity of the worker, because a worker
+// could forge them (dispatcher/relay).
 //
 // Waking the dispatcher for each request would cost more than the line itself.
-// So lines are written together, after a delay that people do not notice. A
-// line of level Warn or above is written immediately, with all lines before it.
+// So lines are collected for a moment and written together. A line of level
+// Warn or above is written at once, with all lines before it.
 type logger struct {
 	slog.Handler
 	lines *lines
@@ -54,7 +54,7 @@ const (
 	maxBuffered = 8 << 10 // maximum number of buffered bytes
 )
 
-// lines buffers whole lines and writes them together.
+// A lines buffers whole lines and writes them together.
 type lines struct {
 	out            io.Writer
 	mu             sync.Mutex
@@ -85,8 +85,8 @@ func (l *lines) flush() {
 	l.send()
 }
 
-// send writes the buffered lines. The caller holds the lock. There is no place
-// to report an error.
+// send writes the buffered lines. It drops errors, because there is no place to
+// report them. The caller holds the lock.
 func (l *lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)

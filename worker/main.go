@@ -1,13 +1,13 @@
 // Package worker is the process that reads input from the network. It never
 // runs as root, holds no secret key, and serves one identity.
 //
-// The parent starts the worker with its final uid, gid and groups, and sends it
-// the attributes that it should have. The parent then gives the other end of
-// the worker's channel to the dispatcher. The worker drops all privileges that
-// it does not need, asks the kernel for its attributes, and refuses to serve if
-// they differ. Then it serves HTTP on the connections that the dispatcher
-// passes to it. It exits when the channel closes: without the dispatcher, no
-// process would count its connections.
+// The parent starts the worker with its final uid, gid and groups. It sends the
+// worker the attributes that the worker should have, and then passes its own
+// end of the channel to the dispatcher. The worker drops all privileges that it
+// does not need, and asks the kernel for its attributes. If they are not the
+// right ones, it refuses to serve. Otherwise it serves HTTP on the connections
+// that the dispatcher passes to it. It exits when the channel closes, because
+// without the dispatcher no process would count its connections.
 //
 // Main gets the function that builds the handlers as an argument, so this
 // package has no routes.
@@ -34,9 +34,9 @@ import (
 
 // Build returns the handler that the worker serves. Its arguments are the
 // worker's Setup, Tokens to verify tokens, and a Broker for operations that the
-// sandbox forbids. The worker calls this function after dropping its privileges
-// and before closing the sandbox. So the function can open files, but only
-// those that the serving user may open. It logs to slog.Default.
+// sandbox forbids. The worker calls Build after it has dropped its privileges,
+// and before it enters its sandbox. So Build can open files, but only those
+// that the worker's user may open. It logs to slog.Default.
 type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an
@@ -49,12 +49,12 @@ func Rename() {
 	self.Rename(name)
 }
 
-// Main runs a worker process and returns its exit status: 0 after it has
-// drained, 1 if it refused to serve or its channel was closed, 2 if schedrestd
-// did not start it.
+// Main runs a worker and returns its exit status: 0 after it has drained, 1 if
+// it refused to serve or its channel was closed, and 2 if it was not started by
+// schedrestd.
 func Main(build Build) int {
-	// A terminal or a service manager sends these signals to all processes, but
-	// only the parent handles them.
+	// A terminal or a service manager sends these signals to all processes of
+	// the gateway. Only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := counterSignals()
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
@@ -76,7 +76,7 @@ func Main(build Build) int {
 	return s.run()
 }
 
-// reason returns the text of the message Refused for an error.
+// reason returns the text for the message Refused.
 func reason(err error) string {
 	if hint := errs.HintOf(err); hint != "" {
 		return err.Error() + "; " + hint
@@ -84,9 +84,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin performs the steps from the start of the process to the message Ready:
-// settle in its namespaces, receive the setup, confine itself, prove its
-// attributes, build the handlers, close the sandbox, send Ready.
+// begin performs all steps from the start of the process to the message Ready.
+// The process sets up its namespaces, receives the setup, drops privileges,
+// verifies its attributes, builds the handlers, and enters its sandbox.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.SetUpNamespaces(); err != nil {
 		return nil, err
@@ -127,11 +127,11 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	return newServer(channel, &setup, handler, tokens, broker), nil
 }
 
-// The sandbox identifies the channel by its number. The constant does not
-// compile if the numbers differ.
+// The sandbox identifies the channel by its descriptor. This line compiles only
+// if the two numbers are equal.
 const _ = uint(sandbox.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-sandbox.Channel)
 
-// CloseSandbox closes the sandbox in the way that the parent requested, and
+// CloseSandbox puts the process into the sandbox that the parent requested, and
 // returns what the kernel enforces.
 func CloseSandbox(s ipc.SandboxOptions) (security.Sandbox, error) {
 	return sandbox.Close(sandbox.Options{Unix: s&ipc.SandboxUnix != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)

@@ -18,10 +18,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// meter counts requests, bytes and calls of daemons. A moment after the first
-// event, it sends all counts together to the dispatcher, which keeps the
-// totals. So the totals stay correct when a worker exits. If a worker is
-// killed, the counts of its last moment are lost.
+// A meter counts requests, bytes and calls of daemons. A moment after the first
+// event, it sends all counts to the dispatcher, which adds them up. So the
+// totals are still correct after a worker has exited. Only if a worker is
+// killed, its latest counts are lost.
 type meter struct {
 	*table.Table
 	send           func(ipc.Message, ...int) error
@@ -35,17 +35,18 @@ type meter struct {
 	sent   map[int]uint64 // the part of each extra counter that was sent
 }
 
-// extra is the total of a counter that another part of the worker keeps.
+// An extra is the total of a counter that another part of the worker keeps.
 type extra struct {
 	cell  int
 	total uint64
 }
 
 // processMeter is the meter of this process, or nil if the gateway has no
-// metrics. It is global, because a process is never more than one worker.
+// metrics. A process is never more than one worker, so this can be a global
+// variable.
 var processMeter atomic.Pointer[meter]
 
-// flushDelay is the time for which counts are collected before they are sent.
+// flushDelay is how long counts are collected before they are sent.
 const flushDelay = time.Second
 
 func newMeter(send func(ipc.Message, ...int) error) *meter {
@@ -72,7 +73,8 @@ func (m *meter) scheduleFlush() {
 	}
 }
 
-// observe adds a duration to the histogram whose cells begin at index first.
+// observe adds a duration to the histogram whose cells begin at the index
+// first.
 func (m *meter) observe(first int, d time.Duration) {
 	m.cells[first+metric.Bucket(d)].Add(1)
 	m.add(first+len(metric.Buckets)+1, uint64(max(0, d.Microseconds())))
@@ -114,7 +116,8 @@ func (m *meter) flush() {
 	m.report(list)
 }
 
-// report sends counts, ordered by cell, and the number of requests in progress.
+// report sends counts, which must be sorted by cell, and the number of requests
+// in progress.
 func (m *meter) report(list []query.Count) {
 	for first := true; first || len(list) > 0; first = false {
 		n := min(len(list), query.MaxCounts)
@@ -125,7 +128,7 @@ func (m *meter) report(list []query.Count) {
 	}
 }
 
-// traffic counts the bytes of all connections of clients.
+// traffic counts the bytes of the connections of all clients.
 var traffic struct{ received, sent atomic.Uint64 }
 
 // extraCounters returns the counters that other parts of this worker keep.
@@ -159,8 +162,8 @@ func observeRequest(o handlers.Observation) {
 	m.observe(m.Durations.Cell(i), o.Duration)
 }
 
-// observeCalls returns a client.Config.Observe for the controllers or for the
-// accounting daemons.
+// observeCalls returns the function for client.Config.Observe. It observes
+// calls of the controllers, or of the accounting daemons.
 func observeCalls(accounting bool) func(message.Type) func(client.Outcome) {
 	return func(kind message.Type) func(client.Outcome) {
 		m := processMeter.Load()
@@ -190,7 +193,8 @@ var failures = map[client.Outcome]int{
 	client.NotCreated:  table.Other,
 }
 
-// countRequests counts the requests that handler is answering.
+// countRequests returns a handler that calls handler and counts the requests in
+// progress.
 func countRequests(handler http.Handler) http.Handler {
 	m := processMeter.Load()
 	if m == nil {

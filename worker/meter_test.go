@@ -39,8 +39,8 @@ func collectingMeter(t *testing.T) (m *meter, sums map[int]uint64, messages *int
 	return m, sums, messages
 }
 
-// TestMeter checks that a request is counted once, in the cells of its labels,
-// and that its counts are sent once.
+// TestMeter checks that a request is counted once, in the cells for its labels,
+// and that these counts are sent once.
 func TestMeter(t *testing.T) {
 	m, sums, _ := collectingMeter(t)
 	processMeter.Store(m)
@@ -73,8 +73,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterSplits checks that counts are sent in parts if they don't fit into
-// one message, or into one number.
+// TestMeterSplits checks that counts that are too large for one message, or for
+// one number, are sent in parts.
 func TestMeterSplits(t *testing.T) {
 	m, sums, messages := collectingMeter(t)
 	var all uint64

@@ -20,9 +20,9 @@ import (
 	"schedrestd/security/self"
 )
 
-// NamespaceInitArg returns the argument of a namespace init: the mode in which
-// to close the sandbox, a comma, and the maximum number of processes in the
-// namespace. ok is false unless the program was started as a namespace init.
+// NamespaceInitArg returns the argument of a namespace init. It consists of the
+// mode for the sandbox, a comma, and the maximum number of processes in the
+// namespace. ok is false if the program was not started as a namespace init.
 func NamespaceInitArg(args []string) (options string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.NamespaceInitMode {
 		return "", false
@@ -30,16 +30,16 @@ func NamespaceInitArg(args []string) (options string, ok bool) {
 	return args[len(args)-2], true
 }
 
-// initFiles limits the open descriptors of a namespace init: its own and those
-// of the Go runtime.
+// initFiles limits the open descriptors of a namespace init, including those of
+// the Go runtime.
 const initFiles = 16
 
-// NamespaceInit runs the init process of the PID namespace that the workers and
-// the keeper share, and returns its exit status. First the process mounts the
-// /proc of the namespace, which only a process in that namespace can do. It
-// then switches to an unused id, closes its sandbox, and reports to the parent.
-// Then it waits until the parent exits or closes the channel. When the init
-// process exits, the kernel kills every process of the namespace.
+// NamespaceInit runs the init process of the PID namespace of the workers and
+// the keeper, and returns its exit status. The process first mounts /proc for
+// the namespace, which is possible only in the namespace. It then switches to
+// an unused uid, enters its sandbox, and reports to the parent. It exits when
+// the parent exits or closes the channel. The kernel then kills all processes
+// in the namespace.
 func NamespaceInit(options string) int {
 	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
@@ -72,7 +72,7 @@ func setUpInit(options string) (enforced security.Sandbox, err error) {
 	if err := becomeNobody(); err != nil {
 		return enforced, err
 	}
-	// Changing the ids has cleared the death signal.
+	// A change of the ids clears the death signal, so it is set again.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return enforced, fmt.Errorf("set the death signal: %w", err)
 	}
@@ -83,9 +83,10 @@ func setUpInit(options string) (enforced security.Sandbox, err error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: flags&ipc.SandboxAudit != 0}, flags&ipc.SandboxRequire != 0)
 }
 
-// becomeNobody gives up root permanently. The process gets ids that no user
-// has, so that no user can signal or trace it. It keeps no capability, and its
-// bounding set is empty. A process that is not root keeps its ids.
+// becomeNobody gives up root permanently. The process gets a uid and a gid that
+// no user has, so that no user can signal or trace it. It keeps no capability,
+// and its bounding set is empty. If the process is not root, it keeps its uid
+// and gid.
 func becomeNobody() error {
 	ids := security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 	if os.Geteuid() != 0 {

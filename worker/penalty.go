@@ -20,11 +20,10 @@ import (
 	"schedrestd/rate"
 )
 
-// offences counts the misbehaviour of clients. If a client has its own
-// connection, the worker reports the offence to the dispatcher, which decides
-// whether to block the client. A client behind a proxy is known only by a
-// header. The dispatcher reads no headers, so this worker itself decides
-// whether to block such a client.
+// offences counts the misbehaviour of clients. The worker reports an offence to
+// the dispatcher, which decides whether to block the client. But a client
+// behind a trusted proxy is known only by a header, and the dispatcher reads no
+// headers. So the worker itself decides whether to block such a client.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
@@ -39,10 +38,10 @@ type offences struct {
 	lines     *rate.Bucket    // limits log lines about blocked sources
 }
 
-// Limits on this worker's reports: a burst, and a rate per second. Further
-// reports are not sent, because a source that causes so many reports is already
-// blocked. The dispatcher allows twice this burst and twice this rate. A worker
-// that exceeds these limits violates the protocol.
+// Limits on this worker's reports: the number at once, and per second. It does
+// not send more reports, because a source that causes so many is already
+// blocked. The dispatcher permits twice as many. A worker that sends even more
+// breaks the protocol.
 const (
 	reportBurst = 200
 	reportRate  = 100
@@ -72,7 +71,7 @@ func newOffences(a work.Admission, tracker *connTracker, counts *counters) *offe
 func (o *offences) reportMalformed(id uint64) { o.report(&work.Offence{ID: id, Kind: work.BadRequest}) }
 
 // reportStalled reports that the client of connection id read nothing of an
-// answer while other clients waited for the place of its request.
+// answer while other requests waited for a place.
 func (o *offences) reportStalled(id uint64) {
 	o.counts.stalled.Add(1)
 	o.reportMalformed(id)
@@ -111,8 +110,7 @@ func (o *offences) report(m *work.Offence) {
 	o.tracker.report(m)
 }
 
-// blockedFor returns how long the client of r is still blocked, or 0 if it is
-// not blocked.
+// blockedFor returns how much longer the client of r is blocked, or 0.
 func (o *offences) blockedFor(r *http.Request, c *connState) time.Duration {
 	if o.admission.Threshold == 0 {
 		return 0
@@ -130,9 +128,9 @@ func (o *offences) blockedFor(r *http.Request, c *connState) time.Duration {
 	return 0
 }
 
-// recordUnauthenticated records that r was answered 401. A client gets no
-// penalty if it repeats a rejected credential, or if its token is only out of
-// date, because such a client is not guessing.
+// recordUnauthenticated records that r was answered with 401. A client that
+// repeats a rejected credential, or whose token is only out of date, gets no
+// penalty, because it is not guessing.
 func (o *offences) recordUnauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
@@ -156,16 +154,15 @@ func (o *offences) recordUnauthenticated(r *http.Request, c *connState) {
 	}
 }
 
-// isNew records a rejected credential, and reports whether it is the first
-// rejection of the credential.
+// isNew records a rejected credential, and reports whether it was not rejected
+// before.
 func (o *offences) isNew(credential uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.rejected.Add(credential)
 }
 
-// exemption returns the entry of SCHEDRESTD_EXEMPT that would exempt an
-// address.
+// exemption returns the value for SCHEDRESTD_EXEMPT that exempts an address.
 func exemption(addr netip.Addr) string {
 	if addr.Is6() {
 		return addr.String() + "/64"
@@ -173,8 +170,8 @@ func exemption(addr netip.Addr) string {
 	return addr.String()
 }
 
-// mayLog reports whether another blocked source may be logged. The limit
-// prevents a client with many addresses from filling the log.
+// mayLog reports whether another line about a blocked source may be logged.
+// Without this limit, a client with many addresses could fill the log.
 func (o *offences) mayLog() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,11 +185,12 @@ func (o *offences) isFromProxy(r *http.Request) bool {
 	return ok && o.admission.IsProxy(addrPort.Addr().Unmap(), peer.UID)
 }
 
-// maxHops limits the number of addresses in X-Forwarded-For that are examined.
+// maxHops limits how many addresses in X-Forwarded-For are examined.
 const maxHops = 16
 
-// proxiedSource returns the source that a trusted proxy names. It returns the
-// zero value if there is no such source, or the source is exempt.
+// proxiedSource returns the source of a client behind a trusted proxy. It
+// returns the zero value if the proxy names no client, or if the source is
+// exempt.
 func (o *offences) proxiedSource(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
 	if !addr.IsValid() || o.admission.IsExempt(addr) {
@@ -201,9 +199,8 @@ func (o *offences) proxiedSource(r *http.Request) netip.Addr {
 	return penalty.ClientAddr(addr)
 }
 
-// withProxyData returns r with the data for the logs that a trusted proxy has
-// sent: the address of the client, in addition to the proxy's own, and the
-// request's id.
+// withProxyData adds the data from a trusted proxy to the context of r, for the
+// logs: the client's address and the id of the request.
 func (o *offences) withProxyData(r *http.Request) *http.Request {
 	addr, id := o.forwardedFor(r), ""
 	if o.isFromProxy(r) {
@@ -219,10 +216,10 @@ func (o *offences) withProxyData(r *http.Request) *http.Request {
 	return r.WithContext(auth.WithPeer(r.Context(), peer))
 }
 
-// forwardedFor returns the client that a trusted proxy names: the last address
-// of X-Forwarded-For that does not belong to a proxy. A client can forge all
-// addresses before it. The result is invalid if r does not come from a proxy,
-// or the proxy names no client.
+// forwardedFor returns the address of the client that a trusted proxy names:
+// the last address in X-Forwarded-For that does not belong to a proxy. The
+// addresses before it may be forged. The result is invalid if r does not come
+// from a proxy, or the proxy names no client.
 func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
 	if len(lines) == 0 || !o.isFromProxy(r) {
@@ -257,17 +254,17 @@ func parseHop(text string) (netip.Addr, bool) {
 	return addr, err == nil
 }
 
-// errPaused is the answer to a blocked client.
+// errPaused is the error that a blocked client gets.
 var errPaused = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
 	WithHint("check the credential, and retry after the time in Retry-After")
 
-// withRetryAfter returns err with the time after which the client may retry.
+// withRetryAfter adds to err how long the client has to wait before it retries.
 func withRetryAfter(err error, wait time.Duration) error {
 	return &handlers.RetryAfterError{Err: err, After: wait}
 }
 
-// report sends an offence of a connection, unless the connection was already
-// reported as closed.
+// report reports an offence to the dispatcher, unless the connection was
+// already reported as done.
 func (t *connTracker) report(m *work.Offence) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
@@ -285,7 +282,7 @@ func (t *connTracker) pause(id uint64, d time.Duration) {
 	}
 }
 
-// blockedFor returns how long c's client is still blocked.
+// blockedFor returns how much longer c's client is blocked, or 0.
 func (t *connTracker) blockedFor(c *connState) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,8 +30,8 @@ var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Th
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, ProxyUIDs: []uint32{13}}
 
-// requestFrom returns a request from addr. Each string in forwarded becomes an
-// X-Forwarded-For header of the request.
+// requestFrom returns a request from addr with one X-Forwarded-For header for
+// each string in forwarded.
 func requestFrom(addr string, forwarded ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	for _, text := range forwarded {
@@ -47,15 +47,15 @@ func requestFrom(addr string, forwarded ...string) *http.Request {
 
 var guesses atomic.Uint64
 
-// withGuess adds a token that was never sent before to r.
+// withGuess adds to r a token that no request has sent before.
 func withGuess(r *http.Request) *http.Request {
 	r.Header.Set("X-SCHED-USER-TOKEN", fmt.Sprint("guess ", guesses.Add(1)))
 	return r
 }
 
 // TestForwardedFor checks that the client of a trusted proxy is the last
-// address in X-Forwarded-For that does not belong to a proxy. The header must
-// be ignored if it does not come from a trusted proxy.
+// address in X-Forwarded-For that does not belong to a proxy. If the request
+// does not come from a trusted proxy, the header must be ignored.
 func TestForwardedFor(t *testing.T) {
 	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
@@ -86,8 +86,8 @@ func TestForwardedFor(t *testing.T) {
 	}
 }
 
-// TestForwardedPenalties checks that a client that sends invalid credentials
-// through a proxy is blocked, and that other clients of the proxy are not.
+// TestForwardedPenalties checks two clients of one proxy. The client that sends
+// invalid credentials must be blocked, and the other must not.
 func TestForwardedPenalties(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
@@ -111,8 +111,8 @@ func TestForwardedPenalties(t *testing.T) {
 }
 
 // TestPausedConnectionEnds checks that a blocked client gets 429, and that its
-// connection is closed. If the client is behind a proxy, the proxy's connection
-// must stay open.
+// connection is closed. If the client is behind a proxy, the connection belongs
+// to the proxy, and must stay open.
 func TestPausedConnectionEnds(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
@@ -181,8 +181,8 @@ func TestPausedInTheQueue(t *testing.T) {
 	})
 }
 
-// TestReports checks that offences are reported only for open connections and
-// only up to a limit, and never if penalties are disabled.
+// TestReports checks that offences are reported only for open connections, and
+// only up to a limit. If penalties are disabled, none must be reported.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := 0
@@ -230,7 +230,7 @@ func TestReports(t *testing.T) {
 }
 
 // TestRejectedCredentials checks that each rejected credential is reported
-// once, unless it is only out of date.
+// once. A credential that is only out of date must not be reported.
 func TestRejectedCredentials(t *testing.T) {
 	lapsed := func(_ context.Context, r auth.Rejection) bool { return r.User == "late" }
 	claims := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -273,8 +273,8 @@ func TestRejectedCredentials(t *testing.T) {
 	}
 }
 
-// TestRejectedCertificates checks that a certificate that was rejected before
-// is not a new offence. A malformed handshake is always a new offence.
+// TestRejectedCertificates checks that a rejected certificate counts as an
+// offence only once. Each malformed handshake must count.
 func TestRejectedCertificates(t *testing.T) {
 	reports := 0
 	w := newConnTracker(func(m ipc.Message) error {
@@ -298,9 +298,9 @@ func TestRejectedCertificates(t *testing.T) {
 	}
 }
 
-// TestClosedWhileAnswered checks a connection that is closed while its requests
-// are being answered, which is possible with HTTP/2. It must count as open
-// until the requests end, and its client's offences must be reported.
+// TestClosedWhileAnswered checks an HTTP/2 connection that is closed while its
+// requests are being answered. It must count as open until the requests end,
+// and offences of its client must still be reported.
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []ipc.Kind

@@ -2,10 +2,11 @@ package worker
 
 import "sync"
 
-// pending has the pending questions by number. Each answer is delivered exactly
-// once: answer passes it to the goroutine that waits, forget returns it to a
-// goroutine that stops waiting, and otherwise the caller of answer keeps it.
-// The zero value has no questions.
+// A pending holds the unanswered questions by number. Each answer is delivered
+// exactly once. If a goroutine waits for it, the method answer passes it to
+// that goroutine. If the goroutine has just stopped waiting, it gets the answer
+// from forget. Otherwise the caller of answer must handle it. The zero value
+// has no questions.
 type pending[T any] struct {
 	mu      sync.Mutex
 	last    uint64 // number of the last question
@@ -27,7 +28,7 @@ func (p *pending[T]) register() (id uint64, answer <-chan T) {
 }
 
 // answer passes an answer to the goroutine that asked. If no goroutine waits
-// for the answer, it returns false, and the caller has to handle the answer.
+// for it, the result is false, and the caller must handle the answer.
 func (p *pending[T]) answer(id uint64, value T) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,8 +40,8 @@ func (p *pending[T]) answer(id uint64, value T) bool {
 	return ok
 }
 
-// forget stops waiting for an answer. If the answer arrived at the same moment,
-// forget returns it, and the caller has to handle it.
+// forget removes a question. If its answer has just arrived, ok is true, and
+// the caller must handle the answer.
 func (p *pending[T]) forget(id uint64, answer <-chan T) (value T, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,8 +2,8 @@ package worker
 
 import "testing"
 
-// TestPending checks that an answer is delivered to its question exactly once,
-// even if the question is abandoned at the same moment.
+// TestPending checks that each answer is delivered exactly once, even if its
+// question is removed at the same moment.
 func TestPending(t *testing.T) {
 	var p pending[string]
 	one, first := p.register()

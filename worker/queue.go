@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// queue is a net.Listener of the connections that the dispatcher passes to this
-// worker.
+// A queue is a net.Listener whose Accept returns the connections that the
+// dispatcher passes to this worker.
 type queue struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -17,7 +17,7 @@ func newQueue() *queue {
 	return &queue{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// put waits until Accept returns c to its caller. After Close, it closes c
+// put waits until a call of Accept has taken c. After Close, put closes c
 // instead.
 func (q *queue) put(c net.Conn) {
 	select {
@@ -37,13 +37,13 @@ func (q *queue) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. It closes no listening socket, because only the parent has
-// them.
+// Close makes Accept fail. It closes no listening socket: only the parent has
+// those.
 func (q *queue) Close() error {
 	q.once.Do(func() { close(q.closed) })
 	return nil
 }
 
-// Addr returns a placeholder, because there may be several addresses. Each
-// connection has its own.
+// Addr returns a placeholder, because the connections may come from several
+// listeners. Each connection has its own address.
 func (q *queue) Addr() net.Addr { return &net.UnixAddr{Name: "handed over", Net: "unix"} }

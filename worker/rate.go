@@ -8,7 +8,7 @@ import (
 	"schedrestd/rate"
 )
 
-// rates limits the request rate of each identity.
+// A rates limits the request rate of each user.
 type rates struct {
 	burst, perSecond float64
 
@@ -16,8 +16,8 @@ type rates struct {
 	list map[string]*rate.Bucket
 }
 
-// maxIdentities limits the number of stored identities. Each of them has sent
-// a valid credential.
+// maxIdentities limits the number of stored users. Each of them has sent a
+// valid credential.
 const maxIdentities = 10_000
 
 // newRates returns the rate limits, or nil if there are none.
@@ -28,8 +28,9 @@ func newRates(a work.Admission) *rates {
 	return &rates{burst: max(1, float64(a.Burst)), perSecond: float64(a.Rate), list: map[string]*rate.Bucket{}}
 }
 
-// take counts a request of an identity. It returns 0 if the request is within
-// the limit, and otherwise the time to wait before the next request.
+// take counts a request of a user. It returns 0 if the request is within the
+// limit. Otherwise it returns how long the user has to wait for the next
+// request.
 func (r *rates) take(now time.Time, user string) time.Duration {
 	if r == nil {
 		return 0
@@ -60,9 +61,8 @@ func (r *rates) len() int {
 	return len(r.list)
 }
 
-// evict examines a few identities and removes those whose bucket is full. If
-// no bucket is full, it removes the identity whose bucket is the fullest. The
-// caller holds r.mu.
+// evict examines a few users, and removes those whose buckets are full. If no
+// bucket is full, it removes the user with the fullest. The caller holds r.mu.
 func (r *rates) evict(now time.Time) {
 	var fullest string
 	best, examined := -1.0, 0

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestRates checks that a burst as large as the bucket is admitted, and after
-// the burst as many requests as the rate allows.
+// TestRates checks that a user can send as many requests at once as the bucket
+// permits, and after that only as many per second as the rate permits.
 func TestRates(t *testing.T) {
 	r := newRates(ipcRate(2, 3))
 	now := time.Unix(1_700_000_000, 0)

@@ -10,16 +10,16 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// The state of this process that /readyz reports. A process is never more than
-// one worker, so these can be package variables.
+// The state that /readyz reports. A process is never more than one worker, so
+// these can be global variables.
 var (
-	// draining is set while this worker drains. A draining worker finishes its
-	// requests, and /readyz tells load balancers to send no new ones. A retired
-	// worker does not set it, because other workers continue.
+	// draining is set while this worker drains: it finishes its requests, and
+	// /readyz tells load balancers to send no more. A retired worker does not
+	// set it, because other workers still serve.
 	draining atomic.Bool
 
-	// servedCert is the certificate that https:// clients get, or nil if none
-	// is served.
+	// servedCert is the certificate that https:// clients get, or nil if there
+	// is none.
 	servedCert atomic.Pointer[x509.Certificate]
 
 	// certUnusable is set if a certificate is configured but can't be used.
@@ -27,9 +27,9 @@ var (
 )
 
 // readiness returns the check behind /readyz. The check returns the reasons why
-// new requests should go elsewhere. It calls reachable to learn whether a
-// controller can be reached, unless reachable is nil because no controller is
-// needed.
+// load balancers should send requests elsewhere. It calls reachable to find out
+// whether a controller can be reached. If no controller is needed, reachable is
+// nil.
 func readiness(tokens *Tokens, reachable func(context.Context) bool) func(context.Context) []string {
 	return func(ctx context.Context) (reasons []string) {
 		if draining.Load() {
@@ -49,8 +49,8 @@ func readiness(tokens *Tokens, reachable func(context.Context) bool) func(contex
 	}
 }
 
-// validityProblems returns the reason why clients reject the certificate at the
-// given time, if there is one.
+// validityProblems returns a reason if clients reject the certificate at the
+// given time, because it is not valid yet or has expired.
 func validityProblems(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):

@@ -11,8 +11,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestReadiness checks that each cause makes the worker unready, and that each
-// is reported.
+// TestReadiness checks each cause that makes a worker unready, and the reason
+// that is reported for it.
 func TestReadiness(t *testing.T) {
 	defer func() { draining.Store(false); certUnusable.Store(false); servedCert.Store(nil) }()
 	up, tokens := true, NewTokens()
@@ -45,8 +45,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestReadinessOfTokens checks that a worker is unready when its keeper has
-// exited, and when a file of keys for tokens can't be used any more.
+// TestReadinessOfTokens checks that a worker is unready after its keeper has
+// exited, or if a file with keys for tokens can no longer be used.
 func TestReadinessOfTokens(t *testing.T) {
 	reasons := func(tokens *Tokens) string {
 		return strings.Join(readiness(tokens, nil)(context.Background()), "\n")

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusals has the errors for the clients of refused connections, by status.
+// refusals holds the errors for refused connections, by status.
 var refusals = map[int]struct {
 	err       *errs.Error
 	retryable bool
@@ -22,9 +22,9 @@ var refusals = map[int]struct {
 	http.StatusServiceUnavailable: {errs.New(errs.Unavailable, "server busy: no worker is available"), true},
 }
 
-// refusedAnswer returns the complete answer to a connection that the dispatcher
-// refuses, or nil if there is no answer with the status in m. The answer is
-// HTTP/1.1, because no part of a request is read. Its texts need no escaping.
+// refusedAnswer returns the complete answer to a refused connection, or nil if
+// there is no answer with the status in m. The answer is always HTTP/1.1,
+// because the request is not read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.RefuseStatus)
 	refusal, ok := refusals[status]
@@ -42,17 +42,17 @@ func refusedAnswer(m *ipc.Connection) []byte {
 		status, name, retryAfter, len(body), body)
 }
 
-// A connection that is closed with an unread request is reset, and the client
-// may get the reset instead of the answer. So a refused connection normally
-// stays open for a moment after the answer. While maxRefused connections are
-// open in this way, further refused connections are closed without an answer.
+// If a connection is closed with an unread request, the kernel resets it, and
+// the client may get the reset instead of the answer. So a refused connection
+// stays open for a moment after the answer. While maxRefused of them are open,
+// further refused connections are closed without an answer.
 const (
 	refusedLinger = time.Second
 	maxRefused    = 64
 )
 
 // refuseConn answers and closes a connection that the dispatcher refuses. The
-// dispatcher does not count the connection, and gets no report about it.
+// dispatcher does not count the connection, so nothing is reported about it.
 func (s *server) refuseConn(fd int, m *ipc.Connection) {
 	c, err := newConn(fd, m, refusedLinger, func() {})
 	if err != nil {

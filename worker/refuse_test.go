@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusedConn makes a server refuse a connection, after the client has sent
-// text. It returns the client's end.
+// refusedConn returns the client's end of a refused connection. The client has
+// sent text before the server refuses it.
 func refusedConn(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -35,9 +35,9 @@ func refusedConn(t *testing.T, s *server, m ipc.Connection, text string) net.Con
 	return client
 }
 
-// TestRefuseConn checks that a refused connection gets a complete answer,
-// although its request is not read, and that there is no answer for an unknown
-// status.
+// TestRefuseConn checks that the client of a refused connection gets a complete
+// answer, although its request is not read. For an unknown status, there must
+// be no answer.
 func TestRefuseConn(t *testing.T) {
 	for _, tt := range []struct {
 		m         ipc.Connection
@@ -89,7 +89,7 @@ func TestRefuseConn(t *testing.T) {
 }
 
 // TestRefuseConnLimit checks that only a few refused connections are open
-// concurrently, however many are refused, and each only for a moment. A drain
+// concurrently, and each only for a moment, however many are refused. A drain
 // must not wait for them.
 func TestRefuseConnLimit(t *testing.T) {
 	s := new(server)

@@ -9,9 +9,10 @@ import (
 // maxRequestID limits the length of a request id from a proxy, in bytes.
 const maxRequestID = 128
 
-// proxyID returns the request id that a proxy sent: X-Request-Id, otherwise the
-// trace-id of traceparent, or "" if neither was sent. A repeated or malformed
-// id counts as absent, because the answer and both logs contain the id.
+// proxyID returns the request id that a proxy sent in X-Request-Id, or
+// otherwise the trace-id in traceparent. It returns "" if there is neither. A
+// repeated or malformed header counts as absent, because the id is copied to
+// the answer and to both logs.
 func proxyID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && isRequestID(ids[0]) {
 		return ids[0]
@@ -32,9 +33,9 @@ func isRequestID(s string) bool {
 	return s != "" && len(s) <= maxRequestID
 }
 
-// traceID returns the trace-id of a traceparent, as W3C Trace Context defines
-// it: VERSION-TRACE-PARENT-FLAGS in lower-case hex. Later versions may append
-// fields.
+// traceID returns the trace-id of a traceparent header, whose format is defined
+// by W3C Trace Context: VERSION-TRACE-PARENT-FLAGS in lower-case hex. Later
+// versions may append fields.
 func traceID(s string) string {
 	if len(s) > maxRequestID {
 		return ""

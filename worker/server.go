@@ -21,8 +21,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// server is a worker that serves. It passes the connections that arrive on the
-// channel from the dispatcher to http.Server.
+// A server is a worker that is ready to serve. It passes the connections that
+// it gets from the dispatcher to http.Server.
 type server struct {
 	channel     *ipc.Channel
 	http        *http.Server // for HTTP/1 connections
@@ -103,10 +103,10 @@ func (s *server) newHTTPServer(l *work.Limits, h http.Handler) *http.Server {
 	}
 }
 
-// withPeer adds the kernel's data about the client to the context of the
+// withPeer adds the kernel's facts about the client to the context of a
 // connection's requests. Every connection of a worker is a conn, possibly
-// wrapped. Any other type would be a bug, and must not be treated as a
-// connection without data about the client.
+// inside other types. Any other type is a bug, and must not be served as if the
+// kernel had reported no facts.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch v := c.(type) {
@@ -123,8 +123,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// run serves until the dispatcher sends Drain or the channel closes, and
-// returns the exit status.
+// run serves until the dispatcher sends Drain or the channel closes. It returns
+// the exit status.
 func (s *server) run() int {
 	go s.handleMessages()
 	go s.serve(s.http, s.queue)
@@ -142,7 +142,8 @@ func (s *server) serve(srv *http.Server, listener *queue) {
 }
 
 // handleMessages handles the dispatcher's messages in order, until the channel
-// closes. So every connection that arrived before the message Drain is served.
+// closes. So a connection that arrived before the message Drain is still
+// served.
 func (s *server) handleMessages() {
 	for {
 		m, err := s.channel.Receive()
@@ -193,7 +194,7 @@ func (s *server) handleMessages() {
 	}
 }
 
-// connectService uses the descriptor fd as the channel to a service.
+// connectService makes the descriptor fd this worker's channel to a service.
 func (s *server) connectService(service ipc.Role, fd int) error {
 	switch service {
 	case ipc.Keeper:
@@ -207,8 +208,8 @@ func (s *server) connectService(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// loadKeys installs the certificates and public keys of this worker's
-// generation, and returns the answer to the dispatcher.
+// loadKeys loads the certificates and public keys of this worker's generation.
+// It returns the answer for the dispatcher.
 func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
@@ -223,7 +224,7 @@ func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 	return &ipc.Kept{OK: true}
 }
 
-// queueConn queues a connection from the dispatcher for http.Server.
+// queueConn gives a connection from the dispatcher to http.Server.
 func (s *server) queueConn(fd int, m *ipc.Connection) {
 	s.openConns.Add(1)
 	s.tracker.track(m.ID)
@@ -247,9 +248,9 @@ func (s *server) queueConn(fd int, m *ipc.Connection) {
 	go s.handshake(c, tlsConn, s.http.ReadHeaderTimeout)
 }
 
-// arrivalGrace is the time for which a draining worker waits for a request that
-// is arriving. Once Shutdown is called, http.Server drops a request that it has
-// just read, and the client would have to retry.
+// arrivalGrace is how long a draining worker waits for a request that is
+// arriving. After the call of Shutdown, http.Server would drop a request that
+// it has just read, and the client would have to retry.
 const arrivalGrace = 500 * time.Millisecond
 
 // shutdown answers the requests in progress, closes idle connections, and ends
@@ -266,7 +267,7 @@ func (s *server) shutdown() {
 	http2Done := make(chan error, 1)
 	go func() { http2Done <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.openConns.Wait(); close(closed) }() // Shutdown does not know a connection that is just being accepted
+	go func() { s.openConns.Wait(); close(closed) }() // Shutdown does not know a connection that http.Server is just accepting
 	s.http.SetKeepAlivesEnabled(false)                // closes idle connections, and makes each answer the last of its connection
 	select {
 	case <-closed:

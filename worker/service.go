@@ -13,16 +13,16 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// remoteService is the worker's channel to a service. When a service exits, the
-// dispatcher replaces the service and the workers that use it. A worker that is
-// not replaced yet gets no answers from the service.
+// A remoteService is this worker's channel to a service. When a service exits,
+// the dispatcher replaces the service and all workers that use it. Until a
+// worker is replaced, it gets no answers from the service.
 type remoteService struct {
 	role   ipc.Role
 	onLate func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
 	link   atomic.Pointer[link]     // nil if there is no channel
 }
 
-// link is a channel to a process of a service.
+// A link is a channel to one process of a service.
 type link struct {
 	channel *ipc.Channel
 	closed  chan struct{} // closed when the channel is closed
@@ -32,7 +32,7 @@ type link struct {
 
 func newRemoteService(role ipc.Role) *remoteService { return &remoteService{role: role} }
 
-// connect uses the channel fd to the service.
+// connect makes the descriptor fd the channel to the service.
 func (r *remoteService) connect(fd int) error {
 	channel, err := ipc.Open(fd, ipc.Worker, r.role)
 	if err != nil {
@@ -80,10 +80,10 @@ func (r *remoteService) listen(l *link) {
 	}
 }
 
-// ask sends a question and waits for the answer. sender chooses the method of a
-// link that sends. Without an answer, ask returns an error: errGone if the
-// service has exited, errNoService if expired fires first, or the error of
-// sending or of ctx.
+// ask asks the service a question and waits for the answer. The function sender
+// chooses the Send method of the link. If the service has exited, the error is
+// errGone. If the channel expired fires first, it is errNoService. Otherwise it
+// is the error of sending or of ctx.
 func (r *remoteService) ask(ctx context.Context, sender func(*link) sendFunc, expired <-chan time.Time,
 	question func(id uint64) ipc.Message,
 ) (ipc.Message, error) {
@@ -94,7 +94,8 @@ func (r *remoteService) ask(ctx context.Context, sender func(*link) sendFunc, ex
 	return l.ask(ctx, sender(l), expired, question)
 }
 
-// sendFunc is the type of the methods Send and TrySend of ipc.Channel.
+// sendFunc is the type of the methods Channel.Send and Channel.TrySend of
+// package ipc.
 type sendFunc = func(ipc.Message, ...int) error
 
 var (
@@ -102,8 +103,9 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask calls send to send a question, and waits for the answer. question returns
-// the message for a question with the number id.
+// ask asks a question and waits for the answer. The function question returns
+// the message for the question with the number id, and the function send sends
+// it.
 func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
 	defer func() {
@@ -115,7 +117,7 @@ func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time,
 		if _, isViolation := errors.AsType[*ipc.Violation](err); isViolation || err == ipc.ErrFull {
 			return nil, err
 		}
-		// listen detects the same failure
+		// The function listen detects the same failure.
 	}
 	select {
 	case m := <-answer:
@@ -129,7 +131,7 @@ func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time,
 	}
 }
 
-// handleLate handles an answer that arrived too late.
+// handleLate handles an answer for which no goroutine waits any longer.
 func (l *link) handleLate(m ipc.Message) {
 	if l.onLate != nil {
 		l.onLate(l, m)

@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestServiceGone checks that a question to a service that is absent, or that
-// exits before it answers, fails without waiting for a time limit.
+// TestServiceGone checks a question to a service that is absent, or that exits
+// before it answers. The question must fail without waiting for a time limit.
 func TestServiceGone(t *testing.T) {
 	signature := auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)}
 	for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestServiceGone(t *testing.T) {
 		}},
 	} {
 		// The clock of the synctest bubble advances only when all goroutines
-		// wait. So if the clock advanced, the question waited for a time limit.
+		// wait. So if it advances, the question has waited for a time limit.
 		run := func(name string, f func(t *testing.T, service *remoteService, ask func() error) error) {
 			t.Run(tt.name+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -9,31 +9,31 @@ import (
 )
 
 // A client determines how fast it sends a body and reads an answer. This is
-// harmless while there are free slots and places. While other clients wait for
-// its slot or place, it must make progress: one portion in each portionTime.
-// Otherwise a few clients that hardly make progress, or with HTTP/2 even one
-// client, could keep all others out indefinitely.
+// harmless while no other client waits for a slot or place. Otherwise the
+// client must make progress: it must send or read one portion in each
+// portionTime. If this were not required, a few clients that hardly make
+// progress could keep all others out. With HTTP/2, even one client could.
 const (
 	portion     = 64 << 10 // in bytes
 	portionTime = 5 * time.Second
 )
 
-// An HTTP/2 client that gives a stream no window reads nothing at all, although
-// its connection is never full. To distinguish such a stream from one that is
-// read slowly, an answer is written in chunks. In the time stallTime, a client
-// that reads one portion in each portionTime reads a chunk, and also sends a
-// window update.
+// An HTTP/2 client can give a stream no window and so read nothing, although
+// its connection is never full. To tell such a stream from one that is read
+// slowly, an answer is written in chunks. A client that reads one portion in
+// each portionTime reads a chunk within stallTime, and also sends a window
+// update.
 const (
 	chunk     = portion / 4
 	stallTime = portionTime / 4
 )
 
-// unreadBodyTimeout is the time for which the server reads the rest of a body
-// that no handler has read. The client may still be sending, and may read the
-// answer only afterwards.
+// unreadBodyTimeout is how long the server reads the rest of a body that no
+// handler has read. A client may still be sending the body, and read the answer
+// only afterwards.
 const unreadBodyTimeout = time.Second
 
-// slowClient enforces the deadlines for a slow client on a request in progress.
+// slowClient enforces the deadlines of a client in one request.
 type slowClient struct {
 	http.ResponseWriter
 	control   *http.ResponseController
@@ -43,7 +43,7 @@ type slowClient struct {
 	conn      *conn     // nil if the connection did not come from the dispatcher
 	body      *slowBody // nil if the request has no body
 	status    int       // status of the answer; 0 before its header is sent
-	http2     bool      // a stream has limits of its own, because its wait for the client is not a Write on the connection
+	http2     bool      // if true, the wait for the client is not a Write on the connection, so the stream has limits of its own
 	offend    func()    // called when the stream has stalled while other clients wait
 
 	mu           sync.Mutex
@@ -57,7 +57,7 @@ type slowClient struct {
 }
 
 // newSlowClient returns the slowClient of r. It wraps r's body, so that each
-// read of the body extends the deadline of the slowClient.
+// read of the body extends the deadline.
 func (l *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
 	p := &slowClient{
 		ResponseWriter: w,
@@ -84,7 +84,7 @@ func (l *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c
 	return p
 }
 
-// finish records that the handler of p's request has returned. The request's
+// finish records that the request's handler has returned. The request's
 // http.ResponseWriter must not be used afterwards.
 func (l *requestLimiter) finish(p *slowClient) {
 	l.mu.Lock()
@@ -99,9 +99,9 @@ func (l *requestLimiter) finish(p *slowClient) {
 }
 
 // limitUnreadBody limits the time for the rest of a body that no handler reads.
-// When a handler returns, net/http reads the rest of the body before it closes
-// the connection, by default without a time limit. A client that sends half a
-// body could then keep its slot permanently, even without a token.
+// When a handler has returned, net/http reads this rest before it closes the
+// connection, by default without a time limit. A client that sends half a body
+// could then keep its slot permanently, even without a token.
 func limitUnreadBody(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(unreadBodyTimeout))
 }
@@ -125,7 +125,7 @@ func (l *requestLimiter) shortenDeadlines(c *connState) {
 	}
 }
 
-// underPressure records that a connection waits for a slot, and reports whether
+// underPressure records that a connection waits for a slot. It reports whether
 // connections have been waiting for at least portionTime.
 func (l *requestLimiter) underPressure() bool {
 	l.mu.Lock()
@@ -138,10 +138,10 @@ func (l *requestLimiter) underPressure() bool {
 	return now.Sub(l.waitingSince) >= portionTime
 }
 
-// abortOverShare aborts at most one request in list: a request older than
-// portionTime, of an identity that has more than its share of places. Otherwise
-// a user with many requests that are just fast enough could hold all slots
-// permanently.
+// abortOverShare aborts at most one request in list. The request must be older
+// than portionTime, and its user must have more than their share of places.
+// Otherwise a user with many requests that are just fast enough could keep all
+// slots permanently.
 func abortOverShare(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.start) >= portionTime && p.inflight.IsOverShare() {
@@ -193,10 +193,9 @@ func (p *slowClient) shorten() {
 	}
 }
 
-// dropStalled resets the stream if a write still waits for the client's window.
-// The argument since is the time at which this write began to wait. dropStalled
-// does nothing if the connection itself is full, or has unread input, which may
-// contain the window update.
+// dropStalled resets the stream if the write that began to wait at the time
+// since still waits for the client's window. It does nothing if the connection
+// itself is full, or has unread input, which may contain the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.finished && !p.aborted && p.writeStart.Equal(since) &&
@@ -206,14 +205,14 @@ func (p *slowClient) dropStalled(since time.Time) {
 	if !drop {
 		return
 	}
-	// The stream is not reset at once: if the dispatcher blocks the client for
-	// this offence, the worker must learn of the block before the client's next
-	// request gets the place of this request.
+	// The stream is not reset at once. If the dispatcher blocks the client for
+	// this offence, the worker must learn this before the client's next request
+	// gets the place.
 	p.offend()
 	time.AfterFunc(reactionTime, p.abort)
 }
 
-// reactionTime is the time that the dispatcher has to react to a reported
+// reactionTime is how long the dispatcher may take to react to a reported
 // offence.
 const reactionTime = 50 * time.Millisecond
 
@@ -224,8 +223,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// SetReadDeadline implements the method for http.ResponseController. It sets
-// the handler's deadline for the next piece of the body.
+// SetReadDeadline sets the deadline by which the handler needs the next piece
+// of the body. http.ResponseController calls it.
 func (p *slowClient) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,7 +246,8 @@ func (p *slowClient) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes to an HTTP/2 stream in pieces, each with its own deadline.
+// Write writes b. To an HTTP/2 stream, it writes in pieces, each with its own
+// deadline.
 func (p *slowClient) Write(b []byte) (n int, err error) {
 	if !p.http2 {
 		return p.ResponseWriter.Write(b)
@@ -263,16 +263,16 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// flush waits until the end of an HTTP/2 answer is sent, for which the client's
-// window must have space. Until then the place is not free.
+// flush waits until an HTTP/2 answer is completely sent, which may take until
+// the client's window has space. The request keeps its place until then.
 func (p *slowClient) flush() {
 	if p.http2 {
 		_ = p.withDeadline(p.control.Flush)
 	}
 }
 
-// writeChunks writes b in chunks. After each chunk, it records that the
-// client's window had space for it.
+// writeChunks writes b in chunks. Each completed chunk shows that the client's
+// window had space, so the next wait for the client begins then.
 func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int
@@ -283,7 +283,7 @@ func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	return n, err
 }
 
-// withDeadline calls write with the time limit of a write to a stream.
+// withDeadline sets the deadline for a write to a stream, and calls write.
 func (p *slowClient) withDeadline(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
@@ -310,8 +310,8 @@ type slowBody struct {
 	ended  bool       // all of it was read; guarded by client.mu
 }
 
-// Read reads from the body, and extends the deadline in proportion to the bytes
-// that arrived.
+// Read reads from the body. The bytes that arrive extend the deadline, in
+// proportion to their number.
 func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if err != nil && err != io.EOF && b.conn != nil {

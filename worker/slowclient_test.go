@@ -18,8 +18,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// readingHandler returns a handler that reads the whole body, however long the
-// client takes, and sends the resulting error to ended.
+// readingHandler returns a handler that reads the whole body, however long this
+// takes, and sends the resulting error to the channel ended.
 func readingHandler(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
@@ -39,8 +39,8 @@ func shortStall() work.Limits {
 	return limits
 }
 
-// TestSlowBodyFreesSlot checks that a client that sends half a body keeps its
-// place until another client needs it.
+// TestSlowBodyFreesSlot checks a client that sends half a body. It must keep
+// its place, but only until another client needs the place.
 func TestSlowBodyFreesSlot(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: shortStall()}, readingHandler(ended))
@@ -65,8 +65,8 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 	}
 }
 
-// TestSlowBodyYields checks that a request whose body does not arrive is
-// answered with 408 when its slot is needed.
+// TestSlowBodyYields checks a request whose body does not arrive. When its slot
+// is needed, it must be answered with 408.
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newTestServer(t, work.Setup{Limits: shortStall()}, readingHandler(ended))
@@ -84,9 +84,9 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
-// TestYoungYields checks that a connection that was just accepted or just
-// answered ends with its next answer when its slot is needed. Otherwise a
-// client that sends requests continuously would keep the slot.
+// TestYoungYields checks a connection that was just accepted or just answered
+// when its slot is needed. It must end with its next answer. Otherwise a client
+// that sends requests continuously would keep the slot.
 func TestYoungYields(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	st.tracker.send = func(ipc.Message) error { return nil }
@@ -104,8 +104,8 @@ func TestYoungYields(t *testing.T) {
 }
 
 // TestUnreadBodyEnds checks a connection whose request was answered before its
-// body was read. The connection must end even if the body never arrives.
-// Otherwise refused clients could keep all others out.
+// body was read. The connection must end, even if the rest of the body never
+// arrives. Otherwise refused clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -140,8 +140,8 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 	return resp
 }
 
-// TestBodyThatContinues checks that a client that continues to send a body gets
-// more time, in proportion to the bytes.
+// TestBodyThatContinues checks that a client that keeps sending a body gets
+// more time, in proportion to the bytes that it sends.
 func TestBodyThatContinues(t *testing.T) {
 	setup := work.Setup{Limits: testLimits}
 	g := newRequestLimiter(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
@@ -163,8 +163,9 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestShortenedWrite checks that when other clients wait, a Write that waits
-// for its reader gets less time, and that the next Write also gets less.
+// TestShortenedWrite checks that when other clients wait, a Write gets less
+// time to wait for the client. This applies to a Write in progress and to later
+// ones.
 func TestShortenedWrite(t *testing.T) {
 	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.shortStall = 20 * time.Millisecond
@@ -191,8 +192,8 @@ func TestShortenedWrite(t *testing.T) {
 }
 
 // TestStalledOrSlow checks that a stream is dropped if its client gives it no
-// window. It must not be dropped if the connection is full, the write has
-// progressed, or a window update may be arriving.
+// window. It must not be dropped if the connection is full, if the write has
+// made progress, or if a window update may be arriving.
 func TestStalledOrSlow(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	for _, tt := range []struct {
@@ -235,10 +236,10 @@ func eventually(t *testing.T, cond func() bool) {
 	}
 }
 
-// TestWholeHeaderStays checks that a client that has sent a complete header
-// keeps its connection, even before its handler is called and however the
-// header was split. A client that has sent only a part of a header must lose
-// its connection.
+// TestWholeHeaderStays checks that a client keeps its connection once it has
+// sent a complete header, however the header was split, and even before the
+// handler is called. A client that has sent only part of a header must lose its
+// connection.
 func TestWholeHeaderStays(t *testing.T) {
 	const partial = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{

@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// socketPool has the TCP sockets that the dispatcher has prepared for future
+// A socketPool has the TCP sockets that the dispatcher prepared for later
 // connections.
 type socketPool struct {
 	mu        sync.Mutex
@@ -34,8 +34,8 @@ type upstreamPool struct {
 	disabled    bool           // on this kernel, the first write does not connect a socket
 }
 
-// pooledSocket is a socket that connects with its first write, or a socket that
-// is already connected to a daemon on this machine.
+// A pooledSocket is a socket that connects with its first write, or that is
+// already connected to a daemon on this machine.
 type pooledSocket struct {
 	fd      int
 	addedAt time.Time
@@ -43,21 +43,21 @@ type pooledSocket struct {
 }
 
 const (
-	// busyRate is the number of connections per second from which a pool is
-	// worthwhile.
+	// busyRate is the number of connections in a second from which on the pool
+	// requests sockets.
 	busyRate = 32
-	// maxAge is the time for which an unconnected socket may stay in the pool.
-	// It occupies a local port, and its route was chosen when it was made.
+	// maxAge is how long an unconnected socket may stay in the pool. Such a
+	// socket occupies a local port, and its route was chosen when it was made.
 	maxAge = 2 * time.Second
-	// maxAgeConnected is the same time for a connected socket, which the daemon
-	// has already accepted.
+	// maxAgeConnected is how long a connected socket may stay in the pool. The
+	// daemon has already accepted it.
 	maxAgeConnected = 500 * time.Millisecond
-	// requestTimeout is the time after which the worker requests sockets again
-	// if none arrived.
+	// requestTimeout is how long the worker waits for requested sockets before
+	// it requests them again.
 	requestTimeout = 50 * time.Millisecond
 )
 
-// upstream returns the pool for one upstream, which may be empty.
+// upstream returns the pool for one upstream. The pool may be empty.
 func (s *socketPool) upstream(key work.DialBatch) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,9 +72,9 @@ func (s *socketPool) upstream(key work.DialBatch) *upstreamPool {
 	return p
 }
 
-// put adds sockets that came from the dispatcher. The parameter server is the
-// uid of the daemon that the sockets are connected to, or ipc.NoID if they are
-// not connected.
+// put adds sockets from the dispatcher. The argument server is the uid of the
+// daemon that the sockets are connected to, or ipc.NoID if they are not
+// connected.
 func (p *upstreamPool) put(fds []int, server uint32, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +100,8 @@ func (p *upstreamPool) expire(cutoff time.Time) {
 	}
 }
 
-// take returns a socket, if the pool has one, and whether to request more
-// sockets.
+// take returns a socket if the pool has one. If more is true, the caller should
+// request more sockets.
 func (p *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
 	return s, ok, more
 }
 
-// disable closes the sockets of the pool, and requests no more.
+// disable closes the sockets of the pool, and stops requests for more.
 func (p *upstreamPool) disable() {
 	p.mu.Lock()
 	p.disabled = true
@@ -128,9 +128,9 @@ func (p *upstreamPool) disable() {
 	p.expire(time.Now())
 }
 
-// pooledConn takes a socket from the pool of an upstream and returns a
-// connection over it. It returns nil if the pool is empty, or if its sockets do
-// not connect with the first write.
+// pooledConn takes a socket from the pool of an upstream, and returns a
+// connection that uses it. It returns nil if the pool is empty, or if its
+// sockets do not connect with the first write.
 func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.Address) (net.Conn, error) {
 	pool := b.pool.upstream(batch)
 	for {
@@ -155,20 +155,19 @@ func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.
 	}
 }
 
-// isIdle reports whether the daemon at the other end has neither closed the
-// connection nor sent anything.
+// isIdle reports whether the daemon has not closed the connection and has not
+// sent anything.
 func isIdle(fd int) bool {
 	var b [1]byte
 	_, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return err == unix.EAGAIN
 }
 
-// errNotStarted reports that a socket's first write did not start its
-// connection.
+// errNotStarted means that a socket did not connect with its first write.
 var errNotStarted = errors.New("the socket did not start to connect")
 
-// startConnect connects a socket of the pool. Its first write starts the TCP
-// handshake, so a write of no bytes is sufficient.
+// startConnect connects a socket of the pool. The first write starts the TCP
+// handshake, even if it has no bytes.
 func startConnect(ctx context.Context, fd int, a client.Address) (net.Conn, error) {
 	_, err := unix.Write(fd, nil)
 	if err == nil { // either the socket is connected already, or the write had no effect

@@ -32,7 +32,7 @@ func deferredSocket(t *testing.T, address string) int {
 }
 
 // brokerWithPool returns a Broker that gets the sockets for its pool from the
-// function make. It also returns counters of the Broker's requests for one
+// function make. It also returns the numbers of the Broker's requests: for one
 // connection (dials) and for sockets (orders).
 func brokerWithPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
@@ -85,8 +85,8 @@ func echoHello(t *testing.T, e *Broker, address string) {
 	}
 }
 
-// TestPool checks that a worker that connects often sends few Dial messages,
-// and that a worker that connects seldom has no sockets in its pool.
+// TestPool checks that a worker that connects often sends few Dial messages. A
+// worker that connects seldom must have no sockets in its pool.
 func TestPool(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := brokerWithPool(t, address, func() int { return deferredSocket(t, address) })
@@ -113,8 +113,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolExpires checks that sockets that have waited too long are closed, and
-// that newer sockets are not.
+// TestPoolExpires checks that sockets that have been in the pool for too long
+// are closed, and that newer ones are not.
 func TestPoolExpires(t *testing.T) {
 	var h upstreamPool
 	now := time.Now()
@@ -139,8 +139,8 @@ func TestPoolExpires(t *testing.T) {
 	unix.Close(fds[1])
 }
 
-// TestPoolConnected checks that a connected socket is used with the uid of its
-// server. A socket that the daemon has closed, or that has been in the pool for
+// TestPoolConnected checks that a connected socket is used with its server's
+// uid. A socket that the daemon has closed, or that has been in the pool for
 // too long, must not be used.
 func TestPoolConnected(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -184,8 +184,8 @@ func TestPoolConnected(t *testing.T) {
 	}
 }
 
-// TestPoolDisabled checks that sockets that do not connect with their first
-// write are discarded, and that no more sockets are requested.
+// TestPoolDisabled checks sockets that do not connect with their first write.
+// They must be discarded, and no more sockets may be requested.
 func TestPoolDisabled(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := brokerWithPool(t, address, func() int {

@@ -15,8 +15,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestStalledStream checks that an HTTP/2 client that reads no answer does not
-// hold a place permanently. The window of its stream is full, but its
+// TestStalledStream checks an HTTP/2 client that does not read its answer. It
+// must not keep a place permanently. The window of its stream is full, but its
 // connection is never full.
 func TestStalledStream(t *testing.T) {
 	limits := testLimits
@@ -38,8 +38,7 @@ func TestStalledStream(t *testing.T) {
 	}
 }
 
-// TestBrokenStream checks that an HTTP/2 answer that is aborted has no
-// END_STREAM.
+// TestBrokenStream checks that an aborted HTTP/2 answer has no END_STREAM.
 func TestBrokenStream(t *testing.T) {
 	st := newTestServer(t, work.Setup{Limits: testLimits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 100<<10))
@@ -52,8 +51,8 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestClosedWindow checks that a stream whose window is closed is reset while
-// another request waits. This must count as an offence of the client.
+// TestClosedWindow checks that a stream without a window is reset while another
+// request waits. This must count as an offence of the client.
 func TestClosedWindow(t *testing.T) {
 	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}, nil)
 	reports := make(chan work.OffenceKind, 10)

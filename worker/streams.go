@@ -14,8 +14,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// serveStdio serves standard input and output as one connection, in a worker
-// that was started by inetd.
+// serveStdio serves standard input and output as one connection, in inetd mode.
 func (s *server) serveStdio(in, out int, m *ipc.Streams) {
 	s.openConns.Add(1)
 	s.tracker.track(m.ID)
@@ -29,8 +28,8 @@ func (s *server) serveStdio(in, out int, m *ipc.Streams) {
 	}})
 }
 
-// closeFunc returns the function to call when connection id is closed. It frees
-// the slot, and stops a server that was started by inetd.
+// closeFunc returns the function that must be called when connection id is
+// closed. It frees the slot. In inetd mode, it also stops the server.
 func (s *server) closeFunc(id uint64) func() {
 	return func() {
 		s.tracker.recordClose(id)
@@ -52,11 +51,11 @@ func (s *server) servePlain(c *conn) {
 	s.queue.put(h)
 }
 
-// streams is a connection made of standard input and output. Both stay
-// blocking: they may be shared with the shell that started us and its other
-// children, and O_NONBLOCK would affect all of these processes. Read has a
-// deadline nevertheless, because a goroutine reads ahead by at most one buffer.
-// That goroutine may be blocked in a read until the process exits.
+// A streams is a connection that consists of standard input and output. Both
+// stay blocking: the shell that started us and its other children may share
+// them, and O_NONBLOCK would affect all these processes. Even so, Read has a
+// deadline, because a separate goroutine reads the input, ahead by at most one
+// buffer. That goroutine may be blocked in a read until the process exits.
 type streams struct {
 	in, out int
 	input   net.Conn // end of a pipe with the input from the goroutine
@@ -92,8 +91,8 @@ func (s *streams) readAhead(feed net.Conn) {
 
 func (s *streams) Read(p []byte) (int, error) { return s.input.Read(p) }
 
-// status returns the exit status of a server that was started by inetd. The
-// exit status lets a script notice that an answer was lost.
+// status returns the exit status in inetd mode. It lets a script notice that an
+// answer was lost.
 func (s *streams) status() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,8 @@ func (s *streams) status() int {
 	return 1
 }
 
-// readInput reads standard input. It treats a hangup of a terminal as the end
-// of the input.
+// readInput reads standard input. If it is a terminal, a hangup counts as the
+// end of the input.
 func (s *streams) readInput(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.in, p)
@@ -123,11 +122,12 @@ func (s *streams) readInput(p []byte) (int, error) {
 	}
 }
 
-// piece is the number of bytes that a pipe accepts without blocking when poll
-// reports it as writable: PIPE_BUF.
+// piece is PIPE_BUF, the number of bytes that can be written to a pipe without
+// blocking after poll has reported it as writable.
 const piece = 4096
 
-// Write writes to standard output in pieces, each when there is space for it.
+// Write writes p to standard output in pieces. It writes each piece when
+// standard output has space for it.
 func (s *streams) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
@@ -152,7 +152,7 @@ func (s *streams) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// waitWritable waits until standard output accepts data, or its reader is gone.
+// waitWritable waits until standard output has space, or its reader is gone.
 func (s *streams) waitWritable() error {
 	for {
 		s.mu.Lock()
@@ -178,15 +178,14 @@ func (s *streams) waitWritable() error {
 	}
 }
 
-// timeoutError is the error of a Write that could not continue before its
-// deadline.
+// timeoutError is the error of a Write that reached its deadline.
 type timeoutError struct{}
 
 func (timeoutError) Error() string   { return "standard output is blocked" }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
 
-// Close closes standard output, so that its reader sees the end. It leaves
+// Close closes standard output, so that its reader notices the end. It leaves
 // standard input open, because a goroutine may be reading it.
 func (s *streams) Close() error {
 	s.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// startInetd starts a server as inetd does. It returns a file for the server's
-// input and another file for the answers.
+// startInetd starts a server as inetd does. It returns a file to which the test
+// writes the server's input, and a file from which it reads the answers.
 func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 	t.Helper()
 	fromIn, in, err := os.Pipe()
@@ -39,8 +39,8 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 	return in, out
 }
 
-// TestInetdBodies checks that each body reaches its own request completely,
-// however it was framed, and that no part of a body is taken for a request.
+// TestInetdBodies checks that each request gets its own complete body, however
+// the body is framed. No part of a body may be taken for a request.
 func TestInetdBodies(t *testing.T) {
 	big := strings.Repeat("0123456789", 20_000)
 	hidden := "GET /hidden HTTP/1.1\r\n\r\n"
@@ -88,8 +88,8 @@ func TestInetdBodies(t *testing.T) {
 	}
 }
 
-// TestInetdAnswers checks how answers are framed for different requests and
-// handlers, and that an aborted answer is visibly incomplete.
+// TestInetdAnswers checks how answers to different requests are framed. An
+// aborted answer must be recognizable as incomplete.
 func TestInetdAnswers(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -161,7 +161,7 @@ func TestEndOfInputWaits(t *testing.T) {
 	}
 }
 
-// TestInetdDrains checks that a drain ends immediately if there is no request,
+// TestInetdDrains checks that if there is no request, a drain ends immediately,
 // even if the input is still open.
 func TestInetdDrains(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
@@ -175,8 +175,8 @@ func TestInetdDrains(t *testing.T) {
 	}
 }
 
-// TestStreamsStayBlocking checks that the flags of shared standard streams do
-// not change.
+// TestStreamsStayBlocking checks that the flags of standard streams do not
+// change, because other processes may share them.
 func TestStreamsStayBlocking(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)

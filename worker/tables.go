@@ -13,10 +13,10 @@ import (
 )
 
 // Tables writes the OpenAPI document to out, as JSON. The document describes
-// JSON bodies only. The option --generate-openapi-spec of schedrestd prints it
-// with this function, which opens no files and no connections. args are the
-// arguments after feature.TablesMode. Each may occur once, and all but the last
-// two are required:
+// only JSON bodies. schedrestd calls Tables for the option
+// --generate-openapi-spec. Tables opens no files and no connections. args holds
+// the arguments after feature.TablesMode. Each may occur once, and all but the
+// last two are required:
 //
 //	parsers=v0.0.42+inline_enums,v0.0.43   as for -d
 //	content=schedctld,scheddb              as for -s

@@ -35,8 +35,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestTablesRefuse checks that invalid arguments are refused, and that in this
-// case nothing is printed.
+// TestTablesRefuse checks that invalid arguments are refused, and that nothing
+// is printed for them.
 func TestTablesRefuse(t *testing.T) {
 	good := []string{"parsers=v0.0.43", "content=schedctld", "auth=jwt", "names=sched"}
 	for _, bad := range []string{"parsers=v0.0.43", "names=neither", "colour=red", "statuses=everything", "json=yaml", "json", ""} {

@@ -22,17 +22,17 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// tlsServer has everything that a worker needs for connections of https://
-// listeners: public certificates, keys for session tickets, and a channel to
-// the keeper, which has the private key.
+// tlsServer has everything that a worker needs for https:// listeners: the
+// public certificates, the keys for session tickets, and a channel to the
+// keeper, which has the private key.
 type tlsServer struct {
 	keeper *keeperClient
 	config atomic.Pointer[tls.Config] // nil without a certificate
 }
 
-// load installs certificates and the CAs of clients. If a file can't be used,
-// the worker serves no https:// connection. Only a bug can cause this, because
-// the keeper has already checked the files.
+// load loads the server's certificate, and the CAs for client certificates. If
+// a file can't be used, the worker serves no https:// connection. This would be
+// a bug, because the keeper has already checked the files.
 func (s *tlsServer) load(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
@@ -80,8 +80,8 @@ func readClientCAs(f *os.File) (*x509.CertPool, error) {
 	return p, err
 }
 
-// readCertificates reads f with pread, because other workers read from the same
-// open file.
+// readCertificates reads f with pread, because other workers read the same open
+// file and share its offset.
 func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, work.MaxPEM))
 	if err != nil {
@@ -103,10 +103,10 @@ func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// certificateFunc returns a function that crypto/tls calls for the certificate
-// of each handshake. The function returns c with a remoteKey for this handshake
-// only. If the keeper does not sign, this remoteKey records the failure in the
-// handshakeFacts, which come from the context.
+// certificateFunc returns a function that crypto/tls calls to get the
+// certificate for each handshake. It returns c with a new remoteKey for the
+// handshake. If the keeper does not sign, this remoteKey records the failure in
+// the handshakeFacts of the handshake's context.
 func certificateFunc(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -126,8 +126,8 @@ func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 	return tls.Server(c, config), nil
 }
 
-// remoteKey is a private key that the keeper holds. The keeper signs messages,
-// not digests.
+// A remoteKey is a private key that is in the keeper. The keeper signs only
+// messages, not digests.
 type remoteKey struct {
 	keeper *keeperClient
 	public crypto.PublicKey
@@ -138,7 +138,7 @@ type remoteKey struct {
 func (k remoteKey) Public() crypto.PublicKey { return k.public }
 
 // Sign implements crypto.Signer. It always fails, because the keeper could not
-// know the meaning of a digest.
+// check what it signs if it signed digests.
 func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("the keeper does not sign digests")
 }
@@ -158,7 +158,7 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 }
 
 // schemeOf returns the signature scheme that crypto/tls has chosen. crypto/tls
-// itself passes only the hash and the padding.
+// passes only the hash and the padding, so schemeOf also needs the public key.
 func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
 	var schemes [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
 	_, pss := o.(*rsa.PSSOptions)
@@ -181,8 +181,8 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 }
 
 // http2Config returns the limits of an HTTP/2 connection. Each stream is a
-// request. One connection may have a quarter of the requests that this worker
-// answers concurrently; its client has to wait with further requests.
+// request. One connection may have at most a quarter of the requests that this
+// worker answers concurrently. Its client must delay further requests.
 func http2Config(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100

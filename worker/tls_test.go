@@ -27,7 +27,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// fakeKeeper simulates a keeper that signs everything with its key.
+// A fakeKeeper acts as a keeper that signs everything with its key.
 type fakeKeeper struct {
 	t        *testing.T
 	key      crypto.Signer
@@ -46,8 +46,8 @@ func newFakeKeeper(t *testing.T, key crypto.Signer) *fakeKeeper {
 		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
 }
 
-// link connects s to the simulated keeper, and returns the keeper's end of the
-// channel. A test closes this end to simulate that the keeper exits.
+// link connects s to the fake keeper, and returns the keeper's end of the
+// channel. If a test closes this end, the keeper seems to have exited.
 func (k *fakeKeeper) link(s *tlsServer) *ipc.Channel {
 	k.t.Helper()
 	return keeperEnd(k.t, s.keeper)
@@ -70,8 +70,8 @@ func (k *fakeKeeper) answer(channel *ipc.Channel) {
 	}
 }
 
-// memFile returns a file with the given text. The offset of the file is at its
-// end, as if another worker had read it.
+// memFile returns a file with the given text. Its offset is at the end, as if
+// another worker had read the file.
 func memFile(t *testing.T, text []byte) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("keys", unix.MFD_CLOEXEC)
@@ -83,7 +83,7 @@ func memFile(t *testing.T, text []byte) *os.File {
 	return f
 }
 
-// loadCertificates makes s use files with the given contents.
+// loadCertificates makes s load files with the given contents.
 func loadCertificates(t *testing.T, s *tlsServer, m work.Keys, certificate, authorities []byte) {
 	t.Helper()
 	m.TLS = true
@@ -128,8 +128,8 @@ func handshake(t *testing.T, s *tlsServer, leaf *x509.Certificate, maxVersion ui
 	return client.ConnectionState(), err
 }
 
-// TestHandshake checks for each kind of key, and in both versions of TLS, that
-// the keeper signs the message that the client verifies.
+// TestHandshake checks that the keeper signs the message that the client
+// verifies, for each type of key and in both versions of TLS.
 func TestHandshake(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -175,8 +175,8 @@ func TestOldVersion(t *testing.T) {
 	}
 }
 
-// TestKeeperGone checks that a handshake fails if the keeper exits during the
-// handshake, and that later handshakes also fail. No handshake may hang.
+// TestKeeperGone checks that handshakes fail if the keeper has exited, even
+// during the handshake. No handshake may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
@@ -219,8 +219,9 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestBadFiles checks that no connection is served if a file can't be used. If
-// client certificates are required, a bad file must not make them optional.
+// TestBadFiles checks that no connection is served if a file can't be used. In
+// particular, if client certificates are required, a bad file must not make
+// them optional.
 func TestBadFiles(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, good := selfSigned(t, key)
@@ -257,8 +258,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestDrainEndsHandshakes checks that a client that connects without beginning
-// its handshake does not delay a drain.
+// TestDrainEndsHandshakes checks that a drain does not wait for a client that
+// has connected but not begun its handshake.
 func TestDrainEndsHandshakes(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	st := newTestServer(t, work.Setup{}, nil)

@@ -10,9 +10,9 @@ import (
 	"schedrestd/auth"
 )
 
-// Tokens verifies tokens: with public keys in the worker itself, or by asking
-// the keeper, which has the secret key. The dispatcher sends the public keys
-// and the channel to the keeper after Build.
+// Tokens verifies tokens. It uses public keys in the worker itself, or asks the
+// keeper, which has the secret key. After the call of Build, the dispatcher
+// sends the public keys and the channel to the keeper.
 type Tokens struct {
 	keys          atomic.Pointer[publicKeys]
 	keeper        *keeperClient
@@ -23,7 +23,7 @@ type Tokens struct {
 // publicKeys is a key set that the dispatcher sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // whether the parent reloads the file when it changes; then a token that the set does not verify is forged
+	followed bool // whether the parent reloads the file when it changes; if so, a token that the set does not verify is forged
 }
 
 // NewTokens returns Tokens that can't verify anything yet.
@@ -33,14 +33,14 @@ func NewTokens() *Tokens {
 	return t
 }
 
-// Authenticator returns the authenticator for the handlers. Until it has keys,
-// the daemons verify tokens.
+// Authenticator returns the authenticator for the handlers. Until Tokens has
+// keys, the authenticator asks the daemons.
 func (t *Tokens) Authenticator() *auth.Authenticator { return t.authenticator }
 
-// connect uses the channel fd to the keeper. It also asks the keeper to verify
-// an invalid signature, because the answer shows whether the keeper's token key
-// is outdated. A keeper's answer to this never changes, so one question is
-// enough.
+// connect makes the descriptor fd the channel to the keeper. It also sends the
+// keeper an invalid signature, because the keeper's answer shows whether its
+// token key is outdated. A keeper's answer to this never changes, so this is
+// done only once.
 func (t *Tokens) connect(fd int) error {
 	if err := t.keeper.connect(fd); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (t *Tokens) connect(fd int) error {
 	return nil
 }
 
-// problems returns the reasons why a key that this worker should have can't be
-// used.
+// problems returns the reasons why this worker can't use keys that it should
+// have.
 func (t *Tokens) problems() (list []string) {
 	if t.keeper.isLost() {
 		list = append(list, "keys: the keeper exited; see the log")
@@ -77,9 +77,9 @@ func (t *Tokens) verifyPublic(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// load installs the public keys from the dispatcher. If load fails, this worker
-// gets no connections: the gateway keeps the previous generation of workers, or
-// does not start.
+// load loads the public keys from the dispatcher. If this fails, this worker
+// gets no connections. The gateway then keeps the previous generation, or does
+// not start.
 func (t *Tokens) load(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
 	if err != nil || len(data) == 0 { // no keys

@@ -59,9 +59,9 @@ func tokensWithKeys(t *testing.T, text string, followed bool) *Tokens {
 	return tokens
 }
 
-// TestKeySet checks that a usable key set verifies signatures. A signature that
-// the set does not verify counts as forged only if there can be no newer set.
-// Without a usable set, the answer is Unknown.
+// TestKeySet checks that a usable key set verifies signatures. If a signature
+// is wrong for this set, it must count as forged only if there can be no newer
+// set. Without a usable set, the answer must be Unknown.
 func TestKeySet(t *testing.T) {
 	one, other := signatureOf(t, oneRSA(), "a.b"), signatureOf(t, otherRSA(), "a.b")
 	want := func(name string, tokens *Tokens, first, second auth.Answer) {
@@ -129,8 +129,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keeperEnd connects client to a new channel, and returns the keeper's end of
-// the channel.
+// keeperEnd connects client to a new channel, and returns the keeper's end.
 func keeperEnd(t *testing.T, client *keeperClient) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -142,8 +141,8 @@ func keeperEnd(t *testing.T, client *keeperClient) *ipc.Channel {
 	return c
 }
 
-// TestKeeperVerifies checks that answers are matched by their numbers, in any
-// order.
+// TestKeeperVerifies checks that answers may arrive in any order, and that each
+// is matched with its question by its number.
 func TestKeeperVerifies(t *testing.T) {
 	tokens := NewTokens()
 	mac := bytes.Repeat([]byte{7}, 32)
@@ -190,8 +189,8 @@ func TestKeeperVerifies(t *testing.T) {
 	}
 }
 
-// TestKeeperExits checks that pending questions immediately get Unknown when
-// the keeper exits or sends an answer of another kind.
+// TestKeeperExits checks that pending questions immediately get the answer
+// Unknown if the keeper exits or sends an answer of the wrong type.
 func TestKeeperExits(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
 		"exits":           func(c *ipc.Channel, _ uint64) { c.Close() },
@@ -217,8 +216,8 @@ func TestKeeperExits(t *testing.T) {
 	}
 }
 
-// TestTokensWaitForNoHandshake checks that a token is verified without delay
-// while the maximum number of handshakes waits for the keeper.
+// TestTokensWaitForNoHandshake checks that a token is verified without delay,
+// even if the maximum number of handshakes waits for the keeper.
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	tokens := NewTokens()
 	c := keeperEnd(t, tokens.keeper)
@@ -247,8 +246,8 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	}
 }
 
-// TestCancelledRequestLeavesKeeper checks that a cancelled request waits
-// neither for an answer nor for space in a channel that the keeper does not
+// TestCancelledRequestLeavesKeeper checks that a cancelled request stops
+// waiting, for an answer and for space in a channel that the keeper does not
 // read.
 func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	tokens := NewTokens()

@@ -9,10 +9,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// connTracker tracks the state of each connection, reports lasting states to
-// the dispatcher, and closes a connection when another client waits for its
-// slot. It does not report short states, so that a busy connection costs no
-// messages.
+// A connTracker tracks the stage of each connection. It reports to the
+// dispatcher only stages that last for a moment, so that a busy connection
+// causes no messages. It also closes a connection when another client waits for
+// its slot.
 type connTracker struct {
 	send    func(ipc.Message) error
 	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
@@ -46,12 +46,11 @@ type connState struct {
 
 const (
 	reportDelay       = 40 * time.Millisecond // time after which a stage is reported
-	silentReportDelay = time.Second           // the same for a client that has sent nothing yet, and may only be slow
+	silentReportDelay = time.Second           // the same for a client that has sent nothing yet and may only be slow
 	reportInterval    = 20 * time.Millisecond // interval in which stages are examined while some change
 )
 
-// isLasting reports whether c's stage has lasted long enough for c to be
-// closed.
+// isLasting reports whether c's stage has lasted so long that c may be closed.
 func (c *connState) isLasting(now time.Time) bool {
 	limit := reportDelay
 	if h, ok := c.outer.(*http1Conn); c.stage == work.Waiting && !(ok && h.inRequest.Load()) {
@@ -64,8 +63,8 @@ func newConnTracker(send func(ipc.Message) error) *connTracker {
 	return &connTracker{send: send, list: map[uint64]*connState{}, detached: map[uint64]struct{}{}}
 }
 
-// track reports to the dispatcher that this worker has taken the connection
-// with number id, and starts to track it.
+// track informs the dispatcher that this worker has taken connection id, and
+// starts to track the connection.
 func (t *connTracker) track(id uint64) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
@@ -78,9 +77,9 @@ func (t *connTracker) track(id uint64) {
 }
 
 // recordClose records that a connection is closed. With HTTP/2, its requests
-// may still be running, and the connection counts until they end. Otherwise a
-// client could reconnect before its offences are reported, or exceed its limit
-// of requests by reconnecting.
+// may still be running. The connection counts until they end. Otherwise a
+// client that reconnects could escape the penalty for its offences, or exceed
+// its limit of requests.
 func (t *connTracker) recordClose(id uint64) {
 	t.mu.Lock()
 	delete(t.detached, id)
@@ -114,7 +113,8 @@ func (t *connTracker) finishRequest(c *connState) {
 	}
 }
 
-// reportDone reports a connection as done, at most once.
+// reportDone reports that a connection is done. It does so at most once for
+// each.
 func (t *connTracker) reportDone(id uint64) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
@@ -156,7 +156,7 @@ func (t *connTracker) setStage(c *connState, stage work.Stage) {
 }
 
 // reportStages reports the stages that have lasted long enough. It schedules
-// itself again as long as other stages may have to be reported.
+// its next call as long as other stages may have to be reported.
 func (t *connTracker) reportStages() {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
@@ -190,8 +190,8 @@ func (t *connTracker) dueReports(now time.Time) (list []*work.Progress) {
 	return list
 }
 
-// yield closes a connection because another client waits for its slot. If a
-// request on the connection is being answered, yield instead makes the answer
+// yield closes connection id, because another client waits for its slot. If a
+// request on the connection is being answered, yield instead makes this answer
 // the connection's last, and reports this to the dispatcher.
 func (t *connTracker) yield(id uint64) {
 	t.reportMu.Lock()
@@ -203,10 +203,10 @@ func (t *connTracker) yield(id uint64) {
 		return
 	}
 	answering, young, outer, inner := c.stage == work.Answering, !c.isLasting(time.Now()), c.outer, c.inner
-	// The dispatcher chooses a connection that has just been accepted or
-	// answered only if no other connection is left. Such a connection ends with
-	// its next answer. Otherwise a client that sends a request every few
-	// milliseconds could keep its connection indefinitely.
+	// If the connection was accepted or answered only a moment ago, the
+	// dispatcher has found no other connection to close. The connection then
+	// ends with its next answer. Otherwise a client that sends a request every
+	// few milliseconds could keep its connection indefinitely.
 	c.closing = c.closing || young
 	t.mu.Unlock()
 	if answering {
@@ -216,12 +216,12 @@ func (t *connTracker) yield(id uint64) {
 	if young {
 		return
 	}
-	// reclaim has its own goroutine, because it locks t.reportMu, which is held
-	// here, to report that the connection is done.
+	// reclaim runs in another goroutine, because it locks t.reportMu, which
+	// this goroutine holds.
 	go t.reclaim(c, outer, inner)
 }
 
-// closeAfterAnswer makes the next answer the last one of c, and reports to the
+// closeAfterAnswer makes the next answer of c its last, and tells the
 // dispatcher that c can't be closed now. The caller holds t.reportMu.
 func (t *connTracker) closeAfterAnswer(c *connState) {
 	t.mu.Lock()
@@ -241,9 +241,10 @@ func (t *connTracker) closeAfterAnswer(c *connState) {
 }
 
 // reclaim closes a connection on which no request is being answered. A client
-// that has begun a request gets an answer with the reason, and a moment to read
-// it. The slot is normally freed before the answer, but not while maxDetached
-// other connections without a slot are still open.
+// that has begun a request gets an error, and a moment to read it. The slot is
+// normally freed before the error is sent. But if maxDetached other connections
+// without a slot are still open, the slot is freed only when the connection is
+// closed.
 func (t *connTracker) reclaim(c *connState, outer, inner net.Conn) {
 	h, isHTTP1 := outer.(*http1Conn)
 	raw := connOf(inner)
@@ -268,8 +269,8 @@ func (t *connTracker) reclaim(c *connState, outer, inner net.Conn) {
 	}
 }
 
-// detach adds a connection to those that have lost their slot but stay open for
-// a moment. It returns false if there are too many of them.
+// detach records that a connection stays open for a moment without a slot. It
+// returns false if there are too many such connections.
 func (t *connTracker) detach(id uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -280,26 +281,26 @@ func (t *connTracker) detach(id uint64) bool {
 	return true
 }
 
-// maxDetached limits the connections without a slot, so that enough descriptors
-// are left for connections with a slot.
+// maxDetached limits the number of connections that are open without a slot, so
+// that enough descriptors are left for the others.
 const maxDetached = 64
 
-// rawConn returns the conn of c, without wrappers.
+// rawConn returns the conn inside c.
 func (t *connTracker) rawConn(c *connState) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return connOf(c.inner)
 }
 
-// isClosing reports whether c should end with its next answer.
+// isClosing reports whether c must end with its next answer.
 func (t *connTracker) isClosing(c *connState) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return c.closing
 }
 
-// setConn records a connection (inner), and its wrapper that http.Server reads
-// (outer).
+// setConn records the connection itself (inner), and the wrapper around it that
+// http.Server reads from (outer).
 func (t *connTracker) setConn(id uint64, inner, outer net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

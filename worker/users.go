@@ -10,10 +10,10 @@ import (
 	"schedrestd/ipc"
 )
 
-// users looks up names of users and groups through the resolver. The rows of a
-// list need the same few names again and again, so answers are cached. If a
-// directory service does not answer, only one row of a list waits for the
-// timeout. For lookupPause afterwards, ids that are not in the cache are shown
+// A users looks up names of users and groups through the resolver. Answers are
+// cached, because the rows of a list need the same few names again and again.
+// If a directory service does not answer, one row of a list waits for the
+// timeout. For lookupPause after that, ids that are not in the cache are shown
 // as numbers.
 type users struct {
 	user, group names
@@ -22,7 +22,7 @@ type users struct {
 	resolveSem chan struct{} // has an element while a name that a client sent is looked up
 }
 
-// names caches the names of one database, by id.
+// A names caches the names of one database, by id.
 type names struct {
 	lookup   func(uint32) (string, error)
 	fallback func(uint32) string // returns the text for an id that has no name
@@ -55,14 +55,14 @@ func newUsers(b *Broker) *users {
 	}
 }
 
-// User returns the name of uid, or the number in decimal.
+// User returns the name of uid, or uid in decimal if it has no known name.
 func (u *users) User(uid uint32) string { return u.user.get(uid) }
 
-// Group returns the name of gid, or the number in decimal.
+// Group returns the name of gid, or gid in decimal if it has no known name.
 func (u *users) Group(gid uint32) string { return u.group.get(gid) }
 
-// maxNameLength is the length of the longest name that the resolver looks up,
-// in bytes.
+// maxNameLength is the maximum length, in bytes, of a name that the resolver
+// looks up.
 const maxNameLength = 255
 
 // UserID returns the uid of a user, or errs.NotFound.
@@ -76,8 +76,7 @@ func (u *users) GroupID(ctx context.Context, name string) (uint32, error) {
 }
 
 // resolve looks up a name that a client sent. Only one such look-up runs at a
-// time, so that these look-ups can't use up the capacity that other answers
-// need.
+// time, so that clients can't use up the look-ups that other answers need.
 func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestNames checks that an id is looked up only once while its name is cached,
-// and not at all while the database is unavailable.
+// TestNames checks that an id is looked up only once while its name is cached.
+// While the database is unavailable, it must not be looked up.
 func TestNames(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var lookups []string

@@ -21,8 +21,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// connPair returns both ends of a connection: the worker's, as if the
-// dispatcher had passed it, and the client's.
+// connPair returns both ends of a connection. The worker's end is like a
+// connection that the dispatcher passed.
 func connPair(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -68,8 +68,8 @@ func TestConnCallsDoneOnce(t *testing.T) {
 	}
 }
 
-// TestStalledWrite checks that the answer to a client that stops reading is
-// aborted, so that the client holds no slot permanently.
+// TestStalledWrite checks that an answer is aborted if the client stops
+// reading, so that the client does not keep its slot permanently.
 func TestStalledWrite(t *testing.T) {
 	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, 20*time.Millisecond, func() {})
 	if _, err := c.Write(make([]byte, 16<<20)); !os.IsTimeout(err) {
@@ -160,8 +160,8 @@ func TestStartedByHand(t *testing.T) {
 }
 
 // TestConnOfDescriptors checks that the worker closes descriptors that a local
-// client sends. The thread that closes them must not stay blocked or delay
-// other connections.
+// client sends. The thread that closes them may block, and must not delay other
+// connections.
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
 	if _, ok := c.Conn.(*unixconn.Conn); !ok {

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedFile is an open file with POSIX locks, which belong to this process.
-// Locks of the open file description (F_OFD_SETLK) would be useless here: all
-// processes that get the file from the same parent would share them.
+// A lockedFile is an open file with POSIX locks, which belong to this process.
+// Locks of the open file description (F_OFD_SETLK) would be useless here. The
+// parent gives several processes the same open file description, so they would
+// share its locks.
 type lockedFile struct{ *os.File }
 
-// Open returns the file to which the descriptor refers. The process must have
-// no other descriptor of that file, because closing it would release the locks.
+// Open returns the file with descriptor fd. The process must have no other
+// descriptor of that file, because closing it would release the locks.
 func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency file")} }
 
-// Offsets of the bytes that are locked. They are after the last place for a
-// claim.
+// Offsets of the bytes that are locked. They are after the last slot.
 const (
 	changeLock   = int64(Slots)*slotSize + iota // locked while a process reads and writes claims
 	presenceLock                                // locked (shared) as long as a process uses the file

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// The file has Slots places of slotSize bytes. A place holds a claim and, from
-// offset endOffset on, an end: the record of how the claim ended. Both have a
-// checksum, so that a partly written claim or end counts as absent. They are in
-// different sectors of the disk, so that an interrupted write of the end can't
-// damage the claim.
+// The file has Slots slots of slotSize bytes. A slot holds a claim. From offset
+// endOffset on, it also holds an end record, with the claim's final state and
+// answer. The claim and the end record each have a checksum, so that a partly
+// written one counts as absent. They are in different sectors of the disk, so
+// that an interrupted write of the end record can't damage the claim.
 const (
 	slotSize  = 2048
 	endOffset = 512
@@ -21,7 +21,7 @@ const (
 	MaxAnswer = 1400
 )
 
-// magic is the beginning of a claim. Its last byte is the version of the
+// magic is the first bytes of a claim. Its last byte is the version of the
 // format.
 const magic = "SIK\x01"
 
@@ -30,10 +30,11 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// claim is the first part of a place: a key that a request has claimed.
+// A claim is the first part of a slot. It holds a key that a request has
+// claimed.
 type claim struct {
-	number           uint64    // the claim is at place number % Slots
-	placedAt         time.Time // when the claim got its place; a renewed claim keeps the place
+	number           uint64    // the claim is in slot number % Slots
+	placedAt         time.Time // when the key was first claimed; renewing the claim does not change it
 	claimedAt        time.Time // when the latest request with the key arrived
 	process          [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
@@ -51,9 +52,9 @@ func (c *claim) encode() []byte {
 	return b
 }
 
-// decodeClaim returns the claim at the beginning of a place. It returns nil if
-// there is no complete claim. newer reports whether the claim has a later
-// version of the format.
+// decodeClaim decodes the claim at the beginning of a slot. It returns nil if
+// there is no complete claim. The result newer is true if the claim was written
+// in a later version of the format.
 func decodeClaim(b []byte) (c *claim, newer bool) {
 	if len(b) < claimSize || string(b[:3]) != magic[:3] {
 		return nil, false
@@ -77,8 +78,7 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 	return c, false
 }
 
-// encodeEnd returns the second part of a place, which records how a claim
-// ended.
+// encodeEnd returns the end record of a claim: its final state and answer.
 func encodeEnd(number uint64, state State, answer []byte) []byte {
 	b := order.AppendUint64(make([]byte, 4, endSize+len(answer)), number)
 	b = order.AppendUint16(append(b, byte(state)), uint16(len(answer)))
@@ -87,8 +87,8 @@ func encodeEnd(number uint64, state State, answer []byte) []byte {
 	return b
 }
 
-// decodeEnd returns how the claim with the given number ended. ok is false if b
-// contains no record of that.
+// decodeEnd decodes the end record of the claim with the given number. ok is
+// false if b contains no such record.
 func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
 	size := endSize + int(order.Uint16(b[13:]))
 	if size > len(b) {

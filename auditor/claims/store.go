@@ -3,16 +3,15 @@
 // is stored with the claim. Another submission with the same key gets that
 // answer.
 //
-// The file is a ring of places. A claim is written to the next place, if the
-// place is empty or its claim has expired. Nothing is moved or truncated, so an
-// interrupted write can damage only the claim that it was writing. The number
-// of places is limited, and so are the places of each user and each worker.
+// The file is a ring of slots. A new claim goes into the next slot, if that
+// slot is empty or its claim has expired. Nothing is moved or truncated, so an
+// interrupted write can damage only the claim in its own slot. The number of
+// slots is limited, and so is the share of each user and each worker.
 //
-// Several processes may use one file: the old and the new auditor of a gateway
-// that is replacing its workers and services, the auditors of gateways that run
-// in inetd mode, or those of several gateways. Before a process changes the
-// file, it locks the file and reads the claims that other processes have
-// written.
+// Several auditors may use one file. They may belong to several gateways, to
+// several inetd connections, or to the old and the new generation of one
+// gateway. Before an auditor changes the file, it locks the file and reads the
+// claims that other auditors have written.
 //
 // A Store holds only hashes of keys, users and bodies.
 package claims
@@ -48,13 +47,13 @@ const (
 	// MaxPerUser limits the claims of one user.
 	MaxPerUser = Slots / 8
 
-	// renewal applies to a key whose request was not carried out. It is how
-	// long the next request with that key can use the same place. So clients
-	// that retry during an outage use few places.
+	// renewal is how long requests with the same key share one slot, if none of
+	// them is carried out. So clients that retry during an outage use few
+	// slots.
 	renewal = time.Hour
 
-	// foreignLimit is how long a claim of another process counts as running. It
-	// is longer than the gateway waits for a daemon.
+	// foreignLimit is how long a claim of another process counts as running.
+	// The gateway waits less than this for a daemon's answer.
 	foreignLimit = 5 * time.Minute
 )
 
@@ -64,7 +63,7 @@ type File interface {
 	io.WriterAt
 	Sync() error
 
-	// Lock waits until no other process has locked the file, and locks it.
+	// Lock waits until no other process holds the lock, and locks the file.
 	Lock() error
 	Unlock()
 
@@ -80,24 +79,24 @@ type Store struct {
 	process [8]byte // id of this process
 	now     func() time.Time
 
-	liveSince time.Time // older claims without an answer belong to processes that have exited
+	liveSince time.Time // claims that are older and have no answer belong to processes that have exited
 	next      uint64    // number of the next claim; 0: the whole file must be read
 	live      []*claim  // in the order of their numbers; expired claims are removed from the front
 	byKey     map[[32]byte]*claim
 	users     map[[32]byte]int // number of claims in live, by share
 	open      map[uint64]bool  // claims of this process whose requests have not ended
-	unsynced  []*claim         // new claims that are not synced yet, at the end of live
+	unsynced  []*claim         // new claims that are not synced yet; they are the last elements of live
 	renewed   []*claim         // renewed claims that are not synced yet
 	dirty     bool             // something was written since the last sync
 }
 
-// New returns a Store for the claims in file, which it reads at the first
-// Begin. process is an id of this process.
+// New returns a Store for the claims in file. The argument process is a random
+// id of this process. Begin reads the file.
 func New(file File, process [8]byte, now func() time.Time) *Store {
 	return &Store{file: file, process: process, now: now, open: map[uint64]bool{}}
 }
 
-// Begin locks the file and reads what other processes have written.
+// Begin locks the file and reads the claims that other processes have written.
 func (s *Store) Begin() error {
 	if err := s.file.Lock(); err != nil {
 		return fmt.Errorf("lock the file: %w", err)
@@ -111,8 +110,8 @@ func (s *Store) Begin() error {
 	return nil
 }
 
-// Commit syncs to disk what was written since Begin, and unlocks the file. If
-// Commit fails, the claims made since Begin must not be used.
+// Commit syncs the changes since Begin to disk, and unlocks the file. If Commit
+// fails, the claims made since Begin must not be used.
 func (s *Store) Commit() error {
 	defer s.file.Unlock()
 	var err error
@@ -130,8 +129,8 @@ func (s *Store) Commit() error {
 func (s *Store) undo() {
 	for _, c := range s.unsynced {
 		s.forget(c)
-		// If this write fails as well, the claim stays in the file. Its key
-		// then counts as used for a request whose outcome is unknown.
+		// If this write fails as well, the claim stays in the file, and its key
+		// counts as used by a request whose outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), slotOffset(c.number))
 	}
 	for _, c := range s.renewed {
@@ -143,9 +142,9 @@ func (s *Store) undo() {
 	}
 }
 
-// Claim claims a key for a request of a user. key, share and body are hashes:
-// share identifies the user, and body the request. workerClaims is the number
-// of claims that the worker has made so far.
+// Claim claims a key for a request. The argument share is the hash of the user
+// whose limit the claim counts against, and body is the hash of the request.
+// workerClaims is the number of claims that the worker has made so far.
 func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, State, []byte, error) {
 	if c := s.byKey[key]; c != nil {
 		state, answer, err := s.refresh(c)
@@ -181,7 +180,7 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, Stat
 }
 
 // renew claims the key of c for another request. The earlier request was not
-// carried out, so the new claim takes the place of the old one.
+// carried out, so the new claim overwrites the old one.
 func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	next := *c
 	next.claimedAt, next.process, next.body = s.now(), s.process, body
@@ -195,9 +194,9 @@ func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	return c.number, Fresh, nil, nil
 }
 
-// write writes a claim whose request has not ended. It first reserves space on
-// the disk for the record of the end, so that a full disk is noticed now, and
-// not after the request was carried out.
+// write writes a claim whose request is still running. It first reserves disk
+// space for the end record, so that a full disk is noticed before the request
+// is carried out.
 func (s *Store) write(c *claim) error {
 	s.dirty = true
 	if _, err := s.file.WriteAt(make([]byte, slotSize-endOffset), slotOffset(c.number)+endOffset); err != nil {
@@ -207,7 +206,7 @@ func (s *Store) write(c *claim) error {
 	return err
 }
 
-// Settle records how a claim of this process ended. state is Answered, Unknown
+// Settle writes the final state of a claim of this process: Answered, Unknown
 // or NotDone. If Settle fails, the claim still counts as running.
 func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	if !s.open[number] {
@@ -221,15 +220,15 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	return err
 }
 
-// refresh returns the state of a claim. It first updates c from the file,
-// because another process may have renewed it. The key of an expired claim is
-// free, so refresh returns NotDone for it.
+// refresh returns the state of a claim. It first reads c again from the file,
+// because another process may have renewed it. For an expired claim it returns
+// NotDone, which means that the key is free.
 func (s *Store) refresh(c *claim) (State, []byte, error) {
 	current, err := s.read(c.number)
 	switch {
 	case err != nil:
 		return 0, nil, err
-	case current == nil || current.number != c.number || current.key != c.key: // a write to this place was interrupted
+	case current == nil || current.number != c.number || current.key != c.key: // a write to this slot was interrupted
 		return NotDone, nil, nil
 	}
 	c.claimedAt, c.process, c.body = current.claimedAt, current.process, current.body
@@ -323,8 +322,8 @@ func (s *Store) readAll() error {
 	return nil
 }
 
-// read returns the claim at the place for the given number, or nil if the place
-// is empty.
+// read returns the claim in the slot for the given number, or nil if the slot
+// has no valid claim.
 func (s *Store) read(number uint64) (*claim, error) {
 	b := make([]byte, claimSize)
 	n, err := s.file.ReadAt(b, slotOffset(number))
@@ -345,7 +344,7 @@ func decode(b []byte, at int) (*claim, error) {
 	return c, nil
 }
 
-// add records c, which is the claim with the next number.
+// add appends c to the claims in memory. c must have the next number.
 func (s *Store) add(c *claim) {
 	s.live, s.byKey[c.key], s.next = append(s.live, c), c, c.number+1
 	s.users[c.share]++
@@ -370,9 +369,9 @@ func (s *Store) forget(c *claim) {
 	}
 }
 
-// expired reports whether a claim is older than the time for which keys are
-// kept. A claim that is dated equally far in the future also counts as expired,
-// because the clock was wrong when it was written.
+// expired reports whether a claim no longer needs its slot, because its key and
+// all renewals have expired. A claim that is dated just as far in the future
+// has also expired: the clock was wrong when the claim was written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

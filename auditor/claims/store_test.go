@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is a file whose writes can fail.
+// A memory is a File in memory whose writes can fail.
 type memory struct {
 	text     []byte
 	space    int // bytes that can still be written; negative: any number
@@ -82,7 +82,8 @@ func claimKey(t *testing.T, s *Store, key, user, body string) (uint64, State, st
 	return number, state, string(answer)
 }
 
-// wantClaim claims a key, and fails the test unless the result is as expected.
+// wantClaim claims a key, and fails the test unless it gets the given state and
+// answer.
 func wantClaim(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
 	t.Helper()
 	number, got, text := claimKey(t, s, key, user, body)
@@ -99,9 +100,9 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 	must(t, s.Commit())
 }
 
-// TestClaim checks the states of a key from its first use to its end: in the
-// process that claimed it, in another process, and in a process that reads the
-// file later.
+// TestClaim checks the states of a key from the claim to the answer. Three
+// processes see them: the process that claimed the key, another process, and a
+// process that reads the file later.
 func TestClaim(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
@@ -125,8 +126,8 @@ func TestClaim(t *testing.T) {
 	wantClaim(t, other, "k", "alice", "body", Answered, "job 17")
 }
 
-// TestExpires checks that a key is kept for its lifetime and not longer, even
-// if the clock is set back.
+// TestExpires checks that a key is kept for its lifetime and not longer.
+// Setting the clock back must not keep it longer.
 func TestExpires(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
@@ -146,8 +147,8 @@ func TestExpires(t *testing.T) {
 	wantClaim(t, s, "k", "alice", "third", Fresh, "")
 }
 
-// TestRenewed checks that requests with the same key that are not carried out
-// share a place for a while. All processes must remember the last of these
+// TestRenewed checks that requests with the same key share a slot for a while
+// if they are not carried out. All processes must remember the last of these
 // requests for the whole lifetime.
 func TestRenewed(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
@@ -180,8 +181,8 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestRenewedNotSynced checks that if a renewed claim did not reach the disk,
-// its key can be claimed again and its place stays in use.
+// TestRenewedNotSynced checks a renewed claim that did not reach the disk. Its
+// key can be claimed again, and its slot stays in use.
 func TestRenewedNotSynced(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
@@ -199,9 +200,9 @@ func TestRenewedNotSynced(t *testing.T) {
 	wantClaim(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
-// TestForsaken checks claims that a process left without an answer. They must
-// become unknown at once if it is certain that the process has exited, and
-// after a while if it is not certain.
+// TestForsaken checks claims whose process has settled nothing. They must
+// become unknown at once if that process has certainly exited, and otherwise
+// after a while.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -214,8 +215,8 @@ func TestForsaken(t *testing.T) {
 	wantClaim(t, other, "k", "alice", "body", Unknown, "")
 }
 
-// TestTorn checks that an interrupted write of a claim or of its end, at
-// whichever byte it stops, damages no other claim. No key may get the answer of
+// TestTorn interrupts the write of a claim, or of its end record, at each byte.
+// This must not damage any other claim, and no key may get the answer of
 // another key.
 func TestTorn(t *testing.T) {
 	whole, c := &memory{space: -1}, &clock{startTime}
@@ -268,7 +269,7 @@ func TestNewer(t *testing.T) {
 
 // TestDiskFull checks that a claim that can't be written is refused and leaves
 // no trace. Earlier claims can still be settled, because the space for their
-// ends was written with them.
+// end records is already reserved.
 func TestDiskFull(t *testing.T) {
 	for space := 0; space < slotSize; space += 7 {
 		f, c := &memory{space: -1}, &clock{startTime}
@@ -291,8 +292,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestNotSynced checks that if claims did not reach the disk, all claims since
-// Begin are withdrawn, but no earlier ones.
+// TestNotSynced checks that if a sync fails, the claims made since Begin are
+// withdrawn, and earlier claims are kept.
 func TestNotSynced(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
@@ -318,9 +319,9 @@ func TestNotSynced(t *testing.T) {
 	wantClaim(t, s, "first", "alice", "body", Running, "")
 }
 
-// TestBounds checks that a user gets at most a part of the places. Many users
-// together, or a worker that never stops claiming keys, must also leave places
-// for others. When the claims expire, all places must be free again.
+// TestBounds checks that a user can occupy only part of the file. Many users
+// together, or a worker that never stops claiming keys, must also leave slots
+// for others. When the claims expire, all slots must be free again.
 func TestBounds(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
@@ -373,7 +374,7 @@ func TestBounds(t *testing.T) {
 	wantClaim(t, store(f, c, 3), "k", "too late", "", Running, "")
 }
 
-// TestLapped checks that a process sees the current claims after other
+// TestLapped checks that a process still reads the current claims after other
 // processes have filled the whole ring.
 func TestLapped(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
@@ -400,8 +401,8 @@ func TestLapped(t *testing.T) {
 	wantClaim(t, s, "", "nobody", "", Running, "")
 }
 
-// TestLock checks that the locks of a file belong to the process, not to the
-// descriptor, and that a full disk is reported.
+// TestLock checks that a lock belongs to the process, not to the descriptor. It
+// also checks that a full disk is reported.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
@@ -421,8 +422,8 @@ func TestLock(t *testing.T) {
 	wantClaim(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
 }
 
-// FuzzClaims checks that a file with any content can be read, and that a key
-// gets no answer that was not written for it.
+// FuzzClaims checks that the store can read a file with any content, and that
+// no key gets an answer that was written for another key.
 func FuzzClaims(f *testing.F) {
 	m, c := &memory{space: -1}, &clock{startTime}
 	s := store(m, c, 1)

@@ -2,11 +2,10 @@
 // are closed. It counts slots, divides them fairly among the sources of
 // connections, and blocks sources that commit offences.
 //
-// The package only decides: the caller reports events, each with its time, and
-// carries out the resulting Decisions. The package has no clock, lock,
-// goroutine or descriptor. Its methods must not be called concurrently. While
-// connections wait, the caller must call Tick every TickInterval. Start with
-// New.
+// The caller reports events with their times, and carries out the resulting
+// Decisions. The package itself has no clock, lock, goroutine or descriptor.
+// Its methods must not be called concurrently. While connections wait, the
+// caller must call Tick every TickInterval.
 //
 // The rules, in the order in which they apply to a connection that arrives:
 //
@@ -20,12 +19,12 @@
 //     with only a few slots count as having none, and are served in the order
 //     of arrival.
 //   - To make room for a waiting connection, another connection is asked to
-//     yield, which means to end soon (reclaim.go). If the source of the waiting
-//     connection has less than half of the slots, this happens at once,
+//     yield, that is, to close soon (reclaim.go). This happens at once if the
+//     source of the waiting connection has less than half of the slots, and
 //     otherwise after TickInterval.
 //
-// Penalties and fair shares do not apply to exempt sources. PerSource applies
-// to exempt sources too, but not to proxies.
+// Penalties and fair shares do not apply to exempt sources. PerSource does not
+// apply to proxies, but it does apply to exempt sources.
 package admission
 
 import (
@@ -45,13 +44,13 @@ type Config struct {
 	Penalties penalty.Rules
 }
 
-// TickInterval is the time between calls of Tick while connections wait. It is
-// also how long a connection waits before Tick makes further attempts to get a
-// slot for it (see askForSlots).
+// TickInterval is the time between two calls of Tick while connections wait.
+// Some steps to get a slot for a waiting connection are taken only in Tick (see
+// askForSlots).
 const TickInterval = 200 * time.Millisecond
 
-// Conn is one connection. The caller sets the exported fields before it reports
-// the connection. Only this package sets the other fields.
+// Conn is one connection. The caller sets the exported fields before it calls
+// Arrived. Only this package sets the other fields.
 type Conn struct {
 	Source Source
 	Exempt bool // penalties and fair shares do not apply to its source
@@ -87,10 +86,10 @@ func New(c Config) *State {
 	return s
 }
 
-// Arrived reports a new connection. The connection is admitted, refused, or
-// waits. If the waiting room is full, the newest connection of the source with
-// the most waiting connections is refused. Otherwise clients that fill the
-// waiting room would keep all others out.
+// Arrived reports a new connection. The State admits the connection, refuses
+// it, or lets it wait. If the waiting room is full, the newest connection of
+// the source with the most waiting connections is refused. Otherwise a source
+// that fills the waiting room would keep all others out.
 func (s *State) Arrived(now time.Time, c *Conn) {
 	if wait := s.BlockedFor(now, c); wait > 0 {
 		s.decide(Decision{Action: Refuse, Conn: c, Reason: Blocked, Wait: wait})
@@ -135,8 +134,8 @@ func (s *State) Taken(c *Conn) {
 	s.move(c, &s.busy)
 }
 
-// Progress reports the stage of c. It returns false if the stage is the same as
-// before.
+// Progress reports the stage of c. It returns false if the stage has not
+// changed.
 func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	if c.stage == stage {
 		return false
@@ -153,8 +152,7 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	return true
 }
 
-// Release reports that a connection with a slot was closed by the client or the
-// worker.
+// Release reports that the client or the worker has closed c, which had a slot.
 func (s *State) Release(c *Conn) {
 	s.cancelYield(c)
 	s.move(c, nil)
@@ -162,11 +160,11 @@ func (s *State) Release(c *Conn) {
 	s.admitNext()
 }
 
-// Silent reports connections whose workers have not answered for a while. With
-// become_user, the cause may be a user who has stopped their own worker. The
-// slots of silent connections go to other connections. The silent connections
-// stay open, and still count against their sources. There are never more silent
-// connections than slots.
+// Silent reports connections whose workers have not answered for a while. For
+// example, with become_user, users can stop their own workers. The slots of
+// silent connections are given to other connections. The silent connections
+// stay open and still count against their sources. There are never more of them
+// than slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.hasSlot && !c.excused && s.excused < s.size {
@@ -188,7 +186,7 @@ func (s *State) Tick(now time.Time) {
 	}
 }
 
-// Close refuses all waiting connections, and all that arrive from now on.
+// Close refuses all connections that wait, and all that arrive later.
 func (s *State) Close() {
 	s.shutDown = true
 	s.expire(func(*Conn) bool { return true }, ShutDown)
@@ -208,9 +206,9 @@ func (s *State) expire(match func(*Conn) bool, reason Reason) {
 	}
 }
 
-// Waiting reports whether connections wait, so that Tick has to be called.
+// Waiting reports whether connections wait, so that the caller must call Tick.
 func (s *State) Waiting() bool { return s.waitCount > 0 }
 
-// IsFull reports whether no slot is free and no connection waits. In that case
-// the next connection that arrives makes others yield.
+// IsFull reports whether no slot is free and no connection waits. In this
+// state, the next connection that arrives makes another one yield.
 func (s *State) IsFull() bool { return s.free <= 0 && s.waitCount == 0 }

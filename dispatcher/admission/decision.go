@@ -6,8 +6,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// Decision is one action that the caller must take. Decisions must be carried
-// out in their order.
+// Decision is one action that the caller must take. The caller must take the
+// actions in order.
 type Decision struct {
 	Action Action
 	Conn   *Conn
@@ -51,12 +51,12 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// decisions holds the decisions that were not fetched yet.
+// decisions holds the decisions that the caller has not fetched yet.
 type decisions []Decision
 
 func (d *decisions) decide(decision Decision) { *d = append(*d, decision) }
 
-// Decisions returns the decisions since the last call. The caller must carry
+// Decisions returns the decisions since its last call. The caller must carry
 // them out.
 func (d *decisions) Decisions() []Decision {
 	list := *d

@@ -8,8 +8,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// penalties records which sources have committed offences. Workers report the
-// offences. The sources come from the kernel.
+// penalties records the offences of sources. Workers report the offences. The
+// kernel identifies the sources.
 type penalties struct {
 	debts    *penalty.Table[Source]
 	rejected *penalty.Memory // hashes of rejected credentials
@@ -27,7 +27,7 @@ func newPenalties(rules penalty.Rules) penalties {
 	return penalties{debts: penalty.New[Source](rules, maxDebts), rejected: penalty.NewMemory(maxCredentials)}
 }
 
-// BlockedFor returns how long the source of c is still blocked, or 0.
+// BlockedFor returns how much longer the source of c is blocked, or 0.
 func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
 	if c.Exempt {
 		return 0
@@ -35,10 +35,10 @@ func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
 	return s.debts.BlockedFor(now, c.Source)
 }
 
-// Offence reports an offence by the client of c. A credential that was already
-// rejected costs nothing, whichever worker reports it, because a client that
-// repeats a credential is not guessing. If this offence blocks the source, all
-// its connections are paused: workers answer their requests with 429.
+// Offence reports an offence by the client of c. A credential that some worker
+// has already reported as rejected costs nothing, because a client that repeats
+// a credential is not guessing. If the offence blocks the source, all
+// connections of the source are paused: their workers answer requests with 429.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.BlockedFor(now, c)
@@ -51,10 +51,10 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 	}
 }
 
-// Crash reports that a worker crashed while it held conns. Only a request that
-// the worker was answering can be the cause. The crash counts once for each
-// source of such a request. A connection whose stage the worker has not
-// reported counts as having a request.
+// Crash reports that a worker crashed while it had the connections conns. Only
+// a request that the worker was answering can be the cause. Each source with
+// such a request is charged once. If the worker has not reported the stage of a
+// connection, the connection counts as having a request.
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	charged := map[Source]bool{}
 	for _, c := range conns {
@@ -68,8 +68,8 @@ func (s *State) Crash(now time.Time, conns []*Conn) {
 	}
 }
 
-// charge records an offence of c's source. It blocks the source if the source's
-// debt is too large.
+// charge records an offence of c's source. If the source's debt is now too
+// large, charge blocks the source.
 func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	wait, newBlock := s.debts.Offend(now, c.Source, kind)
 	if !newBlock {

@@ -16,8 +16,8 @@ func withPenalties() *State { return New(Config{Slots: 1000, Waiting: 10, Penalt
 
 func connFrom(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
 
-// TestBlockedBySource checks that a /64 is one source, however many of its
-// addresses a client uses, and that an exempt source gets no penalty.
+// TestBlockedBySource checks that all addresses of an IPv6 /64 are one source,
+// and that an exempt source gets no penalty.
 func TestBlockedBySource(t *testing.T) {
 	s := withPenalties()
 	for i := range 40 {
@@ -50,9 +50,8 @@ func TestBlockedBySource(t *testing.T) {
 }
 
 // TestCrashCost checks that a crash counts once for each source whose requests
-// were being answered. It must not count for a source whose connections were
-// all at rest, had sent no complete header, or had not been taken by the
-// worker.
+// were being answered. A connection must not count if it was at rest, if it had
+// sent no complete header, or if the worker had not taken it.
 func TestCrashCost(t *testing.T) {
 	s := withPenalties()
 	in := func(uid uint32, stage work.Stage) *Conn {
@@ -83,8 +82,8 @@ func TestCrashCost(t *testing.T) {
 	}
 }
 
-// TestPauseReachesAll checks that when a source is blocked, all of its
-// connections that workers have are paused, and no others.
+// TestPauseReachesAll checks which connections are paused when a source is
+// blocked: all connections of this source that workers have, and no others.
 func TestPauseReachesAll(t *testing.T) {
 	s := withPenalties()
 	var list []*Conn
@@ -125,8 +124,8 @@ func TestPauseReachesAll(t *testing.T) {
 	}
 }
 
-// TestCredentials checks that a rejected credential counts once for its source,
-// and that each further credential counts again.
+// TestCredentials checks that a rejected credential counts only once for its
+// source. Each different credential counts again.
 func TestCredentials(t *testing.T) {
 	for _, tt := range []struct {
 		name        string

@@ -10,8 +10,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// TestRandom checks the invariants of a State while connections of few sources
-// change in random order.
+// TestRandom checks the invariants of a State while the connections of a few
+// sources change in random order.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		r := &run{r: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Conn]bool{}}
@@ -39,7 +39,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// run is the test's own record of the connections of a State.
+// A run has the test's own records about the connections of a State.
 type run struct {
 	*State
 	r       *rand.Rand

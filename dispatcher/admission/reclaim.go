@@ -7,12 +7,12 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// reclaim decides which connections must end to make room for waiting
-// connections. Connections at rest are asked to yield first, beginning with the
-// one that has rested longest. A connection that is being answered ends after
+// reclaim selects the connections that must close to make room for waiting
+// connections. It first asks connections at rest to yield, beginning with the
+// one that has rested longest. A connection that is being answered closes after
 // its answer.
 //
-// A round begins with each call of Tick.
+// Each call of Tick begins a new round.
 type reclaim struct {
 	resting    list.List // connections reported as Waiting or Resting, oldest report first
 	busy       list.List // connections that are being answered, as far as is known, or were already asked to yield
@@ -20,11 +20,11 @@ type reclaim struct {
 	round      int       // number of the round, from 1
 }
 
-// maxAsked limits how many connections are asked to yield at the same time.
+// maxAsked limits how many connections are asked to yield in one round.
 const maxAsked = 64
 
-// move moves c from its current list, if any, to the end of another. With nil,
-// it only removes c.
+// move moves c from its current list, if any, to the end of another list. If
+// the other list is nil, move only removes c.
 func (s *State) move(c *Conn, to *list.List) {
 	if c.queue != nil {
 		c.queue.Remove(c.elem)
@@ -41,17 +41,17 @@ func (s *State) move(c *Conn, to *list.List) {
 //  1. For waiting sources that have less than half of the slots, it asks
 //     connections of sources that have more than their fair share,
 //     connections at rest first.
-//  2. For the same sources, it asks any connection at rest.
+//  2. For the same waiting sources, it asks any connection at rest.
 //  3. If onTick is true, it also asks connections at rest for the other waiting
 //     sources.
 //  4. If onTick is true, it asks connections that are being answered. Normally
 //     these are connections of waiting sources that can't get more slots from
-//     others at once (see wantsOwn). But if a source with less than half of the
-//     slots waits, and steps 1 to 3 found no connection, they may be
+//     other sources at once (see wantsOwn). But if a source with less than half
+//     of the slots waits, and steps 1 to 3 found no connection, they may be
 //     connections of any source.
 //
-// onTick is true if Tick makes the call, so connections have already waited for
-// a while.
+// onTick is true in calls from Tick, when connections have already waited for a
+// while.
 func (s *State) askForSlots(onTick bool) {
 	owed, total := s.demand()
 	if !onTick {
@@ -73,19 +73,18 @@ func (s *State) askForSlots(onTick bool) {
 	}
 }
 
-// askOwnSource asks the oldest resting connection of c's source to yield, if
-// connections of this source wait and the source can't get slots from others at
-// once (see wantsOwn).
+// askOwnSource asks the oldest resting connection of c's source to yield. It
+// does so only if connections of this source wait and the source can't get
+// slots from others at once (see wantsOwn).
 func (s *State) askOwnSource(c *Conn) {
 	if s.wantsOwn(c) {
 		s.askUpTo(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// askUpTo asks up to n connections in the list l to yield, in the order of the
-// list. It asks only connections for which match returns true. It skips
-// connections whose end frees no slot, and connections that were already asked
-// in this round.
+// askUpTo asks up to n connections to yield: the first connections in the list
+// l for which match returns true. It skips connections that were already asked
+// in this round, and connections that would free no slot.
 func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
@@ -97,8 +96,8 @@ func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	}
 }
 
-// requestYield decides that c must yield, and puts c behind all other
-// candidates.
+// requestYield asks c to yield, and moves c to the end of the list of busy
+// connections, so that c is asked last.
 func (s *State) requestYield(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
@@ -106,7 +105,7 @@ func (s *State) requestYield(c *Conn) {
 	s.decide(Decision{Action: Yield, Conn: c})
 }
 
-// cancelYield cancels the request that c yield.
+// cancelYield records that c no longer has to yield.
 func (s *State) cancelYield(c *Conn) {
 	if c.asked && c.round == s.round {
 		s.askedCount--
@@ -119,14 +118,14 @@ const (
 	closeLimit = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
-// AskToYield asks every connection of one worker to yield, so that this worker
-// can exit and another can take its place. If busy is false, it asks only if
-// all these connections rest.
+// AskToYield asks all connections of one worker to yield, so that the worker
+// can exit and another can take its place. If busy is false, it does so only if
+// all these connections are at rest.
 //
-// closing reports whether the connections are about to end. It is false if a
-// connection that was asked a while ago is still open. stubborn is true if a
-// connection was asked long ago, and the worker still reports it at rest. An
-// honest worker would have closed that connection.
+// The result closing reports whether the connections will close soon. It is
+// false if a connection that was asked a while ago is still open. The result
+// stubborn is true if a connection was asked long ago, and the worker still
+// reports it at rest. An honest worker would have closed it.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
 	closing = len(conns) > 0
 	for _, c := range conns {

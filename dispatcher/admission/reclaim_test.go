@@ -8,9 +8,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// five is a State with five slots. newFive gives the sources 1, 2 and so on the
-// requested numbers of slots. The connections are numbered from 0, and are
-// being answered.
+// five is a State with five slots. newFive takes the number of slots of source
+// 1, source 2 and so on. The connections are numbered from 0, and requests on
+// all of them are being answered.
 type five struct {
 	*State
 	list []*Conn
@@ -38,7 +38,8 @@ func (f *five) arrive(uid uint32) *Conn {
 
 func (f *five) setResting(c *Conn) { f.Progress(c, work.Idle) }
 
-// wantAsked checks which connections were asked to yield since its last call.
+// wantAsked checks which connections were asked to yield since the last call of
+// wantAsked.
 func (f *five) wantAsked(t *testing.T, want ...int) {
 	t.Helper()
 	var asked []int
@@ -52,9 +53,9 @@ func (f *five) wantAsked(t *testing.T, want ...int) {
 	}
 }
 
-// TestOldestIsAsked checks that one connection is asked to yield for each
-// waiting connection, beginning with the connection that has rested longest. If
-// a connection does not yield until the next Tick, another must be asked.
+// TestOldestIsAsked checks that for each waiting connection, one connection is
+// asked to yield: the one that has rested longest. If it does not yield until
+// the next Tick, another one must be asked.
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
@@ -78,9 +79,9 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedBefore checks that only one connection at a time is asked for each
-// waiting connection. If a connection that was asked in an earlier round
-// changes its state, no further connection may be asked.
+// TestAskedBefore checks that for each waiting connection, only one connection
+// at a time is asked to yield. If a connection that was asked in an earlier
+// round changes its stage, no further connection may be asked.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -98,11 +99,10 @@ func TestAskedBefore(t *testing.T) {
 	f.wantAsked(t, 2)
 }
 
-// TestCrowdGivesWay checks what happens while one source has most of the slots,
-// and all of its connections are busy. If a client of a third source connects,
-// a connection of the crowded source must be asked to yield at once. If another
-// client of the crowded source itself connects, no connection may be asked at
-// once.
+// TestCrowdGivesWay checks a source that has most of the slots. All connections
+// of this source are busy. If a client of a third source connects, a connection
+// of the crowded source must be asked to yield at once. If another client of
+// the crowded source connects, no connection may be asked at once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
 	f.setResting(f.list[4]) // the only connection of source 2
@@ -117,8 +117,9 @@ func TestCrowdGivesWay(t *testing.T) {
 	}
 }
 
-// TestExcusedGiveNoWay checks that a connection whose slot was given to another
-// connection is not asked to yield, because its end frees no slot.
+// TestExcusedGiveNoWay checks that a connection is not asked to yield if its
+// slot was already given to another connection, because closing it frees no
+// slot.
 func TestExcusedGiveNoWay(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list {
@@ -134,10 +135,9 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	f.wantAsked(t, 2)
 }
 
-// TestOwnSourceGivesWay checks what happens when a connection waits because its
-// source has reached the limit for one source. One of this source's own
-// connections must be asked to yield as soon as it rests. No connection of
-// another source may be asked.
+// TestOwnSourceGivesWay checks a connection that waits because its source has
+// reached PerSource. One of this source's own connections must be asked to
+// yield as soon as it rests, and no connection of another source.
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
 	f.limit = 2
@@ -152,11 +152,10 @@ func TestOwnSourceGivesWay(t *testing.T) {
 	f.wantAsked(t, 1)
 }
 
-// TestMoreThanHalfHasToWait checks what happens when a connection waits and its
-// source already has at least half of the slots. Connections at rest must be
-// asked to yield only at the next Tick. If none is left at the Tick after that,
-// a busy connection of the same source must be asked, but none of another
-// source.
+// TestMoreThanHalfHasToWait checks a waiting connection whose source already
+// has at least half of the slots. At the next Tick, and not before, connections
+// at rest must be asked to yield. If none is left at the Tick after that, a
+// busy connection of the same source must be asked, but none of another source.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.setResting(f.list[4])
@@ -168,9 +167,10 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 	f.wantAsked(t, 0)
 }
 
-// TestAskToYield checks that the connections of a worker are asked once, if all
-// of them rest or if busy is true. Connections that stay for a while must not
-// count as closing, and a connection that stays at rest must count as stubborn.
+// TestAskToYield checks that the connections of a worker are asked to yield
+// once, and only if all of them are at rest, or if busy is true. If a
+// connection stays open for a while, closing must be false. If it also stays at
+// rest, stubborn must be true.
 func TestAskToYield(t *testing.T) {
 	f := newFive(2)
 	f.setResting(f.list[0])

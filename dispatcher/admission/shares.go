@@ -2,7 +2,7 @@ package admission
 
 import "slices"
 
-// shares is a semaphore that divides slots fairly among sources.
+// A shares divides slots fairly among sources, like a semaphore.
 type shares struct {
 	size       int // number of slots
 	limit      int // maximum number of slots of one source, even if no other source waits; 0: none
@@ -18,7 +18,7 @@ type shares struct {
 	decisions
 }
 
-// account holds the slots and waiting connections of one source. A source that
+// An account has the slots and waiting connections of one source. A source that
 // has neither has no account.
 type account struct {
 	held    int
@@ -30,8 +30,7 @@ func newShares(size, limit, maxWaiting int) shares {
 		sources: map[Source]*account{}, waiting: map[Source]*account{}}
 }
 
-// account returns the account of a source. If the source has no account, it
-// creates one.
+// account returns the account of a source, and creates it if necessary.
 func (s *shares) account(source Source) *account {
 	a := s.sources[source]
 	if a == nil {
@@ -41,8 +40,8 @@ func (s *shares) account(source Source) *account {
 	return a
 }
 
-// closeAccount deletes the account of a source if it has no slots and no
-// waiting connections.
+// closeAccount deletes the account of a source that has no slots and no waiting
+// connections.
 func (s *shares) closeAccount(source Source) {
 	a := s.sources[source]
 	if len(a.waiting) == 0 {
@@ -85,8 +84,8 @@ func (s *shares) last() *Conn {
 	return last
 }
 
-// atLimit reports whether the source of c has as many slots as one source may
-// have.
+// atLimit reports whether the source of c has the maximum number of slots for
+// one source.
 func (s *shares) atLimit(c *Conn) bool {
 	return s.limit > 0 && !c.Proxy && s.slotsOf(c.Source) >= s.limit
 }
@@ -149,8 +148,8 @@ func (s *shares) unpark(c *Conn) {
 	s.closeAccount(c.Source)
 }
 
-// countedSlots returns how many slots count against the source of c. Slots of
-// an exempt source do not count.
+// countedSlots returns how many slots count against the source of c: none if
+// the source is exempt, and otherwise all its slots.
 func (s *shares) countedSlots(c *Conn) int {
 	if c.Exempt {
 		return 0
@@ -158,27 +157,27 @@ func (s *shares) countedSlots(c *Conn) int {
 	return s.slotsOf(c.Source)
 }
 
-// half returns half of the slots. For a waiting source with fewer slots,
-// connections of other sources are asked to yield at once.
+// half returns half of the number of slots. If a waiting source has fewer
+// slots, connections of other sources are asked to yield at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fairShare returns the number of slots of each source if all sources with
-// connections had equally many.
+// fairShare returns how many slots each source with connections would have if
+// all had the same number.
 func (s *shares) fairShare() int { return max(1, s.size/max(1, len(s.sources))) }
 
-// wantsOwn reports whether connections of c's source wait although the source
-// has all the slots that it can get from others at once: half of all slots, or
-// as many as one source may have.
+// wantsOwn reports whether c's source has waiting connections although it
+// already has the most slots that it can get from others at once: half of all
+// slots, or the maximum for one source.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]
 	return a != nil && (s.atLimit(a.waiting[0]) || s.countedSlots(a.waiting[0]) >= s.half())
 }
 
-// demand returns how many waiting connections could use a slot (total), and how
-// many of these would not bring their source above half of the slots (owed).
-// For the latter, connections of other sources are asked to yield at once.
-// demand stops counting when owed reaches maxAsked, because there may be
-// thousands of sources.
+// demand counts the waiting connections that could use a slot. The result total
+// counts all of these. The result owed counts only those that would leave their
+// source with at most half of the slots. For these, connections of other
+// sources are asked to yield at once. There may be thousands of sources, so
+// demand stops counting when owed reaches maxAsked.
 func (s *shares) demand() (owed, total int) {
 	for _, a := range s.waiting {
 		c, n := a.waiting[0], len(a.waiting)

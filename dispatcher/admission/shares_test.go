@@ -14,16 +14,16 @@ import (
 
 var noon = time.Unix(1_700_000_000, 0)
 
-// withSlots returns a State with the given number of slots, limit of slots for
-// one source, and space for waiting connections.
+// withSlots returns a State with the given number of slots, maximum for one
+// source, and number of connections that may wait.
 func withSlots(slots, perSource, waiting int) *State {
 	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, WaitLimit: 10 * time.Second})
 }
 
-// play opens and closes connections and returns the decisions. Each word of
-// script is an event: "a" is a new connection of source a, "-a" closes the
-// oldest connection of a, and "!a" makes its worker silent. Sources with a
-// capital letter are exempt.
+// play reports events to s and returns the decisions. Each word of script is an
+// event: "a" is a new connection of source a, "-a" closes the oldest connection
+// of a, and "!a" makes its worker silent. Sources with a capital letter are
+// exempt.
 func play(s *State, script string) (events []string) {
 	admitted := map[string][]*Conn{}
 	follow := func() {
@@ -58,7 +58,7 @@ func play(s *State, script string) (events []string) {
 }
 
 // TestShares checks that a source can have all slots while no other source
-// waits, and that otherwise a free slot goes to the source with the fewest
+// waits. Otherwise a free slot must go to the waiting source with the fewest
 // slots.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct {
@@ -124,9 +124,10 @@ func TestProxyHasNoLimit(t *testing.T) {
 	}
 }
 
-// TestWaitingHasAnEnd checks that a connection that waits for other connections
-// of its source is refused after WaitLimit, and that a connection that waits
-// for other sources keeps waiting. Close must refuse all waiting connections.
+// TestWaitingHasAnEnd checks how long a connection may wait. If it waits for
+// connections of its own source, it must be refused after WaitLimit. If it
+// waits for other sources, it must not be refused before Close. Close must
+// refuse all waiting connections.
 func TestWaitingHasAnEnd(t *testing.T) {
 	s := withSlots(3, 2, 8)
 	conns := map[string]*Conn{}

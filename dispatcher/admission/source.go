@@ -8,21 +8,21 @@ import (
 	"schedrestd/penalty"
 )
 
-// Source is what a connection counts against: an IPv4 address, an IPv6 /64,
-// which usually belongs to one machine, or a user. So one client can't appear
-// as many. A Source is comparable.
+// Source is the unit for counting connections: a user, an IPv4 address, or an
+// IPv6 /64. A whole /64 usually belongs to one machine, which could otherwise
+// appear as many sources. A Source is comparable.
 type Source struct {
 	addr  netip.Addr
 	uid   uint32 // ipc.NoID stands for all uids without a name
 	local bool
 }
 
-// Address returns the source of a connection from addr. All loopback addresses
-// are one source, because a client can choose any address from 127.0.0.0/8.
+// Address returns the source of connections from addr. All loopback addresses
+// are one source, because a client can choose any address in 127.0.0.0/8.
 func Address(addr netip.Addr) Source { return Source{addr: penalty.ClientAddr(addr)} }
 
-// User returns the source of a connection from a process on this machine that
-// runs as uid. ipc.NoID stands for all uids without a name.
+// User returns the source of connections from local processes with the given
+// uid. ipc.NoID stands for all uids that have no name.
 func User(uid uint32) Source { return Source{uid: uid, local: true} }
 
 // String returns the source as the log shows it.

@@ -12,10 +12,10 @@ import (
 	"schedrestd/rate"
 )
 
-// Feed informs the auditor of one generation: which worker gets which
-// connection, who the client is, and when connections and workers end. These
-// facts come from the dispatcher and the kernel, never from workers. A nil Feed
-// does nothing.
+// A Feed informs the auditor of one generation. It reports which worker gets
+// each connection, who the client is, and when connections and workers end.
+// These facts come from the dispatcher and the kernel, never from workers. The
+// methods of a nil Feed do nothing.
 type Feed struct {
 	*service.Process
 	log           *Log
@@ -25,23 +25,24 @@ type Feed struct {
 	flushed       chan struct{}    // closed when all messages were sent
 }
 
-// Limits on how often an auditor may ask whether the log file still has its
-// name. An honest auditor asks once for each batch of lines.
+// Limits on how often an auditor may ask whether the log's path still leads to
+// the same file. An honest auditor asks once for each batch of lines.
 const (
 	followBurst = 4000
 	followRate  = 2000
 )
 
-// ExitLimit is how long an auditor may take to write its remaining lines.
+// ExitLimit is how long an auditor may take to write its remaining lines and
+// exit.
 const ExitLimit = 12 * time.Second
 
-// flushPause is the time between two attempts to send to an auditor whose
-// channel is full.
+// flushPause is how long the Feed waits before it tries again to send to an
+// auditor whose channel is full.
 const flushPause = time.Millisecond
 
-// Start starts an auditor for a generation. When the auditor reports that a
-// worker broke the protocol, the Feed calls report(worker, why), which kills
-// the worker.
+// Start starts an auditor for a generation. If the auditor reports that a
+// worker broke the protocol, the Feed calls report(worker, why), which must
+// kill the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()),
 		messages: make(chan ipc.Message), flushed: make(chan struct{})}
@@ -53,8 +54,8 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle handles a message of the auditor. The auditor asks whether the file
-// still has its name, and the parent answers.
+// handle handles a message of the auditor. The only such message asks whether
+// the log's path still leads to the same file. The parent answers it.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -74,8 +75,7 @@ func (f *Feed) answer(m *ipc.Followed) {
 	_ = f.Channel.TrySend(m)
 }
 
-// run sends messages in order, each as soon as the auditor's channel has space
-// for it.
+// run sends the queued messages in order, as the auditor's channel has space.
 func (f *Feed) run() {
 	var queue []ipc.Message
 	for last := false; !last || len(queue) > 0; {
@@ -110,22 +110,22 @@ func (f *Feed) Send(m ipc.Message) {
 	}
 }
 
-// ConnAssigned reports to the auditor that a worker is about to get c.
+// ConnAssigned informs the auditor that a worker is about to get c.
 func (f *Feed) ConnAssigned(worker uint32, c *ipc.Connection) {
 	f.Send(&work.Facts{Worker: worker, Connection: *c})
 }
 
-// ConnClosed reports to the auditor that no worker has connection id any
-// longer.
+// ConnClosed informs the auditor that connection id no longer belongs to any
+// worker.
 func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
 
-// WorkerExited reports to the auditor how a worker ended.
+// WorkerExited informs the auditor how a worker exited.
 func (f *Feed) WorkerExited(worker uint32, status string) {
 	f.Send(&work.Exited{Worker: worker, Status: ipc.TruncateReason(status)})
 }
 
-// Stop makes the auditor write all remaining lines, and returns when the
-// auditor has exited. No message may be sent after Stop.
+// Stop makes the auditor write all remaining lines, and waits until the auditor
+// has exited. Send must not be called after Stop.
 func (f *Feed) Stop() {
 	if f == nil {
 		return

@@ -1,7 +1,7 @@
-// Package auditlog is the dispatcher's part of the audit log. It starts the
+// Package auditlog connects the dispatcher to the audit log. It starts the
 // auditor of each generation, and sends it the kernel's facts about
-// connections. It does not write the file and has no descriptor of it: the
-// parent gives the file to the auditor.
+// connections. It can't write to the log's file: the parent gives the file only
+// to the auditor.
 package auditlog
 
 import (
@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Log starts the auditors of all generations, and passes on their questions to
-// the parent.
+// A Log starts the auditors of all generations, and passes the auditors'
+// questions on to the parent.
 type Log struct {
 	spec    *service.Spec
 	starter *process.Starter
@@ -28,8 +28,8 @@ func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *
 	return &Log{spec: spec, starter: starter, parent: parent}
 }
 
-// Followed passes the parent's answer to the auditor that has waited longest
-// for an answer.
+// Followed passes an answer of the parent to the auditor that has waited
+// longest for one.
 func (l *Log) Followed(m *ipc.Followed) {
 	l.mu.Lock()
 	f := l.waiting[0]
@@ -38,8 +38,8 @@ func (l *Log) Followed(m *ipc.Followed) {
 	f.answer(m)
 }
 
-// askParent asks the parent for f's auditor whether the file of the audit log
-// still has its name.
+// askParent asks the parent, for the auditor of f, whether the log's path still
+// leads to the same file.
 func (l *Log) askParent(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

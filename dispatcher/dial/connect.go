@@ -17,8 +17,8 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// conn is a descriptor for a worker: a TCP socket that is connected or still
-// connecting, or the inode of a UNIX socket.
+// A conn is a descriptor that a worker gets to reach a daemon. It is either a
+// TCP socket, which may still be connecting, or the inode of a UNIX socket.
 type conn struct {
 	fd     int
 	owner  uint32 // owner of the UNIX socket's directory; ipc.NoID with TCP
@@ -27,7 +27,7 @@ type conn struct {
 
 func (c conn) close() { unix.Close(c.fd) }
 
-// errnoOf returns the kernel's number of err.
+// errnoOf returns the kernel's error number for err.
 func errnoOf(err error) unix.Errno {
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return errno
@@ -42,7 +42,8 @@ type target struct {
 	diag  int  // netlink socket for the look-up; -1 if the address is on another machine
 }
 
-// parseTarget reads an IP and a port. The caller closes the target.
+// parseTarget parses an IP address and a port. The caller must close the
+// target.
 func parseTarget(address string) (t target, err error) {
 	t.diag = -1
 	if t.AddrPort, err = netip.ParseAddrPort(address); err == nil {
@@ -62,16 +63,17 @@ func (t target) close() {
 
 // connect returns a TCP socket that is connecting to a target, in the network
 // namespace of the calling thread. If deferred is true, the socket only stores
-// the address, and connects with its first write. A socket to this machine
-// can't be deferred, because the uid of its server could not be checked.
+// the address, and connects with its first write. For an address on this
+// machine, deferred must be false, because the server's uid can be checked only
+// when the socket is connected.
 func connect(to target, ports uint32, deferred bool) (conn, error) {
 	family, sa := sockaddr.Sockaddr(to.AddrPort)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return conn{}, err
 	}
-	// Delaying small segments would gain nothing: a request is one segment, and
-	// its answer begins when the whole request has arrived.
+	// Delaying small segments would gain nothing: a request is sent in one
+	// segment, and the server answers only when it has the whole request.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if ports != 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // has no effect before Linux 6.3
@@ -85,8 +87,8 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 		}
 		err = nil
 	}
-	// EINPROGRESS on a deferred connection means that the kernel has not
-	// deferred it.
+	// EINPROGRESS for a deferred socket means that the kernel started to
+	// connect at once.
 	if err != nil && (err != unix.EINPROGRESS || deferred) {
 		unix.Close(fd)
 		return conn{}, err
@@ -101,8 +103,8 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	return c, nil
 }
 
-// server returns the uid of the process on this machine that serves the other
-// end of fd. It returns become.Overflow if the kernel does not know the uid.
+// server returns the uid of the process on this machine that fd is connected
+// to. It returns become.Overflow if the kernel does not know that uid.
 func (t target) server(fd int) (uint32, error) {
 	local, remote, err := sockdiag.Addrs(fd)
 	if err == unix.ENOTCONN { // the server's queue of connections is full
@@ -118,8 +120,8 @@ func (t target) server(fd int) (uint32, error) {
 	return uid, err
 }
 
-// deferConnect makes connect(2) on fd only store the address. It uses TCP fast
-// open without a cookie, so that a first write of no bytes starts a normal
+// deferConnect prepares fd so that connect(2) only stores the address. It uses
+// TCP fast open without a cookie, so that writing no bytes starts a normal
 // handshake.
 func deferConnect(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
@@ -128,13 +130,14 @@ func deferConnect(fd int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 1)
 }
 
-// openInode opens the UNIX socket at path without connecting. The path is
-// looked up again for each connection, because a daemon may have made a new
-// socket in a restart.
+// openInode opens the inode of the UNIX socket at path, without connecting. It
+// looks up the path for each connection, because a daemon that restarts may
+// create a new socket.
 //
-// The server is the owner of the socket: the uid of the process that called
-// bind(2), unless root has changed the owner. A link to another user's socket
-// leads to that user's process, so the owner of the socket is still right.
+// The result's server is the owner of the socket. This is the user that called
+// bind(2), unless root has changed the owner. If the path is a link to another
+// user's socket, the owner is that other user, which is right, because the
+// socket leads to that user's process.
 func openInode(path string) (conn, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -154,21 +157,22 @@ func openInode(path string) (conn, error) {
 	return conn{fd, dir.Uid, st.Uid}, nil
 }
 
-// ipLocalPortRange is IP_LOCAL_PORT_RANGE of ip(7).
+// ipLocalPortRange is the socket option IP_LOCAL_PORT_RANGE (ip(7)).
 const ipLocalPortRange = 51
 
-// PortShares is the number of parts into which this machine's ports are divided
-// for workers. The side that closes a connection first keeps its port occupied
-// for a minute. One worker must not be able to occupy all ports in this way.
+// PortShares is the number of parts into which this machine's local ports are
+// divided for workers. The side of a connection that closes it first keeps its
+// port occupied for a minute. A single worker must not be able to occupy all
+// ports in this way.
 //
-// An honest worker occupies ports, too: a port that is occupied by a connection
-// to a controller on another machine can't be used again for the same
-// controller. With more than two parts each part would be smaller, and an
-// honest worker would run out of ports sooner.
+// An honest worker also occupies ports: after a connection to a controller on
+// another machine, the port can't be used for the same controller for a minute.
+// With more parts, each part would be smaller, and an honest worker would run
+// out of ports sooner.
 const PortShares = 2
 
-// Ports returns the local ports for the connections of a worker, in the form of
-// IP_LOCAL_PORT_RANGE. 0 means all ports.
+// Ports returns the local ports that a worker's connections may use, in the
+// format of IP_LOCAL_PORT_RANGE. 0 means all ports.
 func Ports(worker uint32) uint32 {
 	var low, high uint32
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")

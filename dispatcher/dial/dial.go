@@ -1,11 +1,11 @@
-// Package dial opens connections to the configured daemons for workers, whose
-// sandbox forbids it. A worker names a daemon by its index in the
-// configuration. It never sends an address or a path. A worker gets a TCP
-// socket while the socket is still connecting.
+// Package dial opens connections to the configured daemons for workers, which
+// can't open connections in their sandbox. A worker names a daemon by its index
+// in the configuration, and never sends an address or a path. A worker may get
+// a TCP socket that is still connecting.
 //
-// This package never connects to a UNIX socket. The daemon at the other end
-// asks the kernel which process has connected, and would take the dispatcher
-// for the client. So the worker gets the inode of the socket and connects by
+// This package never connects to a UNIX socket, because the daemon asks the
+// kernel which process has connected, and would take the dispatcher for the
+// client. Instead, the worker gets the inode of the socket, and connects by
 // itself.
 package dial
 
@@ -25,9 +25,9 @@ import (
 	"schedrestd/rate"
 )
 
-// Options describes the connections that one worker may request.
+// Options holds the settings of a Dialer.
 type Options struct {
-	Setup   *work.Setup // contains the daemons
+	Setup   *work.Setup // has the addresses of the daemons
 	Ports   uint32      // local ports for the worker's connections (see Ports); 0: all
 	Foreign bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
 	Burst   int         // connections that the worker may request at once
@@ -49,9 +49,9 @@ type Dialer struct {
 	retries *rate.Bucket // limits the requests that are answered with "try again"
 }
 
-// A worker that requested too many connections could exhaust the daemons'
-// threads, so the dispatcher asks it to wait. A worker that repeats its request
-// without waiting is killed.
+// Limits on a worker's requests. A worker that requests too many connections
+// could exhaust the daemons' threads, so the dispatcher tells it to wait. A
+// worker that repeats its requests without waiting is killed.
 const (
 	waitBurst  = 10_000
 	waitRate   = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
@@ -64,9 +64,9 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), retries: rate.New(waitBurst, waitRate, time.Now())}
 }
 
-// Handle handles a message of the worker, without waiting. handled is false for
-// a message that does not request connections. An error is a protocol
-// violation.
+// Handle handles a message of the worker, without waiting. The result handled
+// is false if the message does not request connections. An error means that the
+// worker broke the protocol.
 func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
 	switch m := m.(type) {
 	case *work.Dial:
@@ -77,8 +77,8 @@ func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// countLimited counts a request that is not granted now. It returns an error if
-// the worker has sent too many such requests.
+// countLimited counts a request that is not granted for now. It returns an
+// error if the worker has sent too many such requests.
 func (d *Dialer) countLimited() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.retries.Take(time.Now(), 1) {
@@ -130,14 +130,14 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	return connect(to, d.o.Ports, false)
 }
 
-// maxUnread is how many bytes a worker may leave unread in its channel and
-// still get spare sockets, which are sockets for later connections. The kernel
-// counts the descriptors that are on their way in all channels of this process
-// against one limit, so one worker must not be able to use it up.
+// maxUnread is the maximum number of unread bytes in the worker's channel for
+// which the worker still gets spare sockets (sockets for later connections).
+// The kernel has one limit for the descriptors in transit in all channels of
+// this process. A single worker must not be able to reach this limit.
 const maxUnread = 8 << 10
 
-// offerSpares sends the worker sockets for later connections, if possible. A
-// worker that gets no spare sockets requests each connection separately.
+// offerSpares sends the worker spare sockets, if possible. A worker that gets
+// no spare sockets requests each connection separately.
 func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
@@ -179,15 +179,15 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	return d.reply(&work.DialedBatch{DialBatch: *m}, fds...)
 }
 
-// spares returns n TCP sockets for one daemon, and the uid that serves them.
+// spares returns n TCP sockets for one daemon, and the uid of the daemon.
 //
-// For a daemon on another machine, each socket connects with its first write,
-// and the uid is ipc.NoID. spares fails if the kernel or its settings do not
-// permit such sockets.
+// For a daemon on another machine, each socket connects when it is first
+// written to, and the uid is ipc.NoID. spares fails if the kernel or its
+// settings do not permit such sockets.
 //
-// For a daemon on this machine, the sockets are connected, because the server
-// of a connection can be looked up only then. The server can't change later. If
-// several uids serve the sockets, spares fails.
+// For a daemon on this machine, the sockets are already connected, because only
+// then can the kernel tell the server's uid. The server can't change later.
+// spares fails if the sockets have servers with different uids.
 func (d *Dialer) spares(t target, n int) (fds []int, server uint32, err error) {
 	for range n {
 		c, err := connect(t, d.o.Ports, !t.local)
@@ -238,8 +238,8 @@ func unixAddress(paths ...string) (list []work.Address) {
 	return list
 }
 
-// reply sends an answer without waiting. If the worker does not read its
-// channel, the answer is dropped.
+// reply sends an answer without waiting. If the worker's channel is full, the
+// answer is dropped.
 func (d *Dialer) reply(m ipc.Message, fds ...int) error {
 	err := d.channel.TrySend(m, fds...)
 	if violation, ok := errors.AsType[*ipc.Violation](err); ok {
@@ -248,9 +248,9 @@ func (d *Dialer) reply(m ipc.Message, fds ...int) error {
 	return nil
 }
 
-// Spread selects, for each controller in s, the port that this worker uses.
-// Controllers listen on several ports so that not all clients use the same
-// port.
+// Spread selects one of the ports of each controller in s, for the given
+// worker. Controllers listen on several ports so that clients can be spread
+// over them.
 func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }

@@ -53,8 +53,9 @@ func dialer(setup *work.Setup, channel *ipc.Channel) *Dialer {
 	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
 }
 
-// TestOpen checks that a TCP address leads to a socket that connects, and a
-// UNIX address to the inode of a socket, without a connection.
+// TestOpen checks the descriptors that a worker gets. For a TCP address, it
+// must get a socket that connects. For a UNIX address, it must get the inode of
+// a socket, without a connection.
 func TestOpen(t *testing.T) {
 	d := dialer(&work.Setup{}, nil)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,8 +116,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestAddresses checks that a worker can only request addresses in the
-// configuration.
+// TestAddresses checks that a worker can request only configured addresses.
 func TestAddresses(t *testing.T) {
 	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}, Sack: []string{"s", "t"}}
 	d := dialer(setup, nil)
@@ -137,8 +137,8 @@ func TestAddresses(t *testing.T) {
 }
 
 // machines creates two network namespaces that are connected like two machines,
-// and returns their names. The first has the address 192.0.2.1, the second
-// 192.0.2.2.
+// and returns their names. The first namespace has the address 192.0.2.1, and
+// the second has 192.0.2.2.
 func machines(t *testing.T) (local, remote string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -164,8 +164,8 @@ func machines(t *testing.T) (local, remote string) {
 	return local, remote
 }
 
-// enter moves the thread of the test to a network namespace. The goroutine
-// stays on that thread.
+// enter moves the thread of the test to a network namespace. The test's
+// goroutine stays on that thread.
 func enter(t *testing.T, name string) {
 	t.Helper()
 	runtime.LockOSThread() // so the thread exits with the test
@@ -175,11 +175,10 @@ func enter(t *testing.T, name string) {
 	must(t, unix.Setns(int(f.Fd()), unix.CLONE_NEWNET))
 }
 
-// TestSpares checks the sockets for later connections to a daemon on another
-// machine. They connect to the right daemon, but only when they are written to.
-// A worker that does not read its channel gets only a few. A worker gets none
-// for a UNIX socket, for an address that is no IP address, and for an address
-// of this machine.
+// TestSpares checks spare sockets for a daemon on another machine. They must
+// connect to that daemon, but only when they are written to. A worker that does
+// not read its channel must get only a few. A worker must get none for a UNIX
+// socket, for an invalid address, and for an address of this machine.
 func TestSpares(t *testing.T) {
 	local, remote := machines(t)
 	enter(t, remote)
@@ -234,7 +233,7 @@ func TestSpares(t *testing.T) {
 }
 
 // TestConnectedSpares checks that spare sockets for a daemon on this machine
-// are connected, and that the worker gets the uid of the daemon.
+// are connected, and that the worker gets the daemon's uid.
 func TestConnectedSpares(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -300,8 +299,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestPorts checks that two workers that exist concurrently use different ports
-// of this machine's range.
+// TestPorts checks that two workers that exist concurrently use different local
+// ports.
 func TestPorts(t *testing.T) {
 	first, second := Ports(PortShares), Ports(PortShares+1)
 	if first == 0 {

@@ -12,10 +12,10 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Acceptor receives accepted connections from the parent and passes them to the
-// loop of the pools, where admission decides about them. An Acceptor knows no
-// workers and does not wait for them: a connection that no worker can take now
-// waits in the queue of its pool. So problems of one user's workers do not
+// An Acceptor receives accepted connections from the parent and passes them to
+// the pools' loop, which decides about their admission. An Acceptor does not
+// deal with workers. If no worker can take a connection, the connection waits
+// in the queue of its pool. So a problem with the workers of one user does not
 // delay the connections of other users.
 type Acceptor struct {
 	slots  *pool.Slots
@@ -29,9 +29,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
 }
 
-// Run submits the connections that the parent sends over a channel. It returns
-// when the channel is closed. diag is the netlink socket for looking up the
-// users of the clients.
+// Run submits the connections that the parent sends over a channel, until the
+// channel is closed. diag is a netlink socket for looking up the users of the
+// clients.
 func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	for {
 		m, err := from.Receive()
@@ -50,10 +50,10 @@ func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	}
 }
 
-// waitForSlot waits for a moment, at most twice, if the slots have just run
-// out. While connections arrive without a pause, this process does not notice
-// that workers have closed others, and would refuse connections for which there
-// are slots.
+// waitForSlot waits for a moment, at most twice, if no slots are left.
+// Otherwise, while connections arrive without a pause, this process would not
+// notice that workers have closed others, and would refuse connections although
+// slots have become free.
 func (a *Acceptor) waitForSlot() {
 	for range 2 {
 		full := false
@@ -64,11 +64,12 @@ func (a *Acceptor) waitForSlot() {
 	}
 }
 
-// client returns the address and the uid of the client. uid is ipc.NoID if the
-// kernel does not know it. The kernel knows the uid of the peer of a UNIX
-// socket. It also knows the uid of a client on the loopback interface of the
-// parent's network namespace, until the client closes its socket. On loopback
-// the uid matters only for admission, since anyone with a token may connect.
+// client returns the address and the uid of the client. The kernel knows the
+// uid of a client on a UNIX socket. It also knows the uid of a client on the
+// loopback interface of the parent's network namespace, until the client closes
+// its socket. On loopback, the uid matters only for admission, since anyone
+// with a token may connect. If the kernel does not know the uid, uid is
+// ipc.NoID.
 func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()
@@ -86,8 +87,7 @@ func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 	return addr, uid
 }
 
-// submit passes a connection to the loop. addr and uid are the address and the
-// user of the client.
+// submit passes a connection to the loop. addr and uid identify the client.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {

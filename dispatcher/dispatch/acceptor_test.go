@@ -11,8 +11,8 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// TestClient checks that the kernel reports the user of a client on loopback,
-// through the socket that the parent has passed.
+// TestClient checks that the uid of a client on loopback can be looked up with
+// the netlink socket that the parent has passed.
 func TestClient(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package dispatch accepts connections, and finds the pool of workers that
-// serves each connection: the shared pool, a pool for only this connection, or
-// the pool of its user.
+// Package dispatch accepts connections, and finds the pool of workers for each
+// connection: the shared pool, a pool for this connection alone, or the pool of
+// its user.
 //
-// It judges connections by facts about their clients from the parent and the
-// user database. It reads no data from the connections. The entry points are
-// New and Acceptor.
+// It judges connections by what the parent and the user database report about
+// the clients. It reads no data from connections. The entry points are New and
+// Acceptor.
 package dispatch
 
 import (
@@ -26,30 +26,31 @@ type Options struct {
 	Identities int               // become_user: limit on the number of identities that have workers concurrently
 	IdleLimit  time.Duration     // become_user: a worker that has had no connection for this time is retired
 	WaitLimit  time.Duration     // how long a connection waits for a worker
-	// OwnerOf returns the user who owns a subordinate uid. Any other uid owns
-	// itself. nil means that there are no subordinate uids.
+	// OwnerOf returns the user who owns a subordinate uid. For any other uid,
+	// it returns the uid itself. If OwnerOf is nil, there are no subordinate
+	// uids.
 	OwnerOf func(uid uint32) uint32
 	Names   *Names
 	Log     *slog.Logger
 }
 
-// Dispatcher finds the worker for a connection. There are three
-// implementations: one pool for all connections, a worker for each connection,
-// and a worker for each identity. All methods are called in the loop
-// (pool.Loop).
+// A Dispatcher finds a worker for each connection. There are three
+// implementations: with one pool for all connections, with a worker for each
+// connection, and with a worker for each identity. All methods are called in
+// the loop (pool.Loop).
 type Dispatcher interface {
-	// Dispatch gives c, which has a slot, to a worker, now or later.
+	// Dispatch gives c, which already has a slot, to a worker, now or later.
 	Dispatch(c *pool.Connection)
-	// Renew starts workers of g and retires those of the previous generation.
-	// If the new workers can't serve, nothing changes. Renew calls done in both
-	// cases.
+	// Renew starts workers of g, and retires those of the previous generation.
+	// If the new workers can't serve, the previous ones stay. In both cases,
+	// Renew calls done.
 	Renew(g *pool.Generation, done func(error))
 	// Stop turns away connections that wait for a pool.
 	Stop()
 }
 
-// New returns the dispatcher that o requires. The dispatcher calls rotate when
-// the shared workers have served enough connections.
+// New returns the Dispatcher that the options require. The Dispatcher calls
+// rotate when the shared workers have served enough connections.
 func New(o Options, set *pool.Set, rotate func()) Dispatcher {
 	demand := onDemand{Set: set, Options: o}
 	switch {
@@ -82,7 +83,7 @@ func (h *shared) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace puts p in place of the current pool.
+// replace makes p the current pool, and retires the previous one.
 func (h *shared) replace(p *pool.Pool) {
 	old := h.current
 	h.current, h.Slots.Answer = p, p.Refuse

@@ -11,11 +11,11 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// identities is a Dispatcher with a pool of one worker for each (uid, gid) that
-// the kernel reports. The number of pools is limited, so connections may have
-// to wait for a pool. When a connection waits, the least recently used pool
-// without connections is retired. If all pools have connections, some workers
-// are asked to close theirs.
+// An identities is a Dispatcher with one pool, of one worker, for each (uid,
+// gid) that the kernel reports. The number of pools is limited, so a connection
+// may have to wait for a pool. Then the least recently used pool that has no
+// connections is retired. If all pools have connections, some workers are asked
+// to close theirs.
 type identities struct {
 	onDemand
 	pools        map[identity]*pool.Pool
@@ -27,21 +27,21 @@ type identities struct {
 	tendDue      bool        // the next call of tend is due now
 }
 
-// identity is the identity of a worker. The gid is part of it, because with
-// MUNGE a job gets the gid of the worker that submits it.
+// An identity is what a worker runs as. It includes the gid, because with MUNGE
+// a job gets the gid of the worker that submits it.
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}}
 	// This process has buffers for each worker, and there may be many workers.
-	// More frequent garbage collection limits its memory. The dispatcher with a
-	// shared pool keeps Go's default. It has few buffers, and more frequent
-	// collection would make every log line that it copies more expensive.
+	// More frequent garbage collection limits the memory. With a shared pool,
+	// Go's default is better: there are few buffers, and frequent collections
+	// would slow down the copying of log lines.
 	debug.SetGCPercent(50)
 	return h
 }
 
-// Dispatch gives c to the worker of its client's identity.
+// Dispatch gives c to the worker with the client's uid and gid.
 func (h *identities) Dispatch(c *pool.Connection) {
 	h.identify(c, func() {
 		switch {
@@ -63,8 +63,8 @@ func (h *identities) park(c *pool.Connection) {
 	})
 }
 
-// serve gives c to the pool of the client's uid and gid. If there is none,
-// serve creates it.
+// serve gives c to the pool with the client's uid and gid, and creates the pool
+// if necessary.
 func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
 	p := h.pools[id]
@@ -81,7 +81,7 @@ func (h *identities) serve(c *pool.Connection) {
 type reason int
 
 const (
-	reasonIdle     reason = iota // it had no connections, or others needed its place
+	reasonIdle     reason = iota // it had no connections, or waiting connections needed its place
 	reasonReplaced               // the configuration was replaced
 )
 
@@ -91,18 +91,19 @@ type retirement struct {
 	at     time.Time
 }
 
-// userFraction limits the pools of one user to a quarter of all. A user can
-// have a pool for each of many groups.
+// userFraction limits each user to a quarter of all pools. A user who is in
+// many groups can have a pool for each group.
 const userFraction = 4
 
-// hasPlace reports whether c can be served now.
+// hasPlace reports whether c can be served now, because it has a pool or a new
+// pool may be created.
 func (h *identities) hasPlace(c *pool.Connection) bool {
 	return h.pools[identity{c.UID, c.GID}] != nil || len(h.pools)+h.lingering() < h.Identities && !h.atUserLimit(c.UID)
 }
 
-// atUserLimit reports whether the user uid has the maximum number of workers. A
-// worker of a replaced configuration does not count. Otherwise, after a reload,
-// a long answer of an old worker could keep its user out.
+// atUserLimit reports whether the user uid has the maximum number of workers.
+// The workers of a replaced configuration don't count. Otherwise, after a
+// reload, a user would be locked out while old workers finish long answers.
 func (h *identities) atUserLimit(uid uint32) bool {
 	n := 0
 	for id := range h.pools {
@@ -118,15 +119,15 @@ func (h *identities) atUserLimit(uid uint32) bool {
 	return n >= max(1, h.Identities/userFraction)
 }
 
-// lingering returns how many of the retired pools count against the limit. A
-// pool of a replaced configuration normally does not count, because its last
-// answer may take hours. But if there are more than Options.Identities such
-// pools, the excess counts, so that their number is limited too.
+// lingering returns how many of the retired pools count against
+// Options.Identities. Pools of a replaced configuration normally don't count,
+// because their last answers may take hours. But their number is limited, too:
+// those beyond Options.Identities do count.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.countReplaced(), h.Identities)
 }
 
-// countReplaced returns how many of the retired pools belong to replaced
+// countReplaced returns how many retired pools belong to replaced
 // configurations.
 func (h *identities) countReplaced() (n int) {
 	for _, retired := range h.leaving {
@@ -145,8 +146,8 @@ func (h *identities) tendSoon() {
 	}
 }
 
-// tendIn schedules the next call of tend after d, and cancels any earlier
-// schedule.
+// tendIn schedules the next call of tend after the time d, instead of any call
+// that was scheduled before.
 func (h *identities) tendIn(d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
@@ -189,8 +190,8 @@ func (h *identities) retireIdle(now time.Time) time.Duration {
 	return next
 }
 
-// retire removes a pool from the list. The pool counts as leaving until its
-// worker has exited.
+// retire removes a pool from h.pools. Until the pool's worker has exited, the
+// pool is in h.leaving.
 func (h *identities) retire(id identity, p *pool.Pool, r reason) {
 	delete(h.pools, id)
 	h.leaving[p] = retirement{r, time.Now()}
@@ -199,7 +200,7 @@ func (h *identities) retire(id identity, p *pool.Pool, r reason) {
 	}
 }
 
-// admitWaiting serves waiting connections as far as the limit permits.
+// admitWaiting serves as many waiting connections as the limit permits.
 func (h *identities) admitWaiting() {
 	h.waiting.TakeIf(func(c *pool.Connection) bool {
 		served := h.hasPlace(c)
@@ -210,12 +211,12 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makePlace frees the places that waiting connections need. It first retires
-// pools without connections, the least recently used first. If there are too few
-// of these, it asks workers to close their connections: first workers that have
-// only idle connections and, once connections have waited for TickInterval, also
-// workers with running answers. To serve a user who has the maximum number of
-// workers, it takes places only from that user's own workers.
+// makePlace ends pools, so that waiting connections can get new pools. It first
+// retires pools without connections, the least recently used first. If there
+// are too few of these, it asks workers to close their connections: first
+// workers that have only idle connections. Once connections have waited for
+// TickInterval, it also asks workers that are sending answers. For a user who
+// has the maximum number of workers, it ends only pools of that user.
 func (h *identities) makePlace(now time.Time) {
 	if h.waitingSince.IsZero() {
 		h.waitingSince = now
@@ -236,8 +237,8 @@ func (h *identities) makePlace(now time.Time) {
 	}
 }
 
-// askToYield asks the pools in list to close their connections. It stops when d
-// needs no more places.
+// askToYield asks the pools in list to close their connections, as long as d
+// needs more pools to end.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Identity().UID) && h.yieldPool(p, busy, now) {
@@ -246,8 +247,8 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// demand counts the pools that must end so that each waiting connection gets a
-// pool.
+// A demand counts the pools that must end before each waiting connection can
+// have a pool.
 type demand struct {
 	anyUser int            // pools of any user
 	perUser map[uint32]int // pools of each user who has the maximum number of workers
@@ -269,11 +270,11 @@ func (h *identities) demand() *demand {
 	return d
 }
 
-// needs reports whether a waiting connection could use the place of a pool of
-// the given user.
+// needs reports whether it would help a waiting connection if a pool of the
+// given user ended.
 func (d *demand) needs(uid uint32) bool { return d.anyUser > 0 || d.perUser[uid] > 0 }
 
-// subtract subtracts a pool of the given user, which is about to end.
+// subtract records that a pool of the given user is about to end.
 func (d *demand) subtract(uid uint32) {
 	if d.perUser[uid] > 0 {
 		d.perUser[uid]--
@@ -282,13 +283,13 @@ func (d *demand) subtract(uid uint32) {
 	}
 }
 
-// expectLeaving subtracts from d the pools that are leaving, and makes these
-// pools end sooner.
+// expectLeaving subtracts from d the pools that are already leaving, and
+// hurries them.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
 	crowded := h.countReplaced() > h.Identities
 	for p, retired := range h.leaving {
 		if retired.reason == reasonReplaced && !crowded {
-			continue // the end of this pool frees no place
+			continue // when this pool ends, no connection gets its place
 		}
 		idle := p.IsIdle()
 		if idle && now.Sub(retired.at) > process.ExitGrace {
@@ -301,8 +302,8 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 	}
 }
 
-// yieldPool asks all connections of p to yield. If busy is false, it asks only
-// if all these connections are idle. It reports whether p is about to end.
+// yieldPool asks all connections of p to yield. If busy is false, it does so
+// only if all of them are idle. It reports whether p is about to end.
 func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
 	closing, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
@@ -311,9 +312,8 @@ func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
 	return closing || stubborn
 }
 
-// Renew does the same as onDemand.Renew, and then retires the workers of the
-// old configuration. Workers of the new configuration start with the next
-// connections.
+// Renew calls onDemand.Renew, and then retires all pools of the old
+// configuration. New workers start with the next connections.
 func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	h.onDemand.Renew(g, func(err error) {
 		if err == nil {

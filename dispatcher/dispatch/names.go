@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Names records which uids have names. It asks the resolver, and does not wait
-// for the answers.
+// A Names records which uids have user names. It asks the resolver, and does
+// not wait for the answers.
 type Names struct {
 	*pool.Loop
 	Send   func(ipc.Message, ...int) error // sends a question to the resolver
@@ -19,7 +19,8 @@ type Names struct {
 	lastID uint64
 }
 
-// uidState records whether a uid has a name, and how long this is remembered.
+// A uidState records whether a uid has a name, and when this information
+// expires.
 type uidState struct {
 	named   bool
 	expires time.Time
@@ -43,15 +44,15 @@ func NewNames(l *pool.Loop) *Names {
 	return &Names{Loop: l, cache: map[uint32]uidState{}, byID: map[uint64]*inquiry{}, byUID: map[uint32]*inquiry{}}
 }
 
-// cached returns whether uid has a name, if that is known.
+// cached reports whether uid has a name. If this is not known, known is false.
 func (n *Names) cached(uid uint32) (named, known bool) {
 	v, ok := n.cache[uid]
 	return v.named, ok && time.Now().Before(v.expires)
 }
 
-// lookup passes whether uid has a name to callback: at once if that is known,
-// otherwise when the resolver has answered. sure is false if the user database
-// is unavailable.
+// lookup finds out whether uid has a name, and calls callback with the result.
+// It does so at once if the answer is cached, and otherwise when the resolver
+// has answered. If sure is false, the user database is unavailable.
 func (n *Names) lookup(uid uint32, callback func(named, sure bool)) {
 	if named, ok := n.cached(uid); ok {
 		callback(named, true)
@@ -82,7 +83,7 @@ func (n *Names) Handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// answer passes an answer to all functions that wait for it, and removes the
+// answer passes an answer to all functions that wait for it, and forgets the
 // question.
 func (n *Names) answer(id uint64, named, sure bool) {
 	i := n.byID[id]
@@ -103,7 +104,8 @@ func (n *Names) answer(id uint64, named, sure bool) {
 	}
 }
 
-// Fail answers all questions with sure false, because the resolver has exited.
+// Fail answers all questions with sure set to false. The caller calls it when
+// the resolver has exited.
 func (n *Names) Fail() {
 	for id := range n.byID {
 		n.answer(id, false, false)

@@ -75,8 +75,8 @@ func (n *Names) awaitAll() {
 	wg.Wait()
 }
 
-// TestNamedWithoutResolver checks that lookup gives the answer "not sure" if
-// there is no resolver, or if the resolver exits before it answers.
+// TestNamedWithoutResolver checks that callbacks get sure = false if there is
+// no resolver, or if it exits before it answers.
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []answer
 	callback := func(named, sure bool) { got = append(got, answer{named, sure}) }

@@ -15,12 +15,11 @@ type onDemand struct {
 	standby *pool.Pool
 }
 
-// Renew starts the standby worker of g, which answers connections that are
-// turned away. A worker that serves a user or a connection must not answer
-// them, because it could read another client's token. The start of the standby
-// worker also proves that workers can serve. The standby worker runs as the
-// configured identity and not as a client's user, so no user can interfere with
-// it.
+// Renew starts the standby worker of g. This worker answers connections that
+// are turned away. A worker that serves a user or a connection must not do
+// this, because it could read another client's token. The standby worker runs
+// as the configured user and not as a client's, so no client's user can
+// interfere with it. Its start also proves that workers can serve.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1
@@ -40,22 +39,22 @@ func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 	h.gen, h.standby, h.Slots.Answer = g, p, p.Refuse
 }
 
-// newPool returns a pool of one worker. The worker starts when a connection
-// waits for it.
+// newPool returns a pool of one worker, which starts when a connection waits
+// for it.
 func (h *onDemand) newPool(id security.Identity) *pool.Pool {
 	p := h.NewPool(h.gen, id)
 	p.Workers, p.Lazy = 1, true
 	return p
 }
 
-// identify decides whether the client of c may have a worker of its own. If so,
-// it calls callback: at once, or when the user database has answered. If not,
-// it turns c away.
+// identify decides whether the client of c may have a worker of its own, at
+// once or when the user database has answered. Then it calls callback, or turns
+// c away.
 //
 // A uid that the user database does not know gets no worker, because it is
-// usually a subordinate uid. A user may have tens of thousands of these uids
-// (subuid(5)), and each could take a worker's place. While the database is
-// unavailable, every uid is assumed to belong to a user.
+// usually a subordinate uid. A user may have tens of thousands of such uids
+// (subuid(5)), and could use up the limit on workers with them. While the
+// database is unavailable, every uid is assumed to have a name.
 func (h *onDemand) identify(c *pool.Connection, callback func()) {
 	if c.Forbidden != "" {
 		h.Slots.Drop(c, pool.Forbidden, c.Forbidden)
@@ -75,8 +74,8 @@ func peerOf(c ipc.Connection) security.Identity {
 	return security.Identity{UID: c.UID, GID: c.GID}
 }
 
-// perConnection is a Dispatcher that starts a worker for each connection. If a
-// client compromises that worker, the damage ends with the connection.
+// A perConnection is a Dispatcher that starts a worker for each connection. A
+// client that compromises its worker can harm no other connection.
 type perConnection struct{ onDemand }
 
 func (h *perConnection) Dispatch(c *pool.Connection) {

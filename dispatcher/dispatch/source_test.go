@@ -9,9 +9,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestSourceOf checks that a machine is one source, however many addresses of
-// its network it uses, and that a user is one source, however many of their
-// uids connect.
+// TestSourceOf checks that all addresses of a machine's network are one source,
+// and that all uids of a user are one source.
 func TestSourceOf(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
 		if q.Number >= 1000 && q.Number < 2000 {
@@ -65,8 +64,8 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// TestUnprovedUids checks that only a few uids count as separate sources before
-// the user database has answered.
+// TestUnprovedUids checks that only a limited number of uids count as separate
+// sources before the user database has answered.
 func TestUnprovedUids(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult { return &work.LookupResult{ID: q.ID} })
 	o := newOwners(Options{Names: names})

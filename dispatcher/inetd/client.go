@@ -10,15 +10,15 @@ import (
 	"schedrestd/ipc"
 )
 
-// Client is the client of an inetd run. It has the standard input and output
-// that the parent passed.
+// Client is the client of a gateway that inetd started. It has the standard
+// input and output that the parent passed.
 type Client struct {
 	ipc.Connection
 	In, Out int
 }
 
-// pipe returns the reading and the writing end of a pipe. The Go runtime polls
-// the reading end. The writing end is blocking.
+// pipe returns the two ends of a pipe. The end for reading is nonblocking and
+// polled by the Go runtime. The end for writing is blocking.
 func pipe() (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -28,12 +28,12 @@ func pipe() (*os.File, int, error) {
 	return os.NewFile(uintptr(fds[0]), "answers"), fds[1], nil
 }
 
-// output returns the descriptor for the worker's answers. A worker can't write
-// to a regular file. If standard output is one, the worker gets the writing end
-// of a pipe, and a goroutine copies from the pipe to the file. copyResult then
-// gets the error of copying, or nil. relayFD is the pipe's writing end again,
-// which the caller closes when the worker has its own descriptor. Without a
-// pipe, relayFD is -1.
+// output returns the descriptor fd for the worker's answers. This is standard
+// output, unless that is a regular file, which the worker can't write to. In
+// that case fd is the writing end of a pipe, and a goroutine copies from the
+// pipe to the file. When it is finished, it sends the error, or nil, to
+// copyResult. relayFD is the same as fd if there is a pipe, and must be closed
+// when the worker has its own descriptor. Without a pipe, relayFD is -1.
 func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -54,8 +54,9 @@ func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 }
 
 // pollState reports whether the client has stopped sending, and whether it has
-// closed the connection. For a client at a pipe or a terminal, both are false,
-// because such a client occupies nothing that others need.
+// closed the connection. If the client is not a socket but a pipe or a
+// terminal, both results are false, because such a client occupies nothing that
+// others need.
 func (c *Client) pollState() (inputEnded, closed bool) {
 	if c.Network == ipc.Stdio {
 		return false, false

@@ -1,6 +1,6 @@
-// Package inetd serves the client at standard input and output through one
-// worker, like a program that inetd starts. One goroutine owns the state of the
-// run; other goroutines only send events to it.
+// Package inetd serves a single client at standard input and output through one
+// worker, as a program that inetd starts. One goroutine owns the state. Other
+// goroutines only send events to it.
 package inetd
 
 import (
@@ -42,11 +42,11 @@ type Options struct {
 }
 
 const (
-	// halfCloseLimit is how long a worker may take for its answers after the
-	// client has stopped sending. As long as nothing is written to a TCP
-	// connection, the kernel does not notice that the client is gone. Without
-	// this limit, a compromised worker could run forever, and occupy one of the
-	// instances that inetd may run concurrently.
+	// halfCloseLimit is how long a worker may continue to answer after the
+	// client has stopped sending. The kernel notices that a TCP client is gone
+	// only when data is written to it. Without this limit, a compromised worker
+	// that writes nothing could run forever, and occupy one of the instances
+	// that inetd may run concurrently.
 	halfCloseLimit = 10 * time.Minute
 )
 
@@ -68,8 +68,8 @@ type session struct {
 }
 
 // Serve serves the client. It returns nil when the client's input has ended and
-// every request is answered, whatever the answers were. When Finish is closed,
-// the worker only finishes its current request.
+// every request has an answer, even an error. When Finish is closed, the worker
+// finishes only its current request.
 func Serve(o Options) error {
 	v := &session{Options: o, relayFD: -1, timer: time.NewTimer(o.StartLimit)}
 	var err error
@@ -85,14 +85,15 @@ func Serve(o Options) error {
 	return v.collectResult(v.run())
 }
 
-// received is a message of the worker, or the error that ended its channel.
+// received is a message of the worker, or the error with which its channel
+// ended.
 type received struct {
 	ipc.Received
 	err error
 }
 
 // run handles events until the worker's channel ends or the worker breaks the
-// protocol. It returns which of these happened, as an error.
+// protocol. The returned error says which.
 func (v *session) run() error {
 	messages := make(chan received)
 	go func() {
@@ -197,9 +198,9 @@ func (v *session) closeRelay() {
 	}
 }
 
-// check checks that the worker reads its channel. It makes the worker finish
-// when the client is served or has closed the connection, or when
-// halfCloseLimit has passed since the client stopped sending.
+// check checks that the worker still reads its channel. It asks the worker to
+// finish in three cases: the client is served, the client has closed the
+// connection, or the client stopped sending halfCloseLimit ago.
 func (v *session) check(now time.Time) {
 	if !v.clientSent {
 		return
@@ -221,8 +222,7 @@ func (v *session) check(now time.Time) {
 	}
 }
 
-// finish asks the worker to finish. If it does not finish in time, it is
-// killed.
+// finish asks the worker to finish, and kills it if it does not finish in time.
 func (v *session) finish(reason string) {
 	if v.finishReason != "" {
 		return
@@ -234,9 +234,9 @@ func (v *session) finish(reason string) {
 	v.timer.Reset(v.Setup.Limits.Drain + process.ExitGrace)
 }
 
-// collectResult waits until the worker has exited and its output is in the
-// file, and returns the result of the run. channelErr is the error that ended
-// run.
+// collectResult waits until the worker has exited and all its output is in the
+// file, and returns the result of Serve. channelErr is the error that run
+// returned.
 func (v *session) collectResult(channelErr error) error {
 	timeout := process.ExitGrace
 	if !errors.Is(channelErr, io.EOF) {

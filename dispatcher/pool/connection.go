@@ -31,7 +31,7 @@ func (c *Connection) peer() string {
 	return c.Addr
 }
 
-// exemption returns a hint that names the setting which exempts this client.
+// exemption returns a hint with the setting that would exempt this client.
 func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
@@ -43,12 +43,12 @@ func (c *Connection) exemption() string {
 	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }
 
-// Queue holds waiting connections, each for a limited time. It belongs to the
-// loop.
+// A Queue holds waiting connections, each for a limited time. It must be used
+// only in the loop.
 type Queue []*Connection
 
-// Add appends c. If c is still in the queue after the time limit, Add removes
-// it and calls expired.
+// Add appends c. If c is still in the queue after the time limit, Add removes c
+// and calls expired.
 func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*Connection)) {
 	*q = append(*q, c)
 	var timer *time.Timer
@@ -61,9 +61,8 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.timer = timer
 }
 
-// TakeWhile calls take(c) for each connection c, in order. If take returns
-// true, TakeWhile removes c from the queue. If take returns false, c stays in
-// the queue and TakeWhile stops.
+// TakeWhile calls take with one connection after the other, and removes the
+// connection if take returns true. It stops when take returns false.
 func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, timer := (*q)[0], (*q)[0].timer
@@ -76,8 +75,8 @@ func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	}
 }
 
-// TakeIf calls take for each connection, in order, and removes those for which
-// it returns true.
+// TakeIf calls take with each connection, in order, and removes the connections
+// for which take returns true.
 func (q *Queue) TakeIf(take func(*Connection) bool) {
 	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
 		timer := c.timer // take may put the connection into another queue, with another timer

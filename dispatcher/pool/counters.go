@@ -11,19 +11,20 @@ import (
 type counters struct {
 	accepted uint64 // accepted connections
 
-	// Connections that were turned away, by their answer: no answer, because
-	// the kernel does not identify the client; 403; 429, because the source is
-	// blocked; 503.
+	// Connections that were turned away. unidentified counts those without an
+	// answer, because the kernel does not identify the client. The others count
+	// by the status of the answer: 403, 429 (the source is blocked), and 503.
 	unidentified, forbidden, blocked, unavailable uint64
 
-	// Workers: started, exited as intended, exited unexpectedly, killed by the
-	// dispatcher, killed by their sandbox.
+	// Workers by their fate: started, exited as intended, exited unexpectedly,
+	// killed by the dispatcher, killed by their sandbox.
 	started, done, died, killed, violated uint64
 
 	dial dial.Counters
 }
 
-// countTurnedAway counts a connection that was closed with the given status.
+// countTurnedAway counts a connection that was turned away with the given
+// status.
 func (c *counters) countTurnedAway(status int) {
 	switch status {
 	case Forbidden:

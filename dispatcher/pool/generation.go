@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Generation has what the workers of one generation are started with. It
-// belongs to the loop.
+// A Generation has everything that is needed to start the workers of one
+// generation. It must be used only in the loop.
 type Generation struct {
 	Config
 	ID        uint32
@@ -38,25 +38,26 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Auditor gets facts about connections and workers. Its methods do not block.
+// An Auditor gets facts about connections and workers. Its methods do not
+// block.
 type Auditor interface {
 	ConnAssigned(worker uint32, c *ipc.Connection)
 	ConnClosed(id uint64)
 	WorkerExited(worker uint32, status string)
 }
 
-// NewGeneration returns a copy of g. The caller must call Release when it needs
-// the generation no longer.
+// NewGeneration returns a copy of g. The caller must call Release when it no
+// longer needs the generation.
 func NewGeneration(g Generation) *Generation {
 	g.refs = 1
 	return &g
 }
 
-// Hold keeps g in use until a further call of Release.
+// Hold keeps g in use until Release is called once more.
 func (g *Generation) Hold() { g.refs++ }
 
-// Release undoes NewGeneration or one call of Hold. The last call ends the
-// generation, with its services.
+// Release undoes NewGeneration or one call of Hold. The last Release ends the
+// generation and its services.
 func (g *Generation) Release() {
 	if g.refs--; g.refs == 0 && g.OnUnused != nil {
 		g.OnUnused()

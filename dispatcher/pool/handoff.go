@@ -26,8 +26,8 @@ func (p *Pool) Submit(c *Connection) {
 	}
 }
 
-// enqueue puts c into the queue for a worker, for at most p.WaitLimit. After
-// that time, c is turned away. If the pool serves only c, the pool then ends
+// enqueue puts c into the queue for a worker. If no worker takes c within
+// p.WaitLimit, c is turned away. If the pool serves only c, the pool then ends,
 // too.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.WaitLimit, func(c *Connection) {
@@ -43,25 +43,25 @@ func (p *Pool) enqueue(c *Connection) {
 	}
 }
 
-// serveWaiting gives waiting connections to workers, in order, until a
-// connection can't be given to any.
+// serveWaiting gives waiting connections to workers, in order. It stops at the
+// first connection that no worker can take.
 func (p *Pool) serveWaiting() {
 	p.waiting.TakeWhile(p.tryAssign)
 }
 
 // tryAssign gives c to a ready worker, if possible to the one with the fewest
-// connections. Workers that have not answered a Ping come last. It returns
-// false if no worker can take c now, or if a service that workers need has
-// exited and the next generation is being built.
+// connections. It prefers workers that have answered their Ping. It returns
+// false if no worker can take c now. It also returns false if a service that
+// workers need has exited and the next generation is being built.
 func (p *Pool) tryAssign(c *Connection) bool {
 	if p.gen.Replacing && !p.SingleUse {
 		return false
 	}
 	unusable := func(w *worker) bool { return !w.ready || w.EndReason != "" }
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), unusable)
-	// A worker that sends Done but continues to use the connection always seems
-	// to have the fewest connections. As long as other workers have capacity,
-	// it gets at most twice as many connections as each of them.
+	// A worker that sends Done but still uses the connection always appears to
+	// have the fewest connections. As long as the other workers have capacity,
+	// such a worker gets at most twice as many connections as each of them.
 	maxShare := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
 		if w.share > maxShare {
@@ -90,13 +90,13 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	return false
 }
 
-// shareWindow is approximately the number of the last connections that count
-// for the share of a worker.
+// shareWindow is the approximate number of recent connections that determine a
+// worker's share.
 const shareWindow = 32
 
-// offer sends c to w, without waiting. Each attempt gives c a new number, which
-// is unique among all pools, so that a message about a failed attempt can't be
-// mistaken for a message about the next one.
+// offer tries to send c to w, without waiting. Each attempt gives c a new
+// number, which is unique among all pools. So a message about an earlier
+// attempt can't be mistaken for one about this attempt.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.lastNumber++
 	c.ID = p.Slots.lastNumber
@@ -115,10 +115,10 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 	return true
 }
 
-// Refuse passes a refused connection to the worker with the fewest connections,
-// which answers it. If that worker can't take the connection immediately, the
-// client gets no answer. The worker is not told the connection's number, so it
-// can't report anything about it.
+// Refuse passes a connection that is turned away to the worker with the fewest
+// connections, which answers the client. If that worker can't take the
+// connection immediately, the client gets no answer. The worker does not learn
+// the connection's number, so it can't report anything about the connection.
 func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -138,12 +138,11 @@ func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 // Connections that the worker had taken are lost. Those still in its channel go
 // to the end of the queue, unless the pool accepts no more connections.
 //
-// A connection that no worker has taken should not make a worker exit, but a
-// flaw in the code that receives it could. Otherwise such a connection would
-// end one worker after the other. If all n workers of a pool exit with the same
-// connection in their channels, they may still have exited for another reason.
-// If worker n+1 also exits, the connection is the likely cause, and is not
-// given to another worker.
+// The number of attempts is limited, because a flaw in the code that receives
+// connections could let a connection crash each worker that it is sent to. All
+// n workers of a pool may exit for another reason while the same connection is
+// in their channels. But if worker n+1 also exits, the connection is the likely
+// cause, and no other worker gets it.
 func (p *Pool) reclaimConns(w *worker) (lost, requeued int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

@@ -17,9 +17,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts the first worker of each place. If one of them does not become
-// ready, the pool ends, because the next worker would fail as well. A lazy pool
-// starts a worker only when a connection waits.
+// start starts the first worker in each place of the pool. If one of them does
+// not become ready, the pool ends, because the next worker would also fail. A
+// lazy pool starts a worker only when a connection waits.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {
@@ -30,7 +30,7 @@ func (p *Pool) start(started func(error)) {
 	}
 }
 
-// fill starts the next worker of a place if one is needed.
+// fill starts the next worker in a place, if a worker is needed.
 func (p *Pool) fill(at *place) {
 	switch {
 	case p.IsLeaving():
@@ -46,8 +46,9 @@ func (p *Pool) fill(at *place) {
 	}
 }
 
-// waitingClient returns the number of a waiting connection, whose user the next
-// worker of a lazy pool runs as. 0 stands for the configured identity.
+// waitingClient returns the number of a waiting connection. The next worker of
+// a lazy pool runs as the user of that connection. The result 0 stands for the
+// configured user.
 func (p *Pool) waitingClient() uint64 {
 	if p.Lazy {
 		return p.waiting[0].Arrival
@@ -56,7 +57,7 @@ func (p *Pool) waitingClient() uint64 {
 }
 
 // runWorker starts a worker, passes its messages to the loop, and reaps it. It
-// blocks, so it runs in a goroutine of its own.
+// blocks until the worker has exited.
 func (p *Pool) runWorker(at *place, spec workerSpec) {
 	w, err := p.spawnWorker(p.gen, spec)
 	if err != nil {
@@ -76,8 +77,8 @@ func (p *Pool) runWorker(at *place, spec workerSpec) {
 	p.Do(func() { p.reap(w, d) })
 }
 
-// receive handles the messages of w, and returns why it stopped: the channel
-// has ended, or w has broken the protocol.
+// receive handles the messages of w. It returns when the channel ends or w
+// breaks the protocol. The returned error says which.
 func (p *Pool) receive(w *worker) error {
 	for {
 		m, err := w.Channel.Receive()
@@ -156,8 +157,8 @@ func (p *Pool) setReady(w *worker) {
 	p.prove(w.place, nil)
 }
 
-// prove records that the first worker of a place is ready, or the reason why it
-// never became ready.
+// prove records whether the first worker in a place became ready. err is nil,
+// or the reason why it did not.
 func (p *Pool) prove(at *place, err error) {
 	if p.Lazy || at.proved {
 		return
@@ -175,9 +176,9 @@ func (p *Pool) prove(at *place, err error) {
 	p.End("the start failed")
 }
 
-// departure describes how a worker left its pool.
+// A departure describes why and how a worker left its pool.
 type departure struct {
-	cause          error             // why its channel is no longer read
+	cause          error             // why its channel is no longer read: the error that receive returned
 	drained        bool              // the pool was ending
 	suspects       []*admission.Conn // connections whose clients may be the cause
 	lost, requeued int               // numbers of connections: closed, and to be given to another worker
@@ -196,17 +197,18 @@ func (p *Pool) removeWorker(w *worker, cause error) departure {
 	return d
 }
 
-// reap logs how a worker ended, and starts the next worker.
+// reap logs how a worker exited, and starts the next worker in its place.
 func (p *Pool) reap(w *worker, d departure) {
 	p.gen.Audit.WorkerExited(w.Number, d.status)
 	p.prove(w.place, p.reportExit(w, d))
 	p.refill(w.place, w)
 }
 
-// reportExit logs how a worker ended, and counts an offence of each client that
-// may be the cause. It returns nil if the worker exited because it was asked to
-// and had finished its work. Otherwise it returns the reason, which is also why
-// a first worker never became ready.
+// reportExit logs how a worker exited. If clients may be the cause, it counts
+// an offence for each. It returns nil if the worker exited because it was asked
+// to and had finished its work. Otherwise it returns the reason. If the worker
+// was the first in its place, the reason also explains why it never became
+// ready.
 func (p *Pool) reportExit(w *worker, d departure) error {
 	closed, counts := errors.Is(d.cause, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.identity.UID,
@@ -259,10 +261,11 @@ func (p *Pool) recordStartFailure(at *place, err error) {
 	p.refill(at, nil)
 }
 
-// refill starts the next worker of a place. w is the worker that has exited, or
-// nil if none could be started. If workers repeatedly exit during or before
-// their first connection, the pause before each start grows. Otherwise a
-// request that crashes workers could keep the machine busy with starting them.
+// refill starts the next worker in a place. w is the worker that has exited, or
+// nil if no worker could be started. If several workers in a row exit before
+// they have finished a connection, the pause before each start grows. Otherwise
+// a request that crashes workers could keep the machine busy with starting
+// them.
 func (p *Pool) refill(at *place, w *worker) {
 	p.running--
 	if w != nil && (w.finished > 0 || w.assigned > 1) {
@@ -282,8 +285,8 @@ func (p *Pool) refill(at *place, w *worker) {
 	p.endIfDone()
 }
 
-// setBackingOff records that the next worker starts only after a pause, and
-// turns away the connections that wait for it.
+// setBackingOff records that the next worker starts only after a pause. It
+// turns away the connections that wait for a worker.
 func (p *Pool) setBackingOff() {
 	p.backingOff = true
 	p.dropWaiting("its worker could not be started")

@@ -6,9 +6,9 @@ import (
 	"schedrestd/rate"
 )
 
-// limitedCount counts events that clients or users can cause without limit. It
-// limits the log lines about them, so that they can't fill the disk. The count
-// is exact.
+// A limitedCount counts events that clients or users can cause without limit.
+// It limits only the log lines about these events, so that they can't fill the
+// disk. The count itself is exact.
 type limitedCount struct {
 	n     uint64
 	lines *rate.Bucket

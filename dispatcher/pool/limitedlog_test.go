@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDropsAreLimited checks that many clients that are turned away do not fill
-// the disk with log lines.
+// TestDropsAreLimited checks that the disk does not fill with log lines if many
+// clients are turned away.
 func TestDropsAreLimited(t *testing.T) {
 	log := new(syncBuffer)
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.NewTextHandler(log, nil))}).Slots
@@ -31,8 +31,8 @@ func TestDropsAreLimited(t *testing.T) {
 	}
 }
 
-// TestRoutineIsLimited checks that lines about routine events of workers are
-// limited, too, because users can cause any number of them.
+// TestRoutineIsLimited checks that the log lines about routine events of
+// workers are also limited, because users can cause any number of such events.
 func TestRoutineIsLimited(t *testing.T) {
 	p, log := idle(t, testTimeout)
 	p.routine = newLimitedCount()
@@ -44,8 +44,8 @@ func TestRoutineIsLimited(t *testing.T) {
 	}
 }
 
-// TestAlarmsAreNotLimited checks that users can't hide an alarm by ending their
-// own workers many times.
+// TestAlarmsAreNotLimited checks that users can't suppress an alarm by first
+// ending many of their own workers.
 func TestAlarmsAreNotLimited(t *testing.T) {
 	p, log := idle(t, testTimeout)
 	p.failures = newLimitedCount()
@@ -58,8 +58,8 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 	}
 }
 
-// TestExemption checks that the log's hint names the setting that exempts the
-// client.
+// TestExemption checks that the hint in the log names the right setting for
+// each client.
 func TestExemption(t *testing.T) {
 	for addr, want := range map[string]string{
 		"192.0.2.1:700": "SCHEDRESTD_EXEMPT=192.0.2.1", "[2001:db8::1]:700": "SCHEDRESTD_EXEMPT=2001:db8::/64",
@@ -76,7 +76,7 @@ func TestExemption(t *testing.T) {
 }
 
 // slowClosingSocket returns a TCP socket that takes long to close, because its
-// peer does not read the data that was written to the socket.
+// peer does not read the data in it.
 func slowClosingSocket(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -105,8 +105,8 @@ func slowClosingSocket(t *testing.T) int {
 }
 
 // TestLingeringClients checks that refused clients do not delay the closing of
-// connections, even if each has sent a descriptor of a socket that takes long
-// to close.
+// other connections. Each of them has sent a descriptor of a socket that takes
+// long to close.
 func TestLingeringClients(t *testing.T) {
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.DiscardHandler)}).Slots
 	var clients []*os.File

@@ -7,7 +7,7 @@ import (
 )
 
 // checkLiveness kills workers that do not read their channel, and workers that
-// should have exited.
+// should already have exited.
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
@@ -24,7 +24,7 @@ const pingLimit = time.Second
 
 // excuseSilent gives the slots of workers that have not answered for a while to
 // waiting connections. With become_user, users can stop their own workers, and
-// a stopped worker keeps its connections until it is killed.
+// a stopped worker keeps its connections until the dispatcher kills it.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false

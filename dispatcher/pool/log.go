@@ -7,9 +7,9 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// logFailure logs that a worker failed or could not start. Users can cause any
-// number of such failures: they can kill their own workers, or reach their
-// limit of processes.
+// logFailure logs that a worker failed or could not start. In lazy pools, it
+// limits the number of lines: users can cause any number of failures by killing
+// their own workers or by reaching their limit of processes.
 func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
 	if p.failures != nil {
 		n, ok := p.failures.add()
@@ -22,14 +22,14 @@ func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
 }
 
 // alarm logs an event that only an attacker who controls a worker can cause.
-// The number of alarms is not limited, because earlier alarms could then hide a
-// later one. Each alarm costs the attacker a process, and a penalty for the
-// clients that the worker was answering.
+// The number of alarms is not limited, because an attacker could then use up
+// the limit to hide a later alarm. Each alarm costs the attacker a process, and
+// a penalty for the clients that the worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }
 
-// logRoutine logs a routine event of a worker. For lazy pools, the number of
+// logRoutine logs a routine event of a worker. In lazy pools, the number of
 // lines is limited. With one worker for each connection, the level is Debug.
 func (p *Pool) logRoutine(msg string, attrs ...any) {
 	if p.SingleUse {

@@ -6,19 +6,19 @@ import (
 	"schedrestd/errs"
 )
 
-// Loop is the goroutine that owns the dispatcher's state of connections, pools
-// and workers. It calls functions one after the other, and none of them may
-// block. Goroutines that wait for connections, messages, processes or timers
-// send such functions to the loop. Each of them waits until the loop has
-// accepted its function, so a worker that floods the dispatcher only fills its
-// own channel.
+// A Loop is the goroutine that owns the state of connections, pools and
+// workers. It calls functions one after the other. None of them may block. The
+// functions come from goroutines that wait for connections, messages, processes
+// or timers. Such a goroutine waits until the loop has accepted its function.
+// So a worker that floods the dispatcher with messages only fills its own
+// channel.
 type Loop struct {
 	events     chan event
 	afterEvent func() // called after each event
 	done       chan struct{}
 }
 
-// event is a function that the loop is to call.
+// An event is a function that the loop will call.
 type event struct {
 	do   func() error
 	done chan<- error // gets the result of do; nil: the result is not needed
@@ -58,7 +58,7 @@ func (l *Loop) send(e event) bool {
 	}
 }
 
-// Do passes f to the loop, and does not wait until f returns.
+// Do makes the loop call f, and does not wait for f to return.
 func (l *Loop) Do(f func()) {
 	l.send(event{do: func() error { f(); return nil }})
 }
@@ -69,14 +69,15 @@ func (l *Loop) Call(f func() error) error {
 	return l.result(l.send(event{f, done}), done)
 }
 
-// Await calls start(done) in the loop. It waits until done(err) is called, and
-// returns err.
+// Await calls start(done) in the loop. It waits until done is called, and
+// returns the error that done got.
 func (l *Loop) Await(start func(done func(error))) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{do: func() error { start(func(err error) { done <- err }); return nil }}), done)
 }
 
-// result waits for the result of an event, if the loop has accepted the event.
+// result waits for the result of an event. If sent is false, the loop has not
+// accepted the event.
 func (l *Loop) result(sent bool, done <-chan error) error {
 	if sent {
 		select {
@@ -88,8 +89,8 @@ func (l *Loop) result(sent bool, done <-chan error) error {
 	return errs.New(errs.Unavailable, "%s", Stopping)
 }
 
-// After calls f in the loop when the time d has passed. If the timer is stopped
-// too late, f is still called.
+// After makes the loop call f after the time d. If the timer is stopped too
+// late, the loop still calls f.
 func (l *Loop) After(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { l.Do(f) })
 }

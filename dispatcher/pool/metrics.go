@@ -9,8 +9,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// totals has the sums of the counts of all workers, including those that have
-// exited. It belongs to the loop.
+// totals sums up the counts of all workers, including those that have exited.
+// It must be used only in the loop.
 type totals struct {
 	cells       []uint64 // nil: the gateway has no metrics
 	startTime   time.Time
@@ -25,19 +25,19 @@ func newTotals(enabled bool) (t totals) {
 	return t
 }
 
-// Limits on the reports of a worker: messages at once, messages per second, and
-// requests in progress. An honest worker sends its counts once a second, in a
-// few messages.
+// Limits on a worker's reports of counts: the number of messages at once and
+// per second, and the number of requests in progress. An honest worker sends
+// its counts once a second, in a few messages.
 const (
 	countBurst = 100
 	countRate  = 10
 	maxGauge   = 1 << 20
 )
 
-// addCounts adds the counts in a message of w to the totals. Each message of a
+// addCounts adds the counts in a message of w to the totals. A message of a
 // compromised worker can add at most 2^32 to each cell, so no total overflows
 // before the worker exits. A worker can't change the cells that the dispatcher
-// fills.
+// itself fills.
 func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 	t := &p.Slots.totals
 	switch {
@@ -60,10 +60,10 @@ func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 	return nil
 }
 
-// CountGeneration counts a generation that has become the current one.
+// CountGeneration counts a change of the current generation.
 func (s *Set) CountGeneration() { s.Slots.totals.generations++ }
 
-// Samples returns the cells of all metrics that are not 0.
+// Samples returns the cells that are not 0, for all metrics.
 func (s *Set) Samples() (list []query.Sample) {
 	t, a, c := &s.Slots.totals, s.Slots.Stats(), &s.Slots.counts
 	var running, requests, calls uint64
@@ -93,7 +93,7 @@ func (s *Set) Samples() (list []query.Sample) {
 	set(metric.Workers, running)
 	set(metric.WorkersStarted, c.started)
 	set(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
-	// Spare sockets (dial.Counters.Spares) are not in this family, because a
+	// Spare sockets (dial.Counters.Spares) do not count as dials, because a
 	// worker may never use them, and those to another machine connect only when
 	// they are used.
 	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())

@@ -33,9 +33,9 @@ func sampled(s *Set) map[uint16]uint64 {
 	return values
 }
 
-// TestCounts checks that totals are the sums over all workers, including those
-// that have exited. The number of requests in progress must include only
-// running workers.
+// TestCounts checks that totals are the sums for all workers, including those
+// that have exited. Only the number of requests in progress must leave them
+// out.
 func TestCounts(t *testing.T) {
 	s, p, a, b := counting(true)
 	cell := uint16(metric.FromWorkers + 7)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestLyingOffences checks that a worker can report offences only for
-// connections that it holds, and only at a limited rate.
+// connections that it has, and only at a limited rate.
 func TestLyingOffences(t *testing.T) {
 	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	o.Admission = work.Admission{Auth: time.Second, Threshold: time.Second}

@@ -9,8 +9,8 @@ import (
 	"schedrestd/security"
 )
 
-// Set has all pools that still have workers, including pools that are ending,
-// and the state that pools share.
+// A Set has all pools that still have workers, including pools that are ending,
+// and the state that the pools share.
 type Set struct {
 	*Loop
 	Slots   *Slots
@@ -21,13 +21,15 @@ type Set struct {
 	closed bool
 	quotas relay.Quotas // limits the lines that workers may log
 
-	// Events of all lazy pools, whose workers users can start and end.
+	// Limited counts of the events in all lazy pools, whose workers users can
+	// start and end.
 	failures, routine *limitedCount
 }
 
-// Pool manages the workers of one identity. It has a place for each worker: two
-// by default, because one worker may crash. When a worker ends, the next worker
-// starts in its place. The exported fields are set before the pool starts.
+// A Pool manages the workers of one identity. It has two places for workers by
+// default, so that one worker still serves if the other crashes. When a worker
+// exits, the next worker starts in its place. The exported fields must be set
+// before the pool starts.
 type Pool struct {
 	*Set
 	Config
@@ -65,7 +67,8 @@ type place struct {
 	proved   bool // its first worker was ready, or has ended
 }
 
-// NewPool returns a pool for workers of g. The pool holds g until it ends.
+// NewPool returns a pool for workers of g. The pool keeps g in use until the
+// pool ends.
 func (s *Set) NewPool(g *Generation, identity security.Identity) *Pool {
 	g.refs++
 	return &Pool{Set: s, Config: g.Config, gen: g, identity: identity, lastUsed: time.Now(), workers: map[uint32]*worker{}}
@@ -83,8 +86,8 @@ func (s *Set) closeIfDone() {
 	}
 }
 
-// threads returns how many threads the worker of the i-th place may use. The
-// worker of a lazy pool has only a few. The workers of any other pool share
+// threads returns how many threads the worker in place i may use. The worker of
+// a lazy pool has only a few. In any other pool, the workers share
 // Config.Threads.
 func (p *Pool) threads(i int) int {
 	if p.Lazy {
@@ -93,9 +96,9 @@ func (p *Pool) threads(i int) int {
 	return max(1, share(p.Threads, p.Workers, i))
 }
 
-// requests returns how many requests the worker of the i-th place may answer
-// concurrently. Streams of HTTP/2 are requests, too. The limits of all workers
-// in a pool add up to its number of connections.
+// requests returns how many requests the worker in place i may answer
+// concurrently. Each stream of HTTP/2 is a request, too. For all workers of a
+// pool together, the limit is the pool's number of connections.
 func (p *Pool) requests(i int) int {
 	if p.SingleUse {
 		return 1
@@ -103,8 +106,8 @@ func (p *Pool) requests(i int) int {
 	return max(1, share(p.Connections, p.Workers, i))
 }
 
-// share divides the number whole into n integers that differ by at most 1 and
-// add up to it, and returns the i-th of them.
+// share divides whole into n integers that differ by at most 1, and returns the
+// i-th of them.
 func share(whole, n, i int) int {
 	part := whole / n
 	if i < whole%n {
@@ -113,8 +116,8 @@ func share(whole, n, i int) int {
 	return part
 }
 
-// Backoff returns how long to wait before the next start, after the given
-// number of successive failures.
+// Backoff returns the pause before the next start, after the given number of
+// successive failures.
 func Backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -148,7 +151,7 @@ func (p *Pool) Held() (list []*admission.Conn) {
 // Identity returns the identity of the workers.
 func (p *Pool) Identity() security.Identity { return p.identity }
 
-// LastUsed returns when a connection last arrived or ended.
+// LastUsed returns the time at which a connection last arrived or ended.
 func (p *Pool) LastUsed() time.Time { return p.lastUsed }
 
 // notifyIdle reports that the pool may have become idle.

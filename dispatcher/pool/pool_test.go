@@ -54,7 +54,7 @@ func (unaudited) ConnAssigned(uint32, *ipc.Connection) {}
 func (unaudited) ConnClosed(uint64)                    {}
 func (unaudited) WorkerExited(uint32, string)          {}
 
-// idle returns a pool without workers, whose queue can only grow.
+// idle returns a pool without workers, so that connections stay in its queue.
 func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
@@ -64,7 +64,8 @@ func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
 	return s.NewPool(g, security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}), log
 }
 
-// accepted returns a connection with a slot, and its client's end.
+// accepted returns a connection with a slot, and the client's end of the
+// connection.
 func accepted(t *testing.T, s *Slots) (*Connection, *os.File) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -85,8 +86,8 @@ func (s *Slots) held() (n int) {
 	return n
 }
 
-// wantTurnedAway waits until a connection that no worker serves is closed.
-// There must be no answer, because there is no worker to send it.
+// wantTurnedAway waits until the client's connection is closed. There must be
+// no answer, because there is no worker to send one.
 func wantTurnedAway(t *testing.T, client io.Reader) {
 	t.Helper()
 	if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
@@ -142,9 +143,9 @@ func TestPauseGrows(t *testing.T) {
 	}
 }
 
-// TestQueueDeadline checks that a connection that no worker takes is closed
-// when its time is over. The connection must be counted and logged, and its
-// slot must become free. The goroutine that submits it must not wait.
+// TestQueueDeadline checks a connection that no worker takes in time. It must
+// be closed, counted and logged, and its slot must become free. The goroutine
+// that submits the connection must not wait.
 func TestQueueDeadline(t *testing.T) {
 	p, log := idle(t, 50*time.Millisecond)
 	var clients []*os.File
@@ -160,8 +161,8 @@ func TestQueueDeadline(t *testing.T) {
 	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "refused_so_far=3") })
 }
 
-// TestDeadlineOfTheOnlyOne checks that a pool that was made for one connection
-// ends, with its worker, when that connection is turned away.
+// TestDeadlineOfTheOnlyOne checks that a pool for a single connection ends,
+// with its worker, when that connection is turned away.
 func TestDeadlineOfTheOnlyOne(t *testing.T) {
 	p, _ := idle(t, 50*time.Millisecond)
 	p.Lazy, p.SingleUse = true, true
@@ -172,7 +173,7 @@ func TestDeadlineOfTheOnlyOne(t *testing.T) {
 }
 
 // TestQueueAtDrain checks that when the gateway stops, waiting connections are
-// closed immediately, and later connections too.
+// closed immediately, and so are connections that arrive later.
 func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
 	before, firstClient := accepted(t, p.Slots)
@@ -209,8 +210,8 @@ func TestStaleDeadline(t *testing.T) {
 	})
 }
 
-// TestConnectionNumbers checks that all connections get different numbers, also
-// in different pools.
+// TestConnectionNumbers checks that no two connections get the same number,
+// even in different pools.
 func TestConnectionNumbers(t *testing.T) {
 	first, log := idle(t, time.Minute)
 	second := first.NewPool(first.gen, first.identity)
@@ -227,9 +228,9 @@ func TestConnectionNumbers(t *testing.T) {
 	}
 }
 
-// TestTries checks a connection in the channels of workers that exit before
-// they take it. The connection must be kept if all workers of its pool exit,
-// but not if one more worker exits.
+// TestTries checks a connection that workers have not taken when they exit. The
+// connection must be kept if this happens to as many workers as the pool has,
+// but not if it happens to one more.
 func TestTries(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	p.Workers = 2
@@ -252,10 +253,10 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestFloodHasBackpressure checks that the pool does not read a worker's messages
-// faster than it handles them. While the pool's loop is busy, one message has
-// been read and waits for it. The others stay unread in the socket, until the
-// worker can send no more.
+// TestFloodHasBackpressure checks that the pool reads a worker's messages only
+// as fast as it can handle them. While the pool's loop is busy, the pool must
+// read only one message. All others must stay in the socket until it is full
+// and the worker can't send.
 func TestFloodHasBackpressure(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	parent, child := channelTo(t)
@@ -284,7 +285,7 @@ func TestFloodHasBackpressure(t *testing.T) {
 	}
 }
 
-// TestShare checks that the parts add up to the whole.
+// TestShare checks that the results of the function share add up to the whole.
 func TestShare(t *testing.T) {
 	for whole := range 20 {
 		for n := 1; n < 8; n++ {

@@ -10,10 +10,10 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestRefusalsAreBounded checks that a ready worker gets connections that are
-// turned away, with the status of the answer, but only at a limited rate. The
-// dispatcher must keep no descriptor of a connection that it passes, and must
-// immediately close all other refused connections.
+// TestRefusalsAreBounded checks connections that are turned away. A ready
+// worker must get them with the status of the answer, but only at a limited
+// rate. The dispatcher must close all others immediately. It must also close
+// its own descriptor of each connection that a worker gets.
 func TestRefusalsAreBounded(t *testing.T) {
 	p, _ := idle(t, testTimeout)
 	parent, child := channelTo(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // taken closes this process's descriptor of a connection that w has taken.
-// Otherwise the client would not notice when the worker closes the connection.
+// Otherwise the client would not notice when the worker closes its descriptor.
 // The channel of w now has space for another connection.
 func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
@@ -24,8 +24,8 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	return nil
 }
 
-// release frees the slot of a connection that w has closed. w must hold the
-// connection. Otherwise a compromised worker could free any number of slots,
+// release frees the slot of a connection that w has closed. The connection must
+// belong to w. Otherwise a compromised worker could free any number of slots,
 // and so disable the limit.
 func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.heldConn(id, "Done")
@@ -44,9 +44,10 @@ func (p *Pool) release(w *worker, id uint64) error {
 	return nil
 }
 
-// progress records the stage of a connection. w must hold the connection.
-// Otherwise a compromised worker could have connections of other workers
-// closed. The rate is limited, because this process has to read all reports.
+// progress records the stage of a connection. The connection must belong to w.
+// Otherwise a compromised worker could cause connections of other workers to be
+// closed. The rate of reports is limited, because this process has to read them
+// all.
 func (p *Pool) progress(w *worker, m *work.Progress) error {
 	c, err := w.heldConn(m.ID, "Progress")
 	if err != nil {
@@ -61,9 +62,9 @@ func (p *Pool) progress(w *worker, m *work.Progress) error {
 	return nil
 }
 
-// offence records a worker's report about the client of a connection. The
-// worker must hold the connection. An honest worker reports at most one offence
-// for each request, and at most a hundred a second.
+// offence records a worker's report about the client of a connection, which
+// must belong to the worker. An honest worker reports at most one offence for
+// each request, and at most a hundred a second.
 func (p *Pool) offence(w *worker, m *work.Offence) error {
 	c, err := w.heldConn(m.ID, "Offence")
 	if err != nil {

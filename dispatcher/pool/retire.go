@@ -11,12 +11,13 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Workers and their pool end in one of three ways: they are killed for a
-// reason, drained when the gateway stops, or retired while the gateway
-// continues to serve.
+// There are three ways to end workers and their pool. They can be killed,
+// drained when the gateway stops, or retired while the gateway continues to
+// serve.
 
-// reportViolation kills the worker with the given number if it belongs to p,
-// because a service has detected that the worker broke the protocol.
+// reportViolation kills the worker with this number, if the worker belongs to
+// p. The caller calls it when a service has detected that the worker broke the
+// protocol.
 func (p *Pool) reportViolation(number uint32, reason string) {
 	if w := p.workers[number]; w != nil && w.EndReason == "" {
 		w.violation = errors.New(reason)
@@ -31,8 +32,8 @@ func (p *Pool) End(reason string) {
 	}
 }
 
-// Drain asks every worker to finish its current requests and exit, and starts
-// no more workers. It kills workers that it can't reach, and turns away the
+// Drain starts no more workers. It asks every worker to finish its current
+// requests and exit, and kills workers that it can't reach. It turns away the
 // connections that wait for a worker.
 func (p *Pool) Drain() {
 	if p.draining {
@@ -48,9 +49,9 @@ func (p *Pool) Drain() {
 	p.endIfDone()
 }
 
-// Retire lets the pool end: no new worker starts, and the existing ones exit
-// with their last connection. It returns the connections that still wait, so
-// that another pool can serve them.
+// Retire lets the pool end: no new worker starts, and each worker exits after
+// its last connection. Retire returns the connections that still wait, so that
+// another pool can serve them.
 func (p *Pool) Retire() []*Connection {
 	if p.IsLeaving() {
 		return nil
@@ -61,9 +62,8 @@ func (p *Pool) Retire() []*Connection {
 			w.Terminate("is no longer needed")
 			continue
 		}
-		// If the channel is full, Send waits until the worker reads. A worker
-		// that does not read at all is killed, because it does not answer a
-		// Ping.
+		// If the channel is full, Send waits until the worker reads. If the
+		// worker never reads, it is killed because it does not answer a Ping.
 		go w.Channel.Send(new(work.Retire))
 	}
 	waiting := p.waiting.TakeAll()
@@ -71,10 +71,10 @@ func (p *Pool) Retire() []*Connection {
 	return waiting
 }
 
-// EndIdle kills workers that were asked to exit, have held no connection for
-// longer than limit, and still run. Otherwise such workers could keep
-// requesting connections to daemons, and could keep other workers from
-// starting.
+// EndIdle kills workers that still run although they were asked to exit and
+// have had no connection for longer than limit. Otherwise such a worker could
+// continue to request connections to daemons, and prevent the start of other
+// workers.
 func (p *Pool) EndIdle(limit time.Duration) {
 	if p.exitRequestedAt.IsZero() || time.Since(p.exitRequestedAt) < limit || time.Since(p.lastUsed) < limit {
 		return
@@ -86,10 +86,10 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endRetired drains workers that still have connections when they have been
-// retired for RetireLimit, and kills them if they do not exit. Otherwise a
-// worker that never sends Done would survive every reload, with its channel to
-// the keeper and its connections to the daemons of an old configuration.
+// endRetired drains workers that still have connections RetireLimit after they
+// were retired, and kills them if they do not exit. Otherwise a worker that
+// never sends Done would survive every reload. It would keep its channel to the
+// keeper and its connections to the daemons of an old configuration.
 func (p *Pool) endRetired() {
 	elapsed := time.Since(p.exitRequestedAt)
 	switch {
@@ -121,7 +121,7 @@ func (p *Pool) endIfDone() {
 	}
 }
 
-// logCounters asks the workers that serve to log their counters.
+// logCounters makes the workers that are ready log their counters.
 func (p *Pool) logCounters() {
 	for _, w := range p.workers {
 		if w.ready {

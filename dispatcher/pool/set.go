@@ -6,8 +6,8 @@ import (
 	"schedrestd/errs"
 )
 
-// NewSet returns a Set without pools, and runs its loop. Starter must be set
-// before the first pool starts.
+// NewSet returns a Set without pools, and starts its loop. The field Starter
+// must be set before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
 	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}),
@@ -17,10 +17,11 @@ func NewSet(o Options) *Set {
 	return s
 }
 
-// Start starts p. If p is lazy, started gets nil at once. Otherwise it gets nil
-// when the first worker of each place is ready, or an error after p has ended
-// because a first worker did not become ready. After Close, no pool starts and
-// started gets an error at once.
+// Start starts p, and calls started with the result. If p is lazy, the result
+// is nil at once. Otherwise it is nil when the first workers in all places are
+// ready. If one of them does not become ready, the result is an error after p
+// has ended. After Close, Start starts no pool, and the result is an error at
+// once.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true
@@ -45,14 +46,15 @@ func (s *Set) each(do func(*Pool)) {
 // ServeWaiting gives the waiting connections of all pools to workers.
 func (s *Set) ServeWaiting() { s.each((*Pool).serveWaiting) }
 
-// Watch calls checkLiveness of each pool, now and then periodically.
+// Watch calls checkLiveness of each pool, now and again after each interval.
 func (s *Set) Watch(every time.Duration) {
 	s.each((*Pool).checkLiveness)
 	s.After(every, func() { s.Watch(every) })
 }
 
-// ReportViolation kills a worker of any pool, because a service has detected
-// that the worker broke the protocol. Any goroutine may call it.
+// ReportViolation kills the worker with this number, whichever pool the worker
+// belongs to. The caller calls it, in any goroutine, when a service has
+// detected that the worker broke the protocol.
 func (s *Set) ReportViolation(number uint32, reason string) {
 	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, reason) }) })
 }

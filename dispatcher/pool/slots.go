@@ -12,8 +12,8 @@ import (
 	"schedrestd/rate"
 )
 
-// Slots carries out the decisions of package admission about the connections of
-// all pools.
+// A Slots carries out the decisions of package admission about the connections
+// of all pools.
 type Slots struct {
 	*admission.State
 	*Loop
@@ -43,7 +43,8 @@ type Options struct {
 	Log         *slog.Logger
 }
 
-// newSlots returns the Slots that o describes. They belong to l.
+// newSlots returns the Slots for these options. It must be used only in the
+// loop l.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
@@ -56,8 +57,8 @@ func newSlots(o Options, l *Loop) *Slots {
 	return s
 }
 
-// applyDecisions carries out the decisions about an event, and the decisions
-// that follow from them.
+// applyDecisions carries out all decisions of package admission, including
+// those that result from carrying out others.
 func (s *Slots) applyDecisions() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
@@ -76,10 +77,10 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. If the decision is a message to a
-// worker whose channel is full, the message is dropped. If it asked c to yield,
-// admission asks other connections in its next round. If the worker stays
-// silent, its slots go to other connections.
+// carryOut carries out a decision about c. A message to a worker whose channel
+// is full is dropped. After a dropped Yield, package admission asks other
+// connections in its next round. If the worker stays silent, other connections
+// get its slots.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Action {
 	case admission.Admit:
@@ -115,7 +116,7 @@ func (s *Slots) Arrive(c *Connection) {
 	s.Arrived(time.Now(), &c.Conn)
 }
 
-// DropUnidentified turns away a connection whose peer the kernel does not
+// DropUnidentified turns away a connection whose peer the kernel can't
 // identify.
 func (s *Slots) DropUnidentified(c *Connection, reason error) {
 	s.counts.accepted++
@@ -125,7 +126,7 @@ func (s *Slots) DropUnidentified(c *Connection, reason error) {
 // Stopping is the reason for turning away connections during shutdown.
 var Stopping = admission.ShutDown.String()
 
-// Drop turns away a connection that has a slot but no worker.
+// Drop turns away a connection that has a slot but gets no worker.
 func (s *Slots) Drop(c *Connection, status int, reason string) {
 	retryAfter := defaultRetryAfter
 	if status == Forbidden {
@@ -135,7 +136,8 @@ func (s *Slots) Drop(c *Connection, status int, reason string) {
 	s.Release(&c.Conn)
 }
 
-// Statuses with which connections are turned away. 0 stands for no answer.
+// The statuses of answers to connections that are turned away. 0 stands for no
+// answer.
 const (
 	Forbidden   = 403 // the client may have no worker
 	tooMany     = 429 // the source is blocked
@@ -145,17 +147,17 @@ const (
 const defaultRetryAfter = 5 * time.Second // Retry-After of a 503
 
 // Limits on answers to connections that are turned away: at once, and per
-// second. Each answer costs a worker's time, so connections above these limits
-// are closed without an answer.
+// second. Each answer costs a worker's time. Connections above these limits are
+// closed without an answer.
 const (
 	answerBurst = 256
 	answerRate  = 128
 )
 
 // turnAway closes a connection that will not be served, and logs why. If status
-// is not 0, it makes a worker answer with it, because the dispatcher itself
-// writes no HTTP. A TLS client gets no answer, because the handshake would be
-// too expensive.
+// is not 0, a worker answers the client with this status, because the
+// dispatcher itself writes no HTTP. A TLS client gets no answer, because the
+// handshake would cost too much.
 func (s *Slots) turnAway(c *Connection, status int, retryAfter time.Duration, reason string) {
 	s.counts.countTurnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {

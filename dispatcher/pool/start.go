@@ -31,9 +31,9 @@ func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: w, requests: spec.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// An honest worker reports the state of a connection only in two cases:
-		// the state has lasted for a moment, or the worker was asked to close
-		// the connection (worker/tracker.go).
+		// An honest worker reports the stage of a connection only if the stage
+		// has lasted for a moment, or if the worker was asked to close the
+		// connection (worker/tracker.go).
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now()),
 		counts:   rate.New(countBurst, countRate, time.Now())}, nil

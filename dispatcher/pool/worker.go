@@ -12,7 +12,7 @@ import (
 	"schedrestd/security"
 )
 
-// worker is one worker process as the dispatcher sees it.
+// A worker is one worker process as the dispatcher sees it.
 type worker struct {
 	*process.Process
 	*place
@@ -25,7 +25,7 @@ type worker struct {
 	violation  error                  // nil, or how it broke the protocol of a service, for which it was killed
 	held       map[uint64]*Connection // connections that it was given, until it sends Done
 	assigned   uint64                 // number of connections given to it
-	share      float64                // its share of the last connections that its pool gave to workers
+	share      float64                // its share of the recent connections of its pool
 	finished   uint64                 // number of connections that it finished
 	liveness   process.Liveness
 	reports    *rate.Bucket // limits its reports on the state of connections
@@ -42,8 +42,8 @@ const (
 	offenceRate  = 200
 )
 
-// heldConn returns the connection about which w has sent a message, or an error
-// if w has not taken this connection.
+// heldConn returns the connection that a message of w is about. It returns an
+// error if w has not taken this connection.
 func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
@@ -51,12 +51,12 @@ func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 	return nil, fmt.Errorf("sent %s for connection %d, which it does not hold", message, id)
 }
 
-// load returns the number of connections that w holds, minus the number of
-// requests that w may answer concurrently. The result is negative if w has
+// load returns the number of connections that w has, minus the number of
+// requests that w may answer concurrently. A negative result means that w has
 // capacity left.
 func (w *worker) load() int { return len(w.held) - w.requests }
 
-// pingOverdue returns 1 if w has not answered its Ping for a moment, and 0
+// pingOverdue returns 1 if w has left a Ping unanswered for a moment, and 0
 // otherwise.
 func (w *worker) pingOverdue() int {
 	if !w.liveness.PendingSince().IsZero() && time.Since(w.liveness.PendingSince()) > 100*time.Millisecond {
@@ -65,8 +65,8 @@ func (w *worker) pingOverdue() int {
 	return 0
 }
 
-// suspects returns the connections that w has taken. If w has crashed, the
-// client of one of them may have caused it.
+// suspects returns the connections that w has taken. If w has crashed, one of
+// their clients may be the cause.
 func (w *worker) suspects() (list []*admission.Conn) {
 	for _, c := range w.held {
 		if c.FD < 0 {

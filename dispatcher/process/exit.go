@@ -2,9 +2,10 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// isCrash reports whether a process crashed: by a signal that the kernel sends
-// for a fault, or by a panic or a fatal error of Go's runtime. SIGKILL is not a
-// crash, because it comes from the administrator or the OOM killer.
+// isCrash reports whether a process crashed: because the kernel sent it a
+// signal for a fault, or because of a panic or a fatal error of Go's runtime.
+// SIGKILL is not a crash, because it comes from the administrator or the OOM
+// killer.
 func isCrash(ws unix.WaitStatus) bool {
 	if !ws.Signaled() {
 		return ws.ExitStatus() == runtimeStatus
@@ -16,7 +17,7 @@ func isCrash(ws unix.WaitStatus) bool {
 	return false
 }
 
-// isForbiddenCall reports whether the sandbox of a process killed it for a
+// isForbiddenCall reports whether the sandbox killed a process because of a
 // system call.
 func isForbiddenCall(ws unix.WaitStatus) bool { return ws.Signaled() && ws.Signal() == unix.SIGSYS }
 

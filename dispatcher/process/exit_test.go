@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCrash checks which exit statuses count as a crash of the worker itself.
+// TestCrash checks which exit statuses count as a crash.
 func TestCrash(t *testing.T) {
 	exited := func(status int) unix.WaitStatus { return unix.WaitStatus(status << 8) }
 	for _, tt := range []struct {

@@ -7,16 +7,16 @@ import (
 	"schedrestd/ipc"
 )
 
-// Liveness tracks whether a process still reads its channel. Without this
+// A Liveness tracks whether a process still reads its channel. Without this
 // check, a process that was stopped by a signal would keep its resources
-// forever. A Liveness has no lock.
+// forever. A Liveness must not be used concurrently.
 type Liveness struct {
 	lastPing     uint64    // number of the last Ping
 	pendingSince time.Time // when the Ping was sent; zero if it was answered
 }
 
-// Check sends a Ping to p if p has answered the last Ping. It kills p if p has
-// not answered for longer than limit.
+// Check sends a Ping to p if p has answered the previous one. If p has not
+// answered within limit, Check kills p.
 func (l *Liveness) Check(p *Process, limit time.Duration) {
 	switch {
 	case l.pendingSince.IsZero():
@@ -28,12 +28,12 @@ func (l *Liveness) Check(p *Process, limit time.Duration) {
 	}
 }
 
-// PendingSince returns when the unanswered Ping was sent, or zero if no Ping is
-// unanswered.
+// PendingSince returns when the unanswered Ping was sent, or the zero Time if
+// there is none.
 func (l *Liveness) PendingSince() time.Time { return l.pendingSince }
 
-// HandlePong handles a Pong. It accepts only the answer to the pending Ping.
-// Otherwise a process could keep the dispatcher busy.
+// HandlePong handles a Pong. Any Pong that does not answer the unanswered Ping
+// is an error. Otherwise a process could keep the dispatcher busy with Pongs.
 func (l *Liveness) HandlePong(number uint64) error {
 	if l.pendingSince.IsZero() || number != l.lastPing {
 		return fmt.Errorf("sent Pong %d, which was not requested", number)

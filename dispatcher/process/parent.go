@@ -6,9 +6,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// Parent sends messages to the parent process. They wait in a queue, so that
-// this process never waits for the parent while the parent waits for it.
-// Several goroutines may use one Parent.
+// A Parent sends messages to the parent process. The messages wait in a queue.
+// So this process never waits for the parent, which may be waiting for this
+// process. A Parent is safe for concurrent use.
 type Parent struct {
 	channel *ipc.Channel
 	wake    chan struct{} // gets an element when the queue has a new entry
@@ -35,8 +35,8 @@ func (p *Parent) Send(m ipc.Message) {
 	}
 }
 
-// run sends the messages in the queue, until it finds nil there. It panics if a
-// message breaks the protocol, because that is a bug of this program.
+// run sends the messages in the queue until it finds nil. It panics if a
+// message breaks the protocol, because that is a bug in this program.
 func (p *Parent) run() {
 	for range p.wake {
 		p.mu.Lock()

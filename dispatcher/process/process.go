@@ -1,11 +1,11 @@
 // Package process handles the processes that the parent starts for the
 // dispatcher: workers and services.
 //
-// The dispatcher has no privileges. It asks the parent to start a configured
-// program, and gets a channel to the process and a pipe with the lines that the
-// process logs. The parent chooses the program, checks the identity, sends
-// signals, and reports the exit. This package copies the logged lines, with a
-// prefix and within a quota.
+// The dispatcher has no privileges, so it asks the parent to start a process.
+// It gets a channel to the process, and a pipe with the lines that the process
+// logs. The parent chooses the program, checks which user it runs as, sends
+// signals, and reports the exit. This package copies the logged lines with a
+// prefix, up to a quota.
 package process
 
 import (
@@ -44,7 +44,8 @@ type Process struct {
 	logDone chan struct{} // closed when log was read to its end
 }
 
-// Terminate kills the process. The log shows the reason of the first call.
+// Terminate kills the process. If it is called more than once, the log shows
+// the first reason.
 func (p *Process) Terminate(reason string) {
 	p.EndReason = cmp.Or(p.EndReason, reason)
 	p.Kill()
@@ -63,12 +64,12 @@ func (p *Process) signal(kill bool) {
 }
 
 // ExitGrace is how long a process may take to exit after it has closed its
-// channel. It is also how long the channel of an exited process is still read.
+// channel. After a process has exited, its channel is still read for this time.
 const ExitGrace = time.Second
 
-// Reap waits until the process has exited. If this takes longer than timeout,
-// Reap kills the process. It closes the dispatcher's descriptors of the
-// process, and returns how the process ended.
+// Reap waits until the process has exited, and kills it after the timeout. It
+// closes the dispatcher's descriptors for the process, and returns the exit
+// status as a text.
 func (p *Process) Reap(timeout time.Duration) string {
 	timer := time.AfterFunc(timeout, p.Kill)
 	<-p.Exited
@@ -83,19 +84,18 @@ func (p *Process) Reap(timeout time.Duration) string {
 }
 
 // WorkerViolation is the message of the most serious alarm. CaptureHint is the
-// hint of each alarm. docs/INCIDENTS.md explains how to respond.
+// hint in all alarms. docs/INCIDENTS.md explains how to respond.
 const (
 	WorkerViolation = "worker killed by its sandbox: it made a forbidden system call"
 	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see INCIDENTS.md`
 )
 
-// Starter asks the parent for processes. Several goroutines may use one
-// Starter.
+// A Starter asks the parent to start processes. It is safe for concurrent use.
 type Starter struct {
 	parent *Parent
 	output *relay.Log // gets the lines that processes log
 
-	mu         sync.Mutex          // guards the fields below; held until a request is sent, so that numbers are in order
+	mu         sync.Mutex          // guards the fields below; held until a request is sent, so that requests are sent in the order of their numbers
 	lastNumber uint32              // number of the last requested process
 	pending    map[uint32]*request // unanswered requests, by number
 	running    map[uint32]*Process // by number
@@ -114,8 +114,9 @@ func NewStarter(parent *Parent, output *relay.Log) *Starter {
 	return &Starter{parent: parent, output: output, pending: map[uint32]*request{}, running: map[uint32]*Process{}}
 }
 
-// Start starts the process that r describes, except for its number, which Start
-// chooses. It copies the lines that the process logs, as far as quota permits.
+// Start starts the process that r describes. Start itself chooses the number of
+// the process. It copies the lines that the process logs, as far as quota
+// permits.
 func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
 	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
 	s.sendRequest(q)
@@ -135,8 +136,8 @@ func (s *Starter) sendRequest(q *request) {
 	s.parent.Send(&q.Start)
 }
 
-// Handle handles a message of the parent. handled is false if the message does
-// not concern processes.
+// Handle handles a message of the parent. The result handled is false if the
+// message does not concern processes.
 func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.Started:
@@ -158,7 +159,7 @@ func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	return true, nil
 }
 
-// takeRequest removes and returns the request that was answered.
+// takeRequest removes the pending request with this number, and returns it.
 func (s *Starter) takeRequest(number uint32) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,6 +193,6 @@ func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error)
 func (p *Process) recordExit(ws unix.WaitStatus) {
 	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
 	close(p.Exited)
-	// A child of the process may still hold the channel open.
+	// A child of the process may still have the channel open.
 	time.AfterFunc(ExitGrace, func() { p.Channel.Close() })
 }

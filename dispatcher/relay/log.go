@@ -26,11 +26,11 @@ import (
 //	journald:PATH  datagrams with the fields of systemd-journald
 //	syslog:PATH    datagrams as in RFC 5424
 //
-// A line is split into fields only if all of it has the form of slog's text, no
-// key appears twice, and no key is one that the label or this package writes.
-// Any other line becomes one string as a whole. So a process that writes
-// garbage can change neither the form of the output nor the fields that the
-// dispatcher writes about this process.
+// A line is split into fields only under three conditions: it is completely in
+// slog's text format, no key appears twice, and no key is also written by this
+// package or in the label. Any other line becomes a single string. So a process
+// that writes garbage can't change the format of the output. It also can't
+// change the fields that the dispatcher writes about the process.
 type Log struct {
 	format string
 	errOut io.Writer
@@ -41,9 +41,10 @@ type Log struct {
 // Text returns a Log of text lines.
 func Text(to io.Writer) *Log { return &Log{format: "text", errOut: to, socket: -1} }
 
-// Open returns the Log that SCHEDRESTD_LOG describes. It may connect to a
-// socket, so it must be called before the process is confined. The Log never
-// connects again. Lines that can't be delivered go to errOut.
+// Open returns the Log with the format and destination of SCHEDRESTD_LOG. It
+// may connect to a socket, so it must be called before the process is confined.
+// The Log never connects again. Lines that can't be delivered are written to
+// errOut.
 func Open(to string, errOut io.Writer) *Log {
 	format, path, _ := strings.Cut(to, ":")
 	l := &Log{format: format, errOut: errOut, socket: -1}
@@ -64,8 +65,8 @@ func Open(to string, errOut io.Writer) *Log {
 	return l
 }
 
-// logFallback logs that lines go to standard error instead of the socket. It
-// logs this once, until the socket has worked again.
+// logFallback logs once that lines are written to standard error instead of the
+// socket. It logs this again only after the socket has worked in between.
 func (l *Log) logFallback(err error) {
 	if !l.down.Swap(true) {
 		line := fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)
@@ -73,8 +74,8 @@ func (l *Log) logFallback(err error) {
 	}
 }
 
-// Write logs a line that this process wrote in slog's text format. It removes
-// the time at the beginning, because each format of the log adds its own.
+// Write logs a line of this process, which is in slog's text format. It removes
+// the time from the line, because each log format adds its own.
 func (l *Log) Write(line []byte) (int, error) {
 	text := printable.Text(strings.TrimSuffix(string(line), "\n"))
 	if first, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(first, "time=") {
@@ -86,8 +87,9 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// deliver writes a printable line to the socket, with the label of its process.
-// It returns what must be written to standard error instead, or nil.
+// deliver writes a printable line to the socket, with the label of the process
+// that logged it. It returns the text that must be written to standard error
+// instead, or nil.
 func (l *Log) deliver(now time.Time, label, line string) []byte {
 	switch {
 	case l.format == "json":
@@ -107,21 +109,21 @@ func (l *Log) deliver(now time.Time, label, line string) []byte {
 	return asText(now, label, line)
 }
 
-// field is a key and a value of a line.
+// A field is a key in a line, with its value.
 type field struct{ key, value string }
 
-// keyForm matches a key with its equals sign, and bareForm matches a value
-// without quotes, at the beginning of a text.
+// The pattern keyForm matches a key and its equals sign at the beginning of a
+// text. The pattern bareForm matches a value without quotes there.
 var (
 	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}=`)
 	bareForm = regexp.MustCompile(`^[^ "=]+`)
 )
 
-// reservedKeys are the keys that this package writes.
+// reservedKeys lists the keys that this package writes.
 var reservedKeys = []string{"time", "line", "request_id"}
 
-// fields splits a line of slog's text. ok is false if the line has another
-// form, repeats a key, or has a key of reserved or reservedKeys.
+// fields splits a line in slog's text format. ok is false if the line is not in
+// that format, repeats a key, or has a key that is in reserved or reservedKeys.
 func fields(line string, reserved []field) (list []field, ok bool) {
 	has := func(list []field, key string) bool {
 		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
@@ -151,8 +153,8 @@ func fields(line string, reserved []field) (list []field, ok bool) {
 	}
 }
 
-// split returns the fields of a label, which the dispatcher has written, and
-// the fields of a line, which a process has written.
+// split splits a label and a line into fields. The fields of the label are
+// trusted, because the dispatcher wrote them. Those of the line are not.
 func split(label, line string) (trusted, untrusted []field) {
 	trusted, _ = fields(strings.TrimSuffix(label, " "), nil)
 	untrusted, ok := fields(line, trusted)
@@ -162,13 +164,15 @@ func split(label, line string) (trusted, untrusted []field) {
 	return trusted, untrusted
 }
 
-// numericKeys are the keys whose values are numbers, in lines about requests.
+// numericKeys lists the keys whose values become JSON numbers, in lines about
+// requests.
 var numericKeys = []string{"status", "bytes"}
 
-// numberForm matches a number that every reader of JSON can represent exactly.
+// The pattern numberForm matches numbers that all JSON parsers represent
+// exactly.
 var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})$`)
 
-// asJSON returns a line as a JSON object. The label comes first.
+// asJSON returns a line as a JSON object. The fields of the label come first.
 func asJSON(now time.Time, label, line string) []byte {
 	trusted, untrusted := split(label, line)
 	text := []byte(`{"time":"` + now.Format(logTime) + `"`)
@@ -190,11 +194,11 @@ func asJSON(now time.Time, label, line string) []byte {
 	return append(text, "}\n"...)
 }
 
-// identifier is the gateway's name in logs that it shares with other programs.
+// identifier is the gateway's name in a log that other programs also write to.
 const identifier = "schedrestd"
 
-// severity returns the syslog severity of a line. The highest severity is that
-// of an error. A line without a level counts as a warning.
+// severity returns the syslog severity of a line, according to its level. A
+// line without a level is a warning. No line is more severe than an error.
 func severity(untrusted []field) int {
 	for _, f := range untrusted {
 		if f.key == "level" {

@@ -17,8 +17,8 @@ import (
 
 const label = "worker=3 worker_pid=4 worker_uid=5 "
 
-// hostile are lines that a compromised worker could write. None of them may
-// change the form of the output.
+// hostile lists lines that a compromised worker could write. None of them may
+// change the format of the output.
 var hostile = []string{
 	`{"worker":9,"msg":"x"}`,
 	`level=INFO msg=x worker=9`,
@@ -42,14 +42,15 @@ var hostile = []string{
 	strings.Repeat("{", 2000),
 }
 
-// copyLines makes Lines copy text to a log.
+// copyLines calls Lines to copy text to a log.
 func copyLines(t *testing.T, to *Log, text string) {
 	t.Helper()
 	Lines(strings.NewReader(text), to, label, NewQuota(1<<20, 1))
 }
 
-// TestJSON checks that a line of slog becomes fields, and that any other line
-// becomes one string. No line may replace the fields of the label.
+// TestJSON checks that a line in slog's format is split into fields, and that
+// any other line becomes a single string. No line may replace the fields of the
+// label.
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	to := Open("json", &out)
@@ -130,7 +131,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// listener returns a datagram socket in the role of journald or syslogd.
+// listener returns a datagram socket that stands in for journald or syslogd.
 func listener(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
@@ -176,8 +177,8 @@ func journalFields(t *testing.T, b []byte) map[string]string {
 	return fields
 }
 
-// TestJournal checks that fields of a line become fields of the journal, and
-// that a process can't replace the fields about itself.
+// TestJournal checks that the fields of a line become fields in the journal. A
+// process must not be able to replace the fields about itself.
 func TestJournal(t *testing.T) {
 	c, path := listener(t)
 	var errOut bytes.Buffer
@@ -226,8 +227,8 @@ func TestSyslog(t *testing.T) {
 	}
 }
 
-// TestLost checks that lines that a socket does not accept appear on standard
-// error, after one line that reports this.
+// TestLost checks that lines appear on standard error if the socket does not
+// accept them. A single line before them must report this.
 func TestLost(t *testing.T) {
 	c, path := listener(t)
 	for name, open := range map[string]func(*bytes.Buffer) *Log{

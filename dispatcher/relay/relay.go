@@ -1,13 +1,12 @@
 // Package relay copies the lines that processes log. It escapes and shortens
-// each line. Before the line it writes the time and what the dispatcher knows
-// about the process that logged it:
+// each line, and puts the time and a label before it. The label has the
+// dispatcher's facts about the process:
 //
 //	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
 //
-// A compromised process can neither log more than its quota permits, nor forge
-// lines of other processes, nor send control characters to a terminal. It can
-// claim to be another process, but only in LINE. Type Log describes the other
-// formats.
+// A compromised process can't log more than its quota permits, forge lines of
+// other processes, or send control characters to a terminal. Only in LINE can
+// it claim to be another process. For the other formats, see type Log.
 package relay
 
 import (
@@ -29,14 +28,15 @@ func asText(now time.Time, label, line string) []byte {
 	return fmt.Appendf(nil, "time=%s %s%s\n", now.Format(logTime), label, line)
 }
 
-// lineBatch collects lines for standard error and writes them together.
+// A lineBatch collects lines for standard error, so that one write has many
+// lines.
 type lineBatch struct {
 	to   *Log
 	text []byte
 }
 
-// maxBatch is the number of bytes that a pipe accepts in one write without
-// mixing them with the output of other processes (pipe(7)).
+// maxBatch is the number of bytes that one write to a pipe can have without
+// being mixed with the output of other processes (pipe(7)).
 const maxBatch = 4096
 
 func (j *lineBatch) add(now time.Time, label, line string) {
@@ -57,8 +57,8 @@ func (j *lineBatch) flush() {
 // logTime is the format of times in the log, the same as slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// Lines copies the lines of a process from its output to the log, as far as
-// quota allows, until the output ends. It writes label before each line.
+// Lines copies the lines of a process to the log until the process's output
+// ends, as far as quota permits. It writes label before each line.
 func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
 	out := lineBatch{to: to}
@@ -100,12 +100,12 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	}
 }
 
-// readAhead is the size of the buffer for a process's output. The buffer has
-// space for many lines.
+// readAhead is the size of the buffer for a process's output. It has space for
+// many lines.
 const readAhead = 16 << 10
 
-// readLine reads to the next line feed and keeps the first printable.MaxLength
-// bytes.
+// readLine reads a line up to its line feed, and returns at most its first
+// printable.MaxLength bytes.
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
 	text := string(line[:min(len(line), printable.MaxLength)])
@@ -118,34 +118,34 @@ func readLine(in *bufio.Reader) (string, error) {
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// Quota limits the lines of successive processes. A process that is started
-// again gets the rest of its predecessor's quota.
+// A Quota limits the lines of a process and of those started later in its
+// place. The later ones only get the rest of the quota.
 type Quota struct {
 	mu    sync.Mutex // guards the buckets, which the loop of package pool may also read
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
 
-// LineSize is the number of bytes that a quota permits for each line, on
-// average. A line about a request has about this size.
+// LineSize is the average number of bytes that a quota permits for each line. A
+// line about a request has about this size.
 const LineSize = 200
 
-// NewQuota returns a quota that permits lines at once, and perSecond more each
-// second.
+// NewQuota returns a Quota that permits the given number of lines at once, and
+// perSecond more each second.
 func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether the quota permits another line of size bytes, and if
-// so, deducts it.
+// admit reports whether the quota permits a line of size bytes, and if so,
+// subtracts the line.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether all of the quota is available. Such a quota can be
+// isFull reports whether nothing of the quota is used up. Such a quota can be
 // dropped, because a new one permits the same.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
@@ -153,17 +153,18 @@ func (q *Quota) isFull(now time.Time) bool {
 	return q.lines.IsFull(now) && q.bytes.IsFull(now)
 }
 
-// Quotas holds the quotas of all workers, by user and place in the user's pool.
-// It belongs to one goroutine.
+// A Quotas holds the quotas of all workers, by user and by place in the user's
+// pool. It must be used in only one goroutine.
 type Quotas struct{ quotas map[place]*Quota }
 
-// place identifies a worker's place among the pools of a user.
+// A place is a worker's place in the pools of a user.
 type place struct {
 	uid uint32
 	i   int
 }
 
-// maxQuotas is the number of quotas at which unused quotas are forgotten.
+// maxQuotas limits the number of quotas. When it is reached, unused quotas are
+// dropped.
 const maxQuotas = 1000
 
 // Of returns the quota of the i-th worker of the user uid.

@@ -25,7 +25,7 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-// calls is a writer that sends the text of each Write to a channel.
+// A calls is a writer that sends the text of each Write to a channel.
 type calls chan string
 
 func (c calls) Write(p []byte) (int, error) {
@@ -33,9 +33,9 @@ func (c calls) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLinesTogether checks that Lines copies the complete lines of one write of
-// a process together, in pieces of at most maxBatch bytes. It must not wait
-// for the rest of an incomplete line.
+// TestLinesTogether checks that if a process writes several lines at once,
+// Lines copies them together, in pieces of at most maxBatch bytes. It must not
+// wait for the rest of an incomplete line.
 func TestLinesTogether(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -66,8 +66,9 @@ func TestLinesTogether(t *testing.T) {
 	}
 }
 
-// FuzzRelay checks that Lines copies any output of a process as complete lines
-// that begin with the time and the label and have no unprintable characters.
+// FuzzRelay checks that Lines turns any output of a process into complete lines
+// without unprintable characters. Each line must begin with the time and the
+// label.
 func FuzzRelay(f *testing.F) {
 	for _, s := range []string{"", "\n", "panic: x\n\ngoroutine 1", "level=INFO msg=request id=7\nlevel=INFO msg=x worker=9\n",
 		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*printable.MaxLength)} {
@@ -108,8 +109,8 @@ func BenchmarkRelayedLine(b *testing.B) {
 	}
 }
 
-// TestQuotas checks that a quota belongs to a place in a pool, not to a worker,
-// and that unused quotas are forgotten.
+// TestQuotas checks that the next worker in the same place gets the same quota,
+// and that unused quotas are dropped.
 func TestQuotas(t *testing.T) {
 	var qs Quotas
 	for range 10 {

@@ -28,15 +28,15 @@ type Process struct {
 	liveness process.Liveness
 }
 
-// Hooks are functions that a Process calls. They are called in a goroutine of
-// the Process, and must not wait for it.
+// Hooks holds functions that a Process calls in one of its own goroutines. They
+// must not wait for the Process.
 type Hooks struct {
 	Report func(worker uint32, reason string)          // kills a worker that, according to the service, broke the protocol
 	Handle func(ipc.Message) (handled bool, err error) // handles messages that only some services send; may be nil
 }
 
 // Start starts a process for a generation, and waits until the process is
-// ready. If the process does not become ready, Start returns the reason.
+// ready. If this fails, Start returns the reason.
 func (s *Spec) Start(starter *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
 	child, err := s.spawn(starter, generation)
 	if err != nil {
@@ -53,7 +53,8 @@ func (s *Spec) Start(starter *process.Starter, generation uint32, hooks Hooks) (
 // Role returns the role of the service.
 func (p *Process) Role() ipc.Role { return p.spec.Role }
 
-// Err returns why the process exited. Call it only after Done is closed.
+// Err returns the reason why the process exited. It must be called only after
+// Done is closed.
 func (p *Process) Err() error { return p.err }
 
 // run handles the messages of the process, and reaps it.
@@ -82,9 +83,9 @@ func (p *Process) run() {
 	close(p.Done)
 }
 
-// serve handles the messages of the process, and periodically checks that the
-// process reads its channel. It returns when the channel closes or the process
-// breaks the protocol.
+// serve handles the messages of the process, and regularly checks that the
+// process reads its channel. It returns when the channel is closed or the
+// process breaks the protocol.
 func (p *Process) serve() error {
 	messages, failed := make(chan ipc.Message), make(chan error, 1)
 	go func() {
@@ -153,7 +154,7 @@ func (p *Process) handle(m ipc.Message) error {
 	return nil
 }
 
-// Stop lets the process finish its work, and returns when the process has
+// Stop lets the process finish its work, and waits until the process has
 // exited.
 func (p *Process) Stop() {
 	if p != nil {
@@ -162,8 +163,8 @@ func (p *Process) Stop() {
 	}
 }
 
-// Introduce creates a channel between the service and a ready worker, and sends
-// each of them its end.
+// Introduce connects the service and a ready worker: it creates a channel, and
+// sends each of the two processes one end.
 func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

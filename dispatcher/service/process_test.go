@@ -11,9 +11,9 @@ import (
 	"schedrestd/rate"
 )
 
-// TestReports checks that a compromised service is itself terminated when it
-// reports more than reportedBurst workers. A restart of the service must not
-// permit further reports.
+// TestReports checks that a compromised service is killed if it reports more
+// than reportedBurst workers. Starting the service again must not permit more
+// reports.
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}
@@ -33,7 +33,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestUnasked checks that a service is ended if it sends a message that has no
+// TestUnasked checks that a service is killed if it sends a message that has no
 // handler, or an answer without a question.
 func TestUnasked(t *testing.T) {
 	for want, m := range map[string]ipc.Message{"was not requested": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {

@@ -2,11 +2,11 @@
 // dispatcher and for workers: the keeper, the resolver, the auditor and the
 // exporter.
 //
-// The dispatcher treats all services alike. A process of a service is started,
-// and sends Ready or the reason why it failed. The keeper, the resolver and the
-// auditor get a channel to each worker. A process serves until its channel to
-// the dispatcher is closed. Messages that only one service sends are handled by
-// the code that started it.
+// The dispatcher treats all services alike. After its start, the process of a
+// service sends Ready, or the reason why it failed. The keeper, the resolver
+// and the auditor get a channel to each worker. The process serves until its
+// channel to the dispatcher is closed. If only one service sends a certain
+// message, the code that starts this service handles it.
 package service
 
 import (
@@ -37,8 +37,8 @@ type Spec struct {
 }
 
 // Limits on the number of workers that a service may report: at once, and per
-// second. Each reported worker is killed. A process that is started again gets
-// only the rest of these limits.
+// second. Each reported worker is killed. If a service is started again, its
+// new process only gets the rest of these limits.
 const (
 	reportedBurst = 100
 	reportedRate  = .1
