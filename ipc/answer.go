@@ -14,7 +14,7 @@ type Ready struct {
 
 func (r *Ready) Walk(w *Walker) { w.Fields(&r.Filter, &r.Audit, &r.Landlock, &r.Denies) }
 
-// MaxReason bounds the length of a reason that a worker gives, in bytes.
+// MaxReason is the maximum length, in bytes, of the Reason in a message.
 const MaxReason = 1024
 
 // Refused reports that the process will not serve, and why. The process wrote

@@ -5,9 +5,9 @@ const (
 	maxLink       = 64
 )
 
-// Attributes has the process attributes that the parent knows and that the
-// process must find when it asks the kernel about itself. Package self adds the
-// attributes that the parent need not send.
+// Attributes has process attributes that only the parent knows. The process
+// must find these attributes when it asks the kernel about itself. Package self
+// also checks attributes that are the same for every process.
 type Attributes struct {
 	UID, GID   uint32
 	Groups     []uint32 // supplementary

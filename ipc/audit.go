@@ -18,7 +18,8 @@ type ClaimsFD struct {
 
 func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
 
-// Follow asks the parent whether the file that LogFD passed still has its name.
+// Follow asks the parent whether the audit log, which LogFD passed, still has
+// its name.
 type Follow struct{}
 
 func (*Follow) Walk(*Walker) {}

@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestCutFits checks that the shortened texts about a change fit the bounds of
-// the protocol table, whatever names a client uses.
+// TestCutFits checks that a truncated Intent or Outcome has exactly the maximum
+// length in the protocol table, however long the texts from the client are.
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []ipc.Message{

@@ -30,9 +30,10 @@ type Channel struct {
 	oob    []byte
 }
 
-// Pair makes a channel. It returns self's end, and a close-on-exec descriptor
-// of the other end for peer. The caller must pass this descriptor on and close
-// it: while it is open here, the exit of the peer goes unnoticed.
+// Pair makes a channel between two processes. It returns the end of the process
+// with the role self, and a close-on-exec descriptor of the end for the process
+// with the role peer. The caller must pass this descriptor to the peer and then
+// close it. Otherwise the caller would not notice when the peer exits.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -46,7 +47,8 @@ func Pair(self, peer Role) (*Channel, int, error) {
 	return c, fds[1], nil
 }
 
-// Open returns the channel end of descriptor fd and takes ownership of fd.
+// Open returns the end of a channel that the descriptor fd refers to, and takes
+// ownership of fd.
 func Open(fd int, self, peer Role) (*Channel, error) {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_SEQPACKET {
@@ -66,9 +68,9 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, controlSize)}, nil
 }
 
-// Resume is like Open, for an end that another process has used up to the given
-// phase. For example, the parent sends a process its setup and then passes its
-// end to the dispatcher.
+// Resume is like Open, but for an end that another process has already used.
+// The channel is in the given phase. For example, the parent sends a process
+// its setup and then passes the parent's end to the dispatcher.
 func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	c, err := Open(fd, self, peer)
 	if err == nil {
@@ -94,14 +96,14 @@ func (c *Channel) Phase() Phase {
 	return c.phase
 }
 
-// Shutdown ends the channel, even if other processes have this end, and closes
-// this end.
+// Shutdown shuts down the channel, even if other processes have descriptors of
+// this end, and then closes this end.
 func (c *Channel) Shutdown() error {
 	_ = c.WithFD(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) })
 	return c.Close()
 }
 
-// Close closes this end. A waiting Receive returns.
+// Close closes this end. A Receive that is waiting returns io.EOF.
 func (c *Channel) Close() error { return c.file.Close() }
 
 // Send sends m with the descriptors that m's row of the protocol table
@@ -122,7 +124,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	}
 	// The lock is held during the check and the system call, so that no other
 	// sender can change the phase in between. It is not held while a sender
-	// waits, because the sender would then block a reader.
+	// waits for room, because Receive needs the lock, too.
 	var sendErr error
 	attempt := func(fd uintptr) bool {
 		c.mu.Lock()
@@ -132,8 +134,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 			return true
 		}
 		sendErr = sendPacket(int(fd), frame, oob)
-		// If the peer has exited, the next message must fail in the same way,
-		// and not because it seems to be out of order.
+		// If the peer has exited, the phase changes as if the message had been
+		// sent. Otherwise the next message would fail because it is out of
+		// order, and not because the peer has exited.
 		if (sendErr == nil || sendErr == unix.EPIPE) && r.Then != Initial {
 			c.phase = r.Then
 		}
@@ -155,9 +158,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
-// IgnoreClosed returns err, an error of Send. If err only means that the peer
-// has exited, it returns nil, because the goroutine that calls Receive handles
-// that.
+// IgnoreClosed returns nil if err, an error of Send, only means that the
+// channel is closed. Otherwise it returns err. The goroutine that calls Receive
+// handles the end of a channel.
 func IgnoreClosed(err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -166,7 +169,7 @@ func IgnoreClosed(err error) error {
 }
 
 // sendPacket sends one packet. It uses sendmsg(2) only to pass descriptors,
-// because the sandbox of workers and services forbids that call.
+// because the sandbox of workers and most services forbids sendmsg.
 func sendPacket(fd int, frame, oob []byte) (err error) {
 	for {
 		if len(oob) == 0 {
@@ -180,8 +183,8 @@ func sendPacket(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Received is a message with the descriptors that its row of the protocol table
-// requires. The caller closes them.
+// Received is a message with its descriptors, as many as its row of the
+// protocol table requires. The caller of Receive must close them.
 type Received struct {
 	Message
 	FDs []int
@@ -220,7 +223,8 @@ func (c *Channel) Receive() (Received, error) {
 	return c.decodePacket(c.buf[:n], c.oob[:oobn], flags)
 }
 
-// decodePacket decodes one packet, or returns why the peer must be killed.
+// decodePacket decodes one packet. If the packet breaks the protocol, it
+// returns a *Violation.
 func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err error) {
 	fds, parseErr := parseFDs(oob)
 	defer func() {

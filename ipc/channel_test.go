@@ -180,8 +180,9 @@ func TestReceiveIsStrict(t *testing.T) {
 	}
 }
 
-// TestOtherBuild checks that the first message of a process of another build
-// leads to an error that names this cause, whatever that message contains.
+// TestOtherBuild checks a process that receives its first message from a
+// process of another build. The error must name the different builds as the
+// cause, whatever the message contains.
 func TestOtherBuild(t *testing.T) {
 	for _, frame := range [][]byte{
 		append([]byte{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
@@ -235,8 +236,8 @@ func TestSendKeepsToTheTable(t *testing.T) {
 	}
 }
 
-// TestPeerGone checks that each message to a peer that has exited fails only
-// because the peer is gone, also the messages after the first.
+// TestPeerGone sends several messages to a peer that has exited. Each must fail
+// because the peer is gone, and none because it is out of order.
 func TestPeerGone(t *testing.T) {
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
 	if err != nil {
@@ -254,8 +255,8 @@ func TestPeerGone(t *testing.T) {
 	}
 }
 
-// TestFullChannel checks that a channel to a peer that does not read becomes
-// full, and that TrySend then returns ErrFull.
+// TestFullChannel checks that TrySend returns ErrFull when the channel is full
+// because the peer does not read.
 func TestFullChannel(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	sent := 0
@@ -324,8 +325,8 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 	}
 }
 
-// TestLastWords checks a peer that exits while messages to it are unread. The
-// other end still receives the peer's last message.
+// TestLastWords checks that the last message of a peer is received, even if the
+// peer exits without reading all messages that were sent to it.
 func TestLastWords(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	if err := parent.Send(new(work.Drain)); err != nil {

@@ -30,14 +30,15 @@ func (s *ConfigSetup) Walk(w *Walker) {
 	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)
 }
 
-// Variable is one environment variable, as NAME=value. schedrestd-config does
-// not inherit it, because every user can read the arguments and the environment
-// of the process that package stage starts.
+// Variable is one environment variable, as NAME=value. It is sent in a message,
+// because every user can read the environment with which package stage starts
+// schedrestd-config.
 type Variable struct{ Text string }
 
 func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
 
-// Purpose says why a file is opened. It decides how the file is checked.
+// Purpose is the reason for opening a file. It determines how the parent checks
+// the file.
 type Purpose uint8
 
 // The purposes.
@@ -48,7 +49,7 @@ const (
 	OpenNothing                          // open nothing: report whether the path exists
 )
 
-// OpenFile asks the parent to open a file. OpenedFD or Judgement answers it.
+// OpenFile asks the parent to open a file. The answer is OpenedFD or Judgement.
 type OpenFile struct {
 	Purpose Purpose
 	Path    string
@@ -65,8 +66,9 @@ type OpenedFD struct{}
 func (*OpenedFD) Walk(*Walker) {}
 
 // Judge asks the parent to check every configuration file that it has opened
-// for this process. Each must belong to root or to one of Owners, and only
-// these users and Groups may have write permission. Judgement answers it.
+// for schedrestd-config. Each file must belong to root or to one of Owners.
+// Only root, the Owners and the Groups may have write permission. The answer is
+// a Judgement.
 type Judge struct {
 	Owners []uint32
 	Groups []uint32
@@ -94,14 +96,14 @@ func (f *Failure) Err() error {
 	return &errs.Error{Kind: errs.Kind(f.Class), Message: f.Text, Hint: f.Hint}
 }
 
-// FailureOf returns err as a Failure, with its texts shortened to what a
-// message can carry.
+// FailureOf returns err as a Failure. It truncates the text and the hint to
+// maxCause bytes each.
 func FailureOf(err error) Failure {
 	text, hint := err.Error(), errs.HintOf(err)
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
-// Judgement answers Judge. It also answers OpenFile if no file is sent.
+// Judgement is the answer to Judge, and to OpenFile if no file is sent.
 type Judgement struct {
 	OK bool // the path exists, or the files are acceptable
 	Failure
@@ -118,5 +120,5 @@ func NewJudgement(err error) *Judgement {
 
 func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
-// NoPlan reports why a reload has resulted in no Plan.
+// NoPlan reports that a reload failed, and why.
 type NoPlan struct{ Failure }

@@ -25,10 +25,10 @@ type Connection struct {
 	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
-	// RefuseStatus is the HTTP status for a connection that is not served; 0:
-	// it is served. The worker answers with this status, and with the header
-	// Retry-After unless RetryAfter is 0. It closes the connection and reports
-	// nothing about it, and ID is 0.
+	// RefuseStatus is 0 if the connection is to be served. Otherwise ID is 0,
+	// and the worker refuses the connection: it answers with this HTTP status
+	// and closes the connection, without a message to the dispatcher. The
+	// answer has the header Retry-After unless RetryAfter is 0.
 	RefuseStatus, RetryAfter uint16
 }
 
@@ -42,10 +42,10 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.RefuseStatus, &c.RetryAfter)
 }
 
-// Streams passes standard input and output of an inetd run, in this order, when
-// they are pipes, files or terminals. Together they are one connection. UID and
-// GID are those of the owner of standard input; Verified is set if no other
-// user may open it.
+// Streams passes the standard input and the standard output of an inetd run, in
+// this order, if they are pipes, files or terminals. Together they form one
+// connection. UID and GID belong to the owner of standard input. Verified is
+// set if no other user may open standard input.
 type Streams struct {
 	Connection
 }

@@ -17,10 +17,10 @@ const maxFDs = DialBatchSize + 1
 
 var controlSize = unix.CmsgSpace(maxFDs * 4)
 
-// parseFDs returns the descriptors in control messages, which must all be
-// SCM_RIGHTS. It returns the descriptors that it found even with an error. The
-// kernel has already installed them, so the caller must close them: otherwise a
-// compromised worker could fill the parent's descriptor table.
+// parseFDs returns the descriptors in the control messages oob, which must all
+// be SCM_RIGHTS. Even with an error it returns the descriptors that it found,
+// and the caller must close them. Otherwise a compromised worker could fill the
+// parent's descriptor table.
 func parseFDs(oob []byte) (fds []int, err error) {
 	if len(oob) == 0 {
 		return nil, nil

@@ -41,16 +41,16 @@ func (l *Listening) Walk(w *Walker) {
 	w.Fields(&l.TLS, &l.OtherNetns)
 }
 
-// Arrivals gives the dispatcher two descriptors. The first is the channel on
-// which the parent's acceptors send connections. The second is a netlink socket
-// (NETLINK_SOCK_DIAG) of the parent's network namespace, which may differ from
-// the dispatcher's.
+// Arrivals gives the dispatcher two descriptors: the channel on which the
+// parent's acceptors send connections, and a netlink socket
+// (NETLINK_SOCK_DIAG). The socket belongs to the parent's network namespace,
+// which may differ from the dispatcher's.
 type Arrivals struct{}
 
 func (*Arrivals) Walk(*Walker) {}
 
-// Arrival is an accepted connection with its descriptor. Start and Left refer
-// to it by its ID.
+// Arrival passes an accepted connection, with its descriptor, to the
+// dispatcher. The messages Start and Left refer to the connection by its ID.
 type Arrival struct {
 	Connection
 	OtherNetns bool   // accepted in a different network namespace than the parent's
@@ -62,8 +62,9 @@ func (a *Arrival) Walk(w *Walker) {
 	w.Text(maxRefusal, &a.DenyReason)
 }
 
-// Build announces a generation. Its configuration follows in SubuidRanges
-// messages, and GenerationSetup ends it. The dispatcher answers with Outcome.
+// Build announces a new generation. The generation's configuration follows in
+// SubuidRanges messages and one GenerationSetup. The dispatcher answers with
+// Outcome.
 type Build struct {
 	ID       uint32
 	Keeper   bool // the generation has secret keys
@@ -75,25 +76,31 @@ func (b *Build) Walk(w *Walker) {
 	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
 }
 
-// SubuidRanges has subordinate uids of the generation that is announced.
+// SubuidRanges has subordinate uids for the generation that Build announced.
 type SubuidRanges struct{ PlanSubuids }
 
-// GenerationSetup has the Setup of a generation's workers and ends its
-// announcement.
+// GenerationSetup has the Setup of the workers of the generation that Build
+// announced. It is the last message with the generation's configuration.
 type GenerationSetup struct{ Setup }
 
-// Verdict reports whether the keeper of the generation that is being built has
-// accepted the secret keys. If it has, or if there is no keeper, the parent
-// answers with PublicKeys. Otherwise Verdict has the keeper's reason, and the
-// parent answers with Judgement. If Judgement is positive, the dispatcher
-// starts another keeper, which gets the previous keys.
+// Verdict reports whether the keeper of the new generation has accepted the
+// secret keys. If the keeper has accepted them, or if the generation has no
+// keeper, the parent answers with PublicKeys.
+//
+// If the keeper has refused the keys, Verdict has the reason, and the parent
+// answers with Judgement. A positive Judgement makes the dispatcher start
+// another keeper, which gets the previous keys.
 type Verdict struct{ Kept }
 
-// PublicKeys has the keys that each worker of the generation gets. They are
-// three open files, in this order: the certificates of the listeners and the
-// certificate authorities of clients, both PEM, and the key set of RS256
-// tokens, JSON. An empty file means that there are none. Workers share the file
-// offsets and therefore use pread(2).
+// PublicKeys passes the keys that each worker of the generation gets, as three
+// open files in this order:
+//
+//   - the certificates of the listeners, in PEM
+//   - the certificate authorities of clients, in PEM
+//   - the key set for RS256 tokens, in JSON
+//
+// An empty file means that there are no such certificates or keys. Workers
+// share the file offsets and therefore use pread(2).
 type PublicKeys struct {
 	TLS         bool // there are certificates
 	TLS12       bool // clients may use TLS 1.2
@@ -103,7 +110,7 @@ type PublicKeys struct {
 
 func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Current) }
 
-// Outcome says whether the generation that was announced last is in force.
+// Outcome reports whether the generation that Build announced is now in use.
 type Outcome struct {
 	ID uint32
 	OK bool
@@ -112,19 +119,20 @@ type Outcome struct {
 
 func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
-// Renew asks for a new generation with the same configuration, in place of the
-// generation with this ID. The parent ignores Renew if that generation is no
-// longer in force, or if a new generation is already being built.
+// Renew asks the parent for a new generation with the same configuration. ID is
+// the generation to replace. The parent ignores Renew if that generation is no
+// longer in use, or if a new generation is already being built.
 type Renew struct{ ID uint32 }
 
 func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }
 
-// Released reports that no process of the generation runs any longer.
+// Released reports that all processes of the generation with this ID have
+// exited.
 type Released struct{ ID uint32 }
 
 func (r *Released) Walk(w *Walker) { w.Fields(&r.ID) }
 
-// Start asks for a process. Started or Unstarted answers it.
+// Start asks the parent to start a process. The answer is Started or Unstarted.
 type Start struct {
 	Number     uint32 // of the process; greater than all earlier ones
 	Role       Role
@@ -140,9 +148,9 @@ func (s *Start) Walk(w *Walker) {
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 
-// Started has the parent's end of the channel to a process, and the reading end
-// of the process's log. The parent has already sent the process its setup and
-// its Attributes.
+// Started passes the parent's end of the channel to a new process, and the
+// descriptor from which the dispatcher reads the process's log. The parent has
+// already sent the process its setup and its Attributes.
 type Started struct {
 	Number    uint32
 	PID       uint32
@@ -152,7 +160,7 @@ type Started struct {
 
 func (s *Started) Walk(w *Walker) { w.Fields(&s.Number, &s.PID, &s.UID, &s.GID, &s.OwnUserns) }
 
-// Unstarted says why a process was not started.
+// Unstarted reports that a process was not started, and why.
 type Unstarted struct {
 	Number uint32
 	Failure
@@ -160,7 +168,7 @@ type Unstarted struct {
 
 func (u *Unstarted) Walk(w *Walker) { w.Fields(&u.Number, &u.Failure) }
 
-// Signal asks for a signal to a process.
+// Signal asks the parent to send a signal to a process.
 type Signal struct {
 	Number uint32
 	Kill   bool // SIGKILL; otherwise SIGUSR1, which makes a process log its counters
@@ -176,7 +184,7 @@ type Ended struct {
 
 func (e *Ended) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
 
-// Left reports that a connection is closed. ID is that of its Arrival.
+// Left reports that the connection of the Arrival with this ID is closed.
 type Left struct{ ID uint64 }
 
 func (l *Left) Walk(w *Walker) { w.Fields(&l.ID) }

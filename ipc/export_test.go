@@ -18,7 +18,7 @@ var (
 	ParseFDs = parseFDs
 )
 
-// Table returns all rows, sorted by the number of their kind.
+// Table returns all rows, sorted by kind.
 func Table() (rows []*Row) {
 	for _, r := range byKind {
 		if r != nil {
@@ -31,12 +31,12 @@ func Table() (rows []*Row) {
 // RowOf returns the row of m.
 func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 
-// Size returns the length of the row's messages in bytes, or the range of
-// lengths.
+// Size returns the length of the row's messages in bytes, such as "8" or
+// "2–34".
 func (r *Row) Size() string { return r.size() }
 
-// WalkFields walks m as if to encode it, calls visit for each field, and
-// returns m.
+// WalkFields calls visit for each field of m, as if m were encoded, and returns
+// m.
 func WalkFields(m Message, visit func(field any, label string, lo, hi int)) Message {
 	m.Walk(&Walker{hook: visit})
 	return m
@@ -48,8 +48,8 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// DecodePacket reads one packet like an end of a channel in the given phase,
-// and returns the next phase.
+// DecodePacket decodes one packet as the process with the role self would if
+// its channel were in the given phase. It also returns the phase that follows.
 func DecodePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}
 	r, err := c.decodePacket(frame, oob, 0)

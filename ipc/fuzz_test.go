@@ -26,9 +26,10 @@ func seeds(f *testing.F) {
 	f.Add(uint8(ipc.Configured), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
 }
 
-// fuzzSide passes packets to one end. The protocol table must permit each
-// packet that the end accepts, and the decoded message must encode to the same
-// bytes. Decoding must not allocate more than the size of the packet justifies.
+// fuzzSide tests the end of a channel that belongs to the role self. The
+// protocol table must permit each packet that this end accepts, and the decoded
+// message must encode to the same bytes. A packet that is refused must not
+// change the phase.
 func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {
@@ -55,59 +56,59 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	})
 }
 
-// FuzzFromWorker tests the parent reading from a captured worker.
+// FuzzFromWorker tests the parent reading from a compromised worker.
 func FuzzFromWorker(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Worker) }
 
 // FuzzFromParent tests the worker reading from the parent.
 func FuzzFromParent(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Parent) }
 
-// FuzzKeeperFromWorker tests the keeper reading from a captured worker.
+// FuzzKeeperFromWorker tests the keeper reading from a compromised worker.
 func FuzzKeeperFromWorker(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Worker) }
 
 // FuzzFromKeeper tests a worker reading from the keeper.
 func FuzzFromKeeper(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Keeper) }
 
-// FuzzParentFromKeeper tests the parent reading from a captured keeper.
+// FuzzParentFromKeeper tests the parent reading from a compromised keeper.
 func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Keeper) }
 
 // FuzzKeeperFromParent tests the keeper reading from the parent.
 func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Parent) }
 
-// FuzzResolverFromWorker tests the resolver reading from a captured worker.
+// FuzzResolverFromWorker tests the resolver reading from a compromised worker.
 func FuzzResolverFromWorker(f *testing.F) { fuzzSide(f, ipc.Resolver, ipc.Worker) }
 
-// FuzzFromResolver tests a worker reading from a captured resolver.
+// FuzzFromResolver tests a worker reading from a compromised resolver.
 func FuzzFromResolver(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Resolver) }
 
-// FuzzParentFromResolver tests the parent reading from a captured resolver.
+// FuzzParentFromResolver tests the parent reading from a compromised resolver.
 func FuzzParentFromResolver(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Resolver) }
 
-// FuzzAuditorFromWorker tests the auditor reading from a captured worker.
+// FuzzAuditorFromWorker tests the auditor reading from a compromised worker.
 func FuzzAuditorFromWorker(f *testing.F) { fuzzSide(f, ipc.Auditor, ipc.Worker) }
 
-// FuzzFromAuditor tests a worker reading from a captured auditor.
+// FuzzFromAuditor tests a worker reading from a compromised auditor.
 func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 
-// FuzzParentFromAuditor tests the parent reading from a captured auditor.
+// FuzzParentFromAuditor tests the parent reading from a compromised auditor.
 func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
 
-// FuzzParentFromExporter tests the dispatcher (here the Parent) reading from a
-// captured exporter.
+// FuzzParentFromExporter tests the dispatcher, in the role Parent, reading from
+// a compromised exporter.
 func FuzzParentFromExporter(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Exporter) }
 
 // FuzzExporterFromParent tests the exporter reading from the parent and the
 // dispatcher.
 func FuzzExporterFromParent(f *testing.F) { fuzzSide(f, ipc.Exporter, ipc.Parent) }
 
-// FuzzParentFromConfig tests the parent reading from a captured
+// FuzzParentFromConfig tests the parent reading from a compromised
 // schedrestd-config.
 func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 
 // FuzzConfigFromParent tests schedrestd-config reading from the parent.
 func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
 
-// FuzzSettings tests a worker decoding Settings. The parent passes them on
-// without decoding them.
+// FuzzSettings tests a worker decoding the Settings in its Setup. The parent
+// passes Settings on without decoding them.
 func FuzzSettings(f *testing.F) {
 	for _, m := range []ipc.Message{new(work.Setup).Opaque(), fill(new(work.Setup).Opaque())} {
 		b, err := ipc.Marshal(m)

@@ -2,10 +2,11 @@
 // the protocol table, and descriptor passing.
 //
 // A channel is a SOCK_SEQPACKET pair, so the kernel keeps message boundaries. A
-// frame is one byte of kind followed by the message's fields, little-endian, in
-// the order of its walk. The same walk encodes and decodes. A reader first
-// checks the frame against the protocol table (kind, direction, phase, size,
-// number of descriptors), then decodes it and rejects leftover bytes.
+// frame is one byte, the kind of the message, followed by the message's fields
+// in little-endian order. The method Walk of a message both encodes and decodes
+// the fields. A reader first checks the frame against the protocol table (kind,
+// direction, phase, size, number of descriptors). Then it decodes the frame and
+// rejects leftover bytes.
 //
 // The package is strict because the peer may be a compromised worker. An
 // unknown kind, a message out of order, a wrong size, and a missing or surplus
@@ -16,21 +17,24 @@
 // table is in table.go; docs/MESSAGES.md has a generated copy.
 package ipc
 
-// MaxMessage is the longest frame in bytes, kind included. It bounds the memory
-// that one message of a hostile peer costs the reader.
+// MaxMessage is the maximum length of a frame in bytes, including the kind. It
+// limits the memory that one message of a hostile peer costs the reader.
 const MaxMessage = 16 << 10
 
-// NamespaceInitMode is the last argument of a worker's program that runs as the
-// first process (init) of a PID namespace. The argument before it has the
-// SandboxOptions of the process, and the maximum number of processes in the
+// NamespaceInitMode is the last argument of the worker's program when it runs
+// as the first process (init) of a PID namespace. The argument before it has
+// the process's SandboxOptions, and the maximum number of processes in the
 // namespace. The process sends Proven, and runs until its channel is closed.
 const NamespaceInitMode = "namespace-init"
 
-// tableVersion identifies the protocol table and all walks: it is the checksum
-// of testdata/table.txt, which describes them and which a test keeps up to
-// date. The first message that a process receives begins with the version. The
-// process checks it before anything that may differ between builds, so a
-// process of another build can report why it exits. Versions have no order.
+// tableVersion identifies the protocol table and the encoding of all messages.
+// It is the checksum of testdata/table.txt, which describes both.
+// TestTableVersion fails when either is out of date.
+//
+// The first message that a process receives begins with the sender's
+// tableVersion. The process checks this version before any field that may
+// differ between builds, so that it can report a wrong build as the reason for
+// its exit. Versions have no order.
 const tableVersion = 0xeb837c11
 
 // WorkerFD is the descriptor of a worker's channel to the parent.

@@ -1,9 +1,14 @@
 package ipc
 
-// SecretKeys gives the keeper the keys of its generation as four open files, in
-// this order: a private key, its certificates and the certificate authorities
-// of clients, all PEM, and the key of HS256 tokens as raw bytes. An empty file
-// means that there are none.
+// SecretKeys passes the keys of a generation to its keeper, as four open files
+// in this order:
+//
+//   - a private key, in PEM
+//   - the certificates of that key, in PEM
+//   - the certificate authorities of clients, in PEM
+//   - the key for HS256 tokens, as raw bytes
+//
+// An empty file means that there is no such key or certificate.
 type SecretKeys struct {
 	TLS     bool // there is a private key with certificates
 	TLS12   bool // the key may also sign TLS 1.2 handshakes
@@ -13,11 +18,11 @@ type SecretKeys struct {
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current) }
 
-// Kept answers a message with the keys of a generation: the keeper answers
-// SecretKeys, and a worker answers Keys. If OK is set, the keys are in use.
-// Otherwise Reason says why a key can't be used. In the keeper's answer, that
-// key is the token key if Token is set, and the private key otherwise. In a
-// worker's answer, it is the key set.
+// Kept reports whether a process uses the keys that it has received. The keeper
+// sends Kept as the answer to SecretKeys, and a worker as the answer to Keys.
+// If OK is not set, Reason says why a key can't be used. From the keeper,
+// Reason is about the token key if Token is set, and about the private key
+// otherwise. From a worker, Reason is about the key set.
 type Kept struct {
 	OK     bool
 	Token  bool

@@ -7,8 +7,8 @@ import (
 
 // Role is a kind of process that holds one end of a channel. A row of the
 // protocol table may name several roles, joined with |. On a channel to a
-// worker or a service, Parent is the end that the parent has at first. When the
-// process has its setup, the parent passes this end to the dispatcher.
+// worker or a service, Parent is the role of the parent's end. The end keeps
+// this role after the parent has passed it to the dispatcher.
 type Role uint16
 
 // The roles.
@@ -42,9 +42,10 @@ func (r Role) String() string {
 	return fmt.Sprintf("roles %#b", uint16(r))
 }
 
-// Phase is the state of a channel. A message moves it to the phase in the Then
-// column of the protocol table, which is never an earlier one. Each end has its
-// own phase. The two differ only while messages are in flight.
+// Phase is the state of a channel. Some messages move the channel to a later
+// phase: the one in the column Then of the protocol table. Each end of the
+// channel has its own phase. The two phases differ only while messages are in
+// flight.
 type Phase uint8
 
 // The phases, in order.
@@ -64,8 +65,8 @@ func (p Phase) String() string {
 	return Word(p, "new", "configured", "proving", "planned", "serving", "draining", "closed")
 }
 
-// Word returns the word at index v. It returns "unknown" and v if there is
-// none.
+// Word returns words[v]. If there is no such word, it returns "unknown" and the
+// number v.
 func Word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) && words[v] != "" {
 		return words[v]

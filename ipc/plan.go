@@ -66,8 +66,8 @@ func (p *Plan) Walk(w *Walker) {
 	List(w, &p.Facts, maxPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
 }
 
-// Run is the part of a Plan that the dispatcher also gets. A change of these
-// settings needs a restart.
+// Run is the part of a Plan that the dispatcher gets as well. Changes to these
+// settings take effect only after a restart.
 type Run struct {
 	Switches Switches
 	Numbers
@@ -97,8 +97,9 @@ func (n *Numbers) Walk(w *Walker) {
 	w.Fields(&n.Connections, &n.PerSource, &n.Identities, &n.Workers, &n.Threads, &n.Waiting)
 }
 
-// Service is the service identity, and the accounts whose privileges it must
-// not have. Names are for messages and tokens; the parent checks the numbers.
+// Service has the service identity, and the accounts whose privileges this
+// identity must not have. The names are only for log messages and tokens. The
+// parent checks uids and gids.
 type Service struct {
 	HasUser  bool // Name and UID come from -u; otherwise from the user who starts the gateway
 	HasGroup bool // GID comes from -g or from the user of -u; otherwise from the user who starts the gateway
@@ -144,8 +145,8 @@ func (s *Switches) Walk(w *Walker) {
 		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
 }
 
-// Audit configures the auditor: where the audit log is, what happens when it
-// can't be written, and where Idempotency-Keys are kept.
+// Audit configures the auditor: the path of the audit log, what happens when
+// the log can't be written, and the path of the file of Idempotency-Keys.
 type Audit struct {
 	Path     string // path of the log file, or AuditStderr; "": there is no audit log
 	FailOpen bool   // permit changes while the log can't be written; otherwise they are refused
@@ -162,8 +163,9 @@ func (a *Audit) Walk(w *Walker) {
 	w.Text(maxPath, &a.Claims)
 }
 
-// Secrets has the paths of the keys. The parent opens the secret files for the
-// keeper without reading them, and copies the others for the workers.
+// Secrets has the paths of the keys. For the keeper, the parent opens the files
+// of the secret keys without reading them. For the workers, it copies the other
+// files.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
@@ -194,7 +196,7 @@ func (s *Secrets) Walk(w *Walker) {
 	w.Fields(&s.Tokens.RootCanRead)
 }
 
-// Listen is one LISTEN argument with its name resolved.
+// Listen is one LISTEN argument, with the addresses of its host name.
 type Listen struct {
 	Text      string // the argument itself
 	Network   Network
@@ -215,8 +217,8 @@ func (l *PlanListen) Walk(w *Walker) {
 	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
-// PlanSubuids has ranges of subordinate uids, in ascending order over all
-// messages of a Plan.
+// PlanSubuids has some of the ranges of subordinate uids. All PlanSubuids
+// messages of a Plan together have the ranges in ascending order.
 type PlanSubuids struct{ Ranges []Subuids }
 
 // Subuids is a range of subordinate uids that belong to the user Owner.
@@ -228,11 +230,11 @@ func (s *PlanSubuids) Walk(w *Walker) {
 	})
 }
 
-// PlanSetup has the Setup of the workers and ends a Plan.
+// PlanSetup has the Setup of the workers. It is the last message of a Plan.
 type PlanSetup struct{ Setup }
 
-// PackedPlan is a Plan with all its parts, as the parent receives it: the
-// settings of the workers stay encoded.
+// PackedPlan is a Plan with all its parts, as the parent receives it. In it,
+// the settings of the workers are still encoded.
 type PackedPlan struct {
 	Plan
 	Listen  []Listen
@@ -241,7 +243,8 @@ type PackedPlan struct {
 	Setup   Setup
 }
 
-// Add adds a part that the parent has received. It ignores other messages.
+// Add adds m to the plan if m is one of the messages that follow a Plan. It
+// ignores other messages.
 func (p *PackedPlan) Add(m Message) error {
 	switch m := m.(type) {
 	case *PlanListen:

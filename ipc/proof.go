@@ -22,11 +22,11 @@ type Proven struct {
 
 func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sandbox, &p.Failure) }
 
-// DeathTests is the number of cases of a test that run concurrently.
+// DeathTests is the number of death tests that run concurrently.
 const DeathTests = 8
 
-// A fact for the page of --check-confinement is an argument NAME=VALUE, or only
-// NAME.
+// Facts for the page that --check-confinement prints. A fact is passed as an
+// argument NAME=VALUE, or only NAME.
 const (
 	FactPart    = "part"    // a part of the confinement: its name, its state (below) and the reason, separated by tabs
 	FactRoot    = "root"    // the gateway was started as root

@@ -10,8 +10,8 @@ const (
 )
 
 // Setup is what a worker gets before it serves. It has no secrets: no key and
-// no token. Package privsep sets the fields that are marked as such. The parent
-// passes Settings on unchanged.
+// no token. The fields marked "set by privsep" are set in the parent, by
+// package privsep. The parent passes Settings on unchanged.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors
 	Tasks uint32 // its user's limit of processes and threads; set by privsep

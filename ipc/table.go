@@ -33,23 +33,24 @@ func Of[T any, P interface {
 // connPhases are the phases in which a worker holds connections.
 var connPhases = In(Serving, Draining)
 
-// The number of a retired kind is not used again. The comment above a row
-// becomes its description in docs/MESSAGES.md. Package query has the rows for
-// channels between workers and services.
+// The rows of messages of the parent. The comment above a row becomes its
+// description in docs/MESSAGES.md. The number of a message that is removed is
+// not used again. Package query has the rows for channels between workers and
+// services, and package work those for messages of the dispatcher.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
 	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Configured),
-	// the process attributes that the kernel must report
+	// the attributes that the kernel must report about the process
 	Of[Attributes](2, Parent, Worker|Services, In(Configured), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
 	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
 	// the process will not serve, and why
 	Of[Refused](4, Worker|Services, Parent, In(Initial, Configured, Proving), 2, 2+MaxReason, 0, Closed),
-	// the result of a test of the sandbox, or of closing it as the init process of a PID namespace
+	// the result of a test of the sandbox, or whether the init process of a PID namespace is confined
 	Of[Proven](104, Worker, Parent, In(Initial), 10, 10+2*maxCause, 0, Closed),
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
 	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*MaxAddress, 1, Initial),
-	// standard input and output of an inetd run, as one connection
+	// standard input and standard output of an inetd run, which form one connection
 	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial),
 	// asks whether the process still reads its channel
 	Of[Ping](7, Parent, Worker|Services, connPhases, 8, 8, 0, Initial),
@@ -57,9 +58,9 @@ var _ = Register(
 	Of[Pong](8, Worker|Services, Parent, connPhases, 8, 8, 0, Initial),
 	// the part of the configuration that a service needs; it has no secrets
 	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Configured),
-	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
+	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; a file is empty if there is no such key or certificate
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
-	// whether the keys are in use, or which key can't be used and why; a worker gets connections only after it has sent this
+	// whether the keys are in use, or which key can't be used and why; a worker gets connections only after it has sent Kept
 	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
@@ -69,13 +70,13 @@ var _ = Register(
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
 	// asks, before lines are written, whether the audit log still has its name
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
-	// whether the audit log can be written, or why not; a LogFD comes first when the file has changed
+	// whether the audit log can be written, or why not; if the log is now another file, LogFD is sent first
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Configured),
 	// an environment variable of the parent
 	Of[Variable](65, Parent, Config, In(Configured), 2, 2+maxVariable, 0, Initial),
-	// asks to open a configuration file, a list of uids or the worker's program, or whether a path exists
+	// asks the parent to open a configuration file, a list of uids or the worker's program, or to report whether a path exists
 	Of[OpenFile](66, Config, Parent, In(Configured), 3, 3+maxPath, 0, Initial),
 	// the requested file; its owner and mode were checked
 	Of[OpenedFD](67, Parent, Config, In(Configured), 0, 0, 1, Initial),
@@ -97,7 +98,7 @@ var _ = Register(
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 66, MaxMessage-1, 0, Initial),
 	// a listener, for the log
 	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
-	// the channel on which accepted connections come, and a netlink socket that reports the owners of sockets
+	// the channel on which accepted connections arrive, and a netlink socket that reports the owners of sockets
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer
 	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 34, 34+2*MaxAddress+maxRefusal, 1, Initial),
@@ -113,23 +114,23 @@ var _ = Register(
 	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 4, 4, 3, Initial),
 	// whether that generation is in force
 	Of[Outcome](88, Dispatcher, Parent, In(Serving), 10, 10+2*maxCause, 0, Initial),
-	// asks for a generation, because of age, wear or the loss of a service
+	// asks for a new generation, because the current one is too old, has served enough connections, or has lost a service
 	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// no process of that generation runs any longer
 	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// asks for a process of a configured program, under an identity that the parent knows
 	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),
-	// a process, with the channel to it and its log
+	// a new process: the channel to it, and its log
 	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
 	// why a process was not started
 	Of[Unstarted](93, Parent, Dispatcher, In(Serving), 9, 9+2*maxCause, 0, Initial),
-	// asks to kill a process, or to have it log its counters
+	// asks the parent to kill a process, or to signal that it must log its counters
 	Of[Signal](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Initial),
 	// a process has exited
 	Of[Ended](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),
 	// a connection is closed
 	Of[Left](97, Dispatcher, Parent, In(Serving), 8, 8, 0, Initial),
-	// let the requests in progress end, and exit
+	// finish the requests in progress and exit
 	Of[Finish](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
 	// have all processes log their counters
 	Of[Show](96, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
@@ -137,14 +138,14 @@ var _ = Register(
 	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )
 
-// The rows of the messages that this program can send or receive.
+// The rows in this program, by kind and by type.
 var (
 	byKind [256]*Row
 	byType = map[reflect.Type]Kind{}
 )
 
-// Register adds rows to the protocol table during initialization. It panics
-// when a kind is zero or used twice.
+// Register adds rows to the protocol table during initialization. It panics if
+// the kind of a row is zero or already in the table.
 func Register(rows ...Row) []Row {
 	for i, r := range rows {
 		if r.Kind == 0 || byKind[r.Kind] != nil {

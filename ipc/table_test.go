@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite generated pages")
 
-// TestTableIsSound checks the properties of the protocol table on which the
-// reader and the docs rely.
+// TestTableIsSound checks that the rows of the protocol table match the
+// messages that they describe.
 func TestTableIsSound(t *testing.T) {
 	kinds, meaning := map[ipc.Kind]bool{}, meanings(t)
 	for _, r := range ipc.Table() {
@@ -119,9 +119,8 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	}
 }
 
-// TestEveryRowIsHeard checks that a process handles each message that the
-// protocol table permits, and that it refuses every message that it does not
-// handle.
+// TestEveryRowIsHeard checks that each process handles every message that the
+// protocol table permits, and refuses other messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
@@ -187,8 +186,8 @@ const (
 	end   = "<!-- end of the protocol table -->\n"
 )
 
-// meanings returns the comments above the rows, by the name of the message.
-// They are comments rather than strings, because the programs do not need them.
+// meanings returns the comments above the rows, by message name. They are
+// comments and not strings, because the programs do not need them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {

@@ -11,7 +11,7 @@ type Violation struct {
 	Reason string
 }
 
-// Error returns a description. None of its words come from the peer.
+// Error describes the violation. The text contains nothing that the peer sent.
 func (v *Violation) Error() string {
 	if v.Kind == 0 {
 		return fmt.Sprintf("a message of the %s %s", v.From, v.Reason)

@@ -47,7 +47,8 @@ func (w *Walker) read(n int) []byte {
 	return b
 }
 
-// visit shows a field to the test hook before it is walked.
+// visit calls the test hook, if one is set, with a field before the field is
+// encoded or decoded.
 func (w *Walker) visit(field any, label string, lo, hi int) {
 	if w.hook != nil {
 		w.hook(field, label, lo, hi)
@@ -110,9 +111,9 @@ type packed interface {
 // its port.
 const maxNetip = 16 + 64 + 2
 
-// pack walks the length of v's encoding by package netip, and then the encoding
-// itself. It rejects an invalid value, because the receiver would read it as a
-// network that contains every address.
+// pack walks v in the encoding of package netip, after the length of that
+// encoding. It rejects an invalid value, because the receiver would read it as
+// a network that contains every address.
 func (w *Walker) pack(v packed) {
 	w.visit(v, "netip", 0, maxNetip)
 	enc, _ := v.MarshalBinary()
@@ -132,8 +133,8 @@ func (w *Walker) field(ptr any, label string, v uint64, size int) uint64 {
 	return w.number(v, size)
 }
 
-// Enum walks a number from lo to hi: an enumeration, or a set of bits. label
-// names it in errors.
+// Enum walks *v, an enumeration or a set of bits, whose value must be from lo
+// to hi. label names the field in errors.
 func Enum[T ~uint8 | ~uint16](w *Walker, v *T, label string, lo, hi T) {
 	w.visit(v, label, int(lo), int(hi))
 	*v = T(w.number(uint64(*v), int(unsafe.Sizeof(*v))))
@@ -162,8 +163,8 @@ func (w *Walker) Version() {
 	}
 }
 
-// count writes or reads n, the number of elements that follow. It fails if n
-// exceeds limit.
+// count walks n, the number of elements that follow, and returns it. It fails
+// if n exceeds limit.
 func (w *Walker) count(n int, label string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
 		w.fail("has a %s of %d, more than %d", label, n, limit)
@@ -210,8 +211,9 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 }
 
 // List walks a count and then the elements, at most limit of them. minSize is
-// the size of the smallest element. List checks the count against the remaining
-// bytes, so that a short message can't make the reader allocate a long list.
+// the minimum encoded size of an element, in bytes. List checks the count
+// against the remaining bytes, so that a short message can't make the reader
+// allocate a long list.
 func List[T any](w *Walker, s *[]T, limit, minSize int, each func(*T)) {
 	w.visit(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)

@@ -18,8 +18,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// minMessage returns the shortest message of a row: empty texts, empty lists,
-// and the smallest value of every other field.
+// minMessage returns the shortest message of the type in r: with empty texts,
+// empty lists, and the smallest value of every other field.
 func minMessage(r *ipc.Row) ipc.Message {
 	return ipc.WalkFields(r.New(), func(field any, _ string, lo, _ int) {
 		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && lo > 0 {
@@ -28,7 +28,7 @@ func minMessage(r *ipc.Row) ipc.Message {
 	})
 }
 
-// fullMessage returns a message of a row with a value in each field.
+// fullMessage returns a message of the type in r, with a value in each field.
 func fullMessage(r *ipc.Row) ipc.Message { return fill(r.New()) }
 
 // fill sets each field of m to a different value and returns m.
@@ -78,8 +78,8 @@ const (
 	versionFile = "ipc.go"
 )
 
-// TestTableVersion checks that the protocol table and the walks of the messages
-// are those that tableVersion stands for.
+// TestTableVersion checks that testdata/table.txt and tableVersion match the
+// protocol table and the walks of the messages.
 func TestTableVersion(t *testing.T) {
 	var b strings.Builder
 	describe := func(m ipc.Message) {

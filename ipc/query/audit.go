@@ -14,10 +14,11 @@ const (
 	maxCode   = 64
 )
 
-// Intent announces a change for the client of a connection and asks for
-// permission. The auditor permits the change when the audit log has a line
-// about it. All fields come from the worker. The dispatcher tells the auditor
-// in Facts what the kernel reports about the peer.
+// Intent announces a change that a client has requested, and asks for
+// permission to make it. The auditor gives permission only after it has written
+// a line about the change to the audit log. All fields come from the worker.
+// The auditor learns from the dispatcher, in Facts, what the kernel reports
+// about the client.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
 	Connection uint64 // number of the connection, as in the message Connection
@@ -54,8 +55,8 @@ func (i *Intent) Truncate() *Intent {
 	return i
 }
 
-// truncate returns the first limit bytes of text. If this splits a character,
-// the auditor escapes the bytes that remain of it.
+// truncate returns the first limit bytes of text. If this cuts a character in
+// two, the auditor escapes the remaining bytes of the character.
 func truncate(text string, limit int) string { return text[:min(len(text), limit)] }
 
 // Decision is the auditor's decision about an Intent.
@@ -80,8 +81,8 @@ func (n *Noted) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &n.Decision, "decision", Denied, TryLater)
 }
 
-// Outcome reports the result of the change that the Intent with the same ID
-// announced. It is sent once.
+// Outcome reports the result of a change, once. ID is that of the Intent that
+// announced the change.
 type Outcome struct {
 	ID     uint64
 	Status uint16 // HTTP status of the answer

@@ -2,8 +2,8 @@ package query
 
 import "schedrestd/ipc"
 
-// MaxClaimAnswer is the maximum length of an answer that is kept for an
-// Idempotency-Key, in bytes.
+// MaxClaimAnswer is the maximum length, in bytes, of an answer that is stored
+// for an Idempotency-Key.
 const MaxClaimAnswer = 1400
 
 // Claim claims an Idempotency-Key for a request. Its fields are hashes, so that
@@ -22,10 +22,11 @@ func (c *Claim) Walk(w *ipc.Walker) {
 	w.Bytes(c.Body[:])
 }
 
-// ClaimState is the state of an Idempotency-Key, or how a request ended.
+// ClaimState is the state of an Idempotency-Key, or the result of the request
+// with that key.
 type ClaimState uint8
 
-// The states, as package auditor/claims has them in its file.
+// The states. Package auditor/claims stores them in its file.
 const (
 	ClaimFresh    ClaimState = iota + 1 // the key is claimed; a Settle must follow
 	ClaimRunning                        // another request with the key is being answered
@@ -36,8 +37,8 @@ const (
 	ClaimNotDone                        // the request was not carried out, and the key is free
 )
 
-// Claimed answers the Claim with the same ID. With ClaimAnswered, Answer is the
-// answer to the first request.
+// Claimed answers the Claim with the same ID. If State is ClaimAnswered, Answer
+// is the answer to the first request with the key.
 type Claimed struct {
 	ID     uint64
 	State  ClaimState
@@ -50,8 +51,9 @@ func (c *Claimed) Walk(w *ipc.Walker) {
 	w.Blob(&c.Answer, MaxClaimAnswer)
 }
 
-// Settle ends the claim with the number Claim. Its state is ClaimAnswered,
-// ClaimUnknown or ClaimNotDone.
+// Settle reports the result of a request with an Idempotency-Key. The field
+// Claim is the ID of the message Claim for that request. State is
+// ClaimAnswered, ClaimUnknown or ClaimNotDone.
 type Settle struct {
 	ID     uint64 // chosen by the worker and never reused
 	Claim  uint64

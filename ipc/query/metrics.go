@@ -2,15 +2,15 @@ package query
 
 import "schedrestd/ipc"
 
-// The largest numbers of cells in one message.
+// The maximum number of cells in one Counts and in one Samples.
 const (
 	MaxCounts  = 2700
 	MaxSamples = 1600
 )
 
-// Counts has what a worker has counted since its previous Counts. Package
-// metric defines the cells. The sizes of the fields bound what a compromised
-// worker can add.
+// Counts reports what a worker has counted since its previous Counts message.
+// Package metric defines the cells. The sizes of the fields limit the numbers
+// that a compromised worker can add.
 type Counts struct {
 	Requests uint32 // requests in progress
 	Calls    uint32 // calls to daemons in progress
@@ -33,7 +33,7 @@ type Scrape struct{}
 
 func (*Scrape) Walk(*ipc.Walker) {}
 
-// Samples has the values of all cells that are not 0.
+// Samples has the values of cells. Cells with the value 0 are omitted.
 type Samples struct {
 	Last  bool
 	Cells []Sample

@@ -1,8 +1,8 @@
 // Package query has messages that the parent neither sends nor receives:
 // requests of workers to the keeper and the auditor, their answers, and the
 // counts for the metrics. The parent does not link this package. In the rows of
-// this package, Parent means the dispatcher, to which the parent has passed its
-// ends of the channels.
+// this package, Parent stands for the dispatcher, which has the parent's ends
+// of the channels.
 package query
 
 import "schedrestd/ipc"
@@ -28,14 +28,14 @@ var Rows = ipc.Register(
 	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
 	// the key is claimed for this request, or can't be claimed, or was used by an earlier request, whose answer is included
 	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxClaimAnswer, 0, ipc.Initial),
-	// how the request for which a key was claimed has ended, sent once
+	// the result of the request for which a key was claimed, sent once
 	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxClaimAnswer, 0, ipc.Initial),
-	// the Settle was handled; it is on the disk if that is possible
+	// the Settle was handled and, if possible, is on the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
-	// what a worker has counted since its last message, and its requests in progress
+	// what a worker has counted since its previous Counts, and the number of its requests in progress
 	ipc.Of[Counts](101, ipc.Worker, ipc.Parent, ipc.In(ipc.Serving, ipc.Draining), 10, 10+6*MaxCounts, 0, ipc.Initial),
 	// asks for the samples of all metrics
 	ipc.Of[Scrape](102, ipc.Exporter, ipc.Parent, ipc.In(ipc.Serving), 0, 0, 0, ipc.Initial),
-	// a part of the samples; the last part says so
+	// some of the samples; the last of these messages is marked
 	ipc.Of[Samples](103, ipc.Parent, ipc.Exporter, ipc.In(ipc.Serving), 3, 3+10*MaxSamples, 0, ipc.Initial),
 )

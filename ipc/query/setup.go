@@ -3,8 +3,7 @@ package query
 import "schedrestd/ipc"
 
 // ReceiveSetup receives the first two messages of a process: its setup, and the
-// process attributes that it must have. The protocol table prescribes this
-// order.
+// process attributes that it must have.
 func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, attrs *ipc.Attributes, err error) {
 	for attrs == nil {
 		m, err := c.Receive()

@@ -8,8 +8,8 @@ const (
 	maxSignature = 1024 // RSA of 8192 bits
 )
 
-// Sign asks the keeper for a signature of a handshake. Message is the message
-// itself and not its hash, because the keeper could not tell from a hash what
+// Sign asks the keeper to sign a message of a TLS handshake. Message is the
+// whole message and not its hash, because a hash would not show the keeper what
 // it signs.
 type Sign struct {
 	ID      uint64 // chosen by the worker and repeated in the answer

@@ -8,8 +8,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// Admission has the rules for penalties and rates. The dispatcher applies them
-// to connections, and each worker applies them to clients behind a proxy.
+// Admission has the settings of penalties and rate limits. The dispatcher
+// applies them to connections, and each worker applies them to clients behind a
+// proxy.
 type Admission struct {
 	Auth, Malformed, Crash time.Duration // the cost of an offence; 0: none
 	Threshold              time.Duration // the debt at which a source is blocked; 0: no penalties
@@ -32,9 +33,10 @@ func (a *Admission) Walk(w *ipc.Walker) {
 	w.Fields(&a.Rate, &a.Burst)
 }
 
-// IsProxy reports whether the peer is a trusted proxy. An invalid addr stands
-// for a UNIX socket. There the uid decides, because every user may be able to
-// connect, and could put any address into X-Forwarded-For.
+// IsProxy reports whether the peer with this address and uid is a trusted
+// proxy. If addr is invalid, the peer has connected to a UNIX socket, and the
+// uid decides. Otherwise any user who can connect to the socket could put any
+// address into X-Forwarded-For.
 func (a *Admission) IsProxy(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
 		return slices.Contains(a.ProxyUIDs, uid)

@@ -2,8 +2,8 @@ package work
 
 import "schedrestd/ipc"
 
-// Facts tells the auditor about a connection that is passed to the worker with
-// the number Worker. It is sent before the worker gets the Connection.
+// Facts tells the auditor about a connection before it is passed to a worker.
+// The field Worker is the number of that worker.
 type Facts struct {
 	Worker uint32
 	ipc.Connection
@@ -12,12 +12,13 @@ type Facts struct {
 func (f *Facts) Walk(w *ipc.Walker) { w.Fields(&f.Worker, &f.Connection) }
 
 // Gone tells the auditor that no worker holds the connection with the number ID
-// any longer. All numbers up to ID have already been assigned.
+// any longer. It implies that all numbers up to ID have been assigned.
 type Gone struct{ ID uint64 }
 
 func (g *Gone) Walk(w *ipc.Walker) { w.Fields(&g.ID) }
 
-// Exited tells the auditor that a worker has exited, and so holds no connections.
+// Exited tells the auditor that a worker has exited. The worker therefore holds
+// no connections any longer.
 type Exited struct {
 	Worker uint32
 	Status string // how it ended

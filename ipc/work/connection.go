@@ -4,8 +4,9 @@ import "schedrestd/ipc"
 
 // Taken reports that the worker has received the connection with the number ID
 // and will read from it. Until then the dispatcher keeps its copy of the
-// descriptor. So if the worker exits, another worker gets the connections that
-// still wait in its channel, and their clients notice nothing.
+// descriptor. If the worker exits, the dispatcher passes the connections that
+// were still in the worker's channel to another worker, and the clients notice
+// nothing.
 type Taken struct{ ID uint64 }
 
 func (t *Taken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
@@ -45,9 +46,9 @@ func (p *Progress) Walk(w *ipc.Walker) {
 }
 
 // Yield asks the worker to close the connection with the number ID, because
-// another client waits for a slot. If the worker has read no part of a request,
-// it closes the connection at once. Otherwise it closes the connection after
-// the answer.
+// another client waits for a slot. If no part of a request has been read, the
+// worker closes the connection at once. Otherwise it closes the connection
+// after the answer.
 type Yield struct{ ID uint64 }
 
 func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
@@ -59,7 +60,7 @@ type Retire struct{}
 
 func (*Retire) Walk(*ipc.Walker) {}
 
-// Drain tells the worker to finish what it is answering and then to exit.
+// Drain tells the worker to finish the requests in progress and then to exit.
 type Drain struct{}
 
 func (*Drain) Walk(*ipc.Walker) {}

@@ -39,18 +39,19 @@ func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.Index)
 }
 
-// Dialed answers the Dial with the same ID. For a TCP address it carries a
-// socket that is connected or connecting. For a UNIX socket it carries the
-// socket's inode as an O_PATH descriptor. The worker itself connects to the
-// inode, so that the daemon sees the worker's identity instead of the
+// Dialed answers the Dial with the same ID. For a TCP address it passes a
+// socket that is connected or connecting. For a UNIX socket it passes the
+// socket's inode, as an O_PATH descriptor. The worker connects to the inode
+// itself, so that the daemon sees the worker's identity and not the
 // dispatcher's.
 type Dialed struct {
 	ID    uint64
 	Owner uint32 // owner of the UNIX socket's directory: only this user or root may serve the socket; NoID for TCP
 
-	// Server is the uid of the serving process if the worker can't determine
-	// it: for a TCP address of this machine, and for a UNIX socket if the
-	// worker is in a user namespace. Otherwise it is NoID.
+	// Server is the uid of the daemon's process in two cases, in which the
+	// worker can't determine the uid: for a TCP address of this machine, and
+	// for a UNIX socket if the worker is in a user namespace. Otherwise Server
+	// is NoID.
 	Server uint32
 }
 
@@ -64,9 +65,9 @@ type Undialed struct {
 
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// DialBatch asks for several connections to a daemon, which it names as Dial
-// does. The answer is a DialedBatch or a ConnectedBatch. If the dispatcher
-// can't or may not provide several connections, it sends no answer, and the
+// DialBatch asks for several connections to a daemon, which is named as in
+// Dial. The answer is a DialedBatch or a ConnectedBatch. If several connections
+// are impossible or not permitted, the dispatcher sends no answer, and the
 // worker requests each connection with a Dial.
 type DialBatch struct {
 	Upstream  Upstream
@@ -79,12 +80,12 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 	w.Fields(&s.Index, &s.Connected)
 }
 
-// DialedBatch answers a DialBatch for a daemon on another machine. It carries
-// sockets that are not connected yet. The dispatcher has called connect(2) on
-// each socket, with TCP_FASTOPEN_CONNECT and TCP_FASTOPEN_NO_COOKIE. With these
-// options connect only fixes the address, and the kernel connects on the first
-// write. So the daemon notices a connection only when the worker uses it, and a
-// busy worker can request many connections with one message.
+// DialedBatch answers a DialBatch for a daemon on another machine. It passes
+// sockets on which the dispatcher has called connect(2), with the options
+// TCP_FASTOPEN_CONNECT and TCP_FASTOPEN_NO_COOKIE. With these options connect
+// only stores the address, and the kernel connects on the first write. So the
+// daemon notices a connection only when the worker uses it, and a busy worker
+// can request many connections with one message.
 type DialedBatch struct{ DialBatch }
 
 // ConnectedBatchSize is the number of sockets in one ConnectedBatch. It is

@@ -9,16 +9,16 @@ const MaxPEM = 1 << 20
 // maxTickets is the largest number of session ticket keys.
 const maxTickets = 4
 
-// Keys gives a worker the public keys of its generation, with their files.
+// Keys gives a worker the public keys of its generation, as open files, and the
+// secret keys of TLS session tickets.
 type Keys struct {
 	ipc.PublicKeys
 
 	// Tickets are the secret keys of TLS session tickets, newest first. Workers
-	// encrypt tickets with the first key, and decrypt tickets with any of the
-	// keys. The dispatcher makes one key for each generation of workers, and
-	// adds the keys of the two previous generations. All workers of a
-	// generation have the same keys, so that a client can resume a session with
-	// another worker.
+	// encrypt tickets with the first key, and can decrypt them with any key.
+	// The dispatcher makes one key for each generation, and adds the keys of
+	// the two previous generations. All workers of a generation have the same
+	// keys, so that a client can resume a session with another worker.
 	Tickets [][32]byte
 }
 

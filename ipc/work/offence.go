@@ -15,8 +15,9 @@ const (
 // dispatcher knows the client of each connection. So a compromised worker can
 // only report clients whose connections it holds.
 //
-// Credential is a hash of the rejected credential, by which the dispatcher
-// recognizes a credential that is tried again. It is not used with BadRequest.
+// Credential is a hash of the rejected credential. It lets the dispatcher
+// recognize a credential that was rejected before. It is not used with
+// BadRequest.
 type Offence struct {
 	ID         uint64
 	Kind       OffenceKind

@@ -75,7 +75,8 @@ func (s *settings) Walk(w *ipc.Walker) {
 // Opaque returns the part of s that the parent does not decode, as a message.
 func (s *Setup) Opaque() ipc.Message { return (*settings)(s) }
 
-// Pack returns s in the form in which the parent passes it on.
+// Pack returns s as the parent gets it: the part that the parent does not
+// decode is in Settings.
 func (s Setup) Pack() (ipc.Setup, error) {
 	p := s.Setup
 	isUnix := func(a Address) bool { return a.Network == "unix" }
@@ -116,8 +117,8 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 	return s, s.Limits.Check()
 }
 
-// longTimeout replaces the usual time limits for a client at a pipe or a
-// terminal, because a slow client there occupies no resources that other
+// longTimeout replaces the usual timeouts if the gateway's input is a pipe or a
+// terminal. The client may then be slow, because it occupies nothing that other
 // clients need.
 const longTimeout = 24 * time.Hour
 
@@ -136,7 +137,7 @@ type Munge struct {
 	TTL        time.Duration // lifetime of a credential; 0: the default of munged
 }
 
-// Names is the set of served spellings of paths, headers and fields.
+// Names is the set of spellings in which paths, headers and fields are served.
 type Names uint8
 
 // The spellings, which may be joined with |.

@@ -10,13 +10,13 @@ var connPhases = ipc.In(ipc.Serving, ipc.Draining)
 // maxName bounds the name of a user or a group, in bytes.
 const maxName = 255
 
-// The rows of the protocol table for these messages. The comment above a row
-// becomes its description in docs/MESSAGES.md. Here, ipc.Parent stands for the
-// dispatcher, to which the parent has passed its end of each channel.
+// The rows of these messages in the protocol table. The comment above a row
+// becomes its description in docs/MESSAGES.md. In the rows, ipc.Parent stands
+// for the dispatcher, which has the parent's end of each channel.
 var _ = ipc.Register(
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),
-	// the worker has the connection; nothing of it was read before
+	// the worker has received the connection and is the first to read from it
 	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed; its slot is free
 	ipc.Of[Done](6, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
@@ -24,7 +24,7 @@ var _ = ipc.Register(
 	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, connPhases, 9, 9, 0, ipc.Initial),
 	// another client waits for a slot: close this connection, after the answer if a request has begun
 	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
-	// no more connections come; exit when the remaining ones have ended by themselves
+	// no more connections follow; exit when the remaining connections have ended
 	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
 	// finish the requests in progress, close idle connections, exit
 	ipc.Of[Drain](9, ipc.Parent, ipc.Worker, connPhases, 0, 0, 0, ipc.Draining),
@@ -48,7 +48,7 @@ var _ = ipc.Register(
 	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, connPhases, 7, 7, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of a user or a group, or for the number of a name
 	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
-	// the answer: a name, a number, that there is none, or that the user database is unavailable
+	// the answer: a name or a number; or there is no such user or group; or the user database is unavailable
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
 	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, connPhases, 17, 17, 0, ipc.Initial),
@@ -58,6 +58,6 @@ var _ = ipc.Register(
 	ipc.Of[Facts](54, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
 	// a connection that no worker holds any longer
 	ipc.Of[Gone](55, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 8, 8, 0, ipc.Initial),
-	// how a worker ended; outcomes that it has not reported are unknown
+	// how a worker exited; the results of changes whose Outcome it has not sent are unknown
 	ipc.Of[Exited](56, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
 )
