@@ -59,8 +59,8 @@ var sameFloorImports = map[[2]string]string{
 	{"socket", "guard"}:       "a user who could replace a socket's directory could serve in its place",
 }
 
-// allowedImports lists packages for which the floors are not strict enough. The
-// list of a package has all of our other packages that it may import.
+// allowedImports maps a package to all packages of this module that it may
+// import. It is for packages for which the floors are not strict enough.
 var allowedImports = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -115,8 +115,7 @@ var allowedImports = map[string][]string{
 	"typo":                 {},
 }
 
-// forbiddenImports lists forbidden imports. A package must not import any
-// package in its list.
+// forbiddenImports maps a package to packages that it must not import.
 var forbiddenImports = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},
@@ -177,8 +176,9 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// place returns the longest folder in floors that contains name, and the
-// folder's floor. If no folder contains name, the floor is -1.
+// place returns the floor of the package name, and the folder through which it
+// has this floor: the longest folder in floors that contains the package. If
+// there is no such folder, the floor is -1.
 func place(name string) (folder string, floor int) {
 	floor = -1
 	for i, folders := range floors {
@@ -206,8 +206,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Limits on the lines of our code that the parent links. A line counts if it
-// contains code, with or without a comment.
+// Maximum numbers of lines of our code that the parent links. Only lines with
+// code count, whether or not they have a comment, too.
 const (
 	maxLines          = 7000 // of all packages
 	maxPrivsep        = 3500 // of privsep and the packages in its folder
@@ -267,9 +267,9 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 }
 
 // TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root, so an attacker who takes
-// it over gains more than with any other process. The attacker can use only
-// code that is linked into it.
+// which auditors can read. The parent may run as root, so an attacker gains
+// more from it than from any other process. The attacker can use only code that
+// is linked into the parent.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc"}
@@ -287,8 +287,8 @@ func TestParent(t *testing.T) {
 				t.Errorf("the parent links %s", p.ImportPath)
 			}
 		}
-		// log/slog and cobra import a JSON package. None of our packages may
-		// import one.
+		// log/slog and cobra import a JSON package, but our own packages must
+		// not.
 		for _, d := range decoders {
 			if strings.HasPrefix(p.ImportPath, module) && slices.Contains(p.Imports, d) {
 				t.Errorf("%s, which the parent links, imports %s", p.ImportPath, d)
@@ -356,8 +356,8 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 	return b.String()
 }
 
-// TestPrograms checks that the Makefile builds and installs every program in
-// cmd, and no other program, and that docs/ARCHITECTURE.md names each of them.
+// TestPrograms checks that the Makefile builds and installs exactly the
+// programs in cmd, and that docs/ARCHITECTURE.md names each of them.
 func TestPrograms(t *testing.T) {
 	var programs, built []string
 	folders, err := os.ReadDir("cmd")

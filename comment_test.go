@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestComments checks that if a comment begins with a name, this is the name of
-// the declaration. After a rename, comments often keep the old name, and
-// staticcheck checks only exported names.
+// TestComments checks the comments of declarations. If a comment begins with a
+// name, this must be the declared name. After a rename, comments often keep the
+// old name, and staticcheck checks only exported names.
 func TestComments(t *testing.T) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

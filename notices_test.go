@@ -98,7 +98,8 @@ func notices(t *testing.T) []byte {
 	return page.Bytes()
 }
 
-// linkedModules adds the modules that the programs link on an architecture.
+// linkedModules adds to modules the modules that the programs for the
+// architecture arch link.
 func linkedModules(t *testing.T, arch string, modules map[string]*linkedModule) {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/...")

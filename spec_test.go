@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestSpecification checks docs/SPECIFICATION.md and docs/EXTENSIONS.md against
-// the sources. Each row must name a place and a test that exist. This test
-// can't check whether the named test proves what the row says.
+// TestSpecification checks that each row of docs/SPECIFICATION.md and
+// docs/EXTENSIONS.md names a place in the sources and a test that exist. It
+// can't check whether the test proves what the row says.
 func TestSpecification(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"docs/SPECIFICATION.md", "docs/EXTENSIONS.md"} {
@@ -80,9 +80,9 @@ type folderTests struct {
 	words     map[string]bool // all string literals in the tests, which include the names of subtests
 }
 
-// hasPart reports whether the test function has a part with that name: a file
-// in testdata/script if the function runs scripts, and otherwise a string
-// literal in the folder's tests.
+// hasPart reports whether the test function has a case with the name part. If
+// the test runs scripts, the case is a file in testdata/script. Otherwise it is
+// a string literal in the folder's tests.
 func (t *folderTests) hasPart(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder

@@ -28,9 +28,9 @@ func BenchmarkAdmission(b *testing.B) {
 	})
 }
 
-// BenchmarkAudit measures the cost of recording a change in the audit log: two
-// messages to the auditor, which writes two lines. With SCHEDRESTD_AUDIT_SYNC,
-// the cost includes waiting for the disk.
+// BenchmarkAudit measures the cost of recording a change in the audit log. The
+// worker sends two messages to the auditor, which writes two lines. With
+// SCHEDRESTD_AUDIT_SYNC, the cost includes waiting for the disk.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupyNode(b)

@@ -1,11 +1,11 @@
-// Package bench measures the cost of separate processes. In each run it sends
-// the same requests to two servers: the gateway (parent, dispatcher, services
-// and workers), and a single process that has the gateway's handler. Both
-// servers use the same controller.
+// Package bench measures the cost of the gateway's separate processes. In each
+// run it sends the same requests to two servers: the gateway (parent,
+// dispatcher, services and workers), and a single process that has the
+// gateway's handler. Both servers use the same controller.
 //
 // Results differ between machines and between runs, so only ratios within one
 // run are meaningful. Each iteration of a benchmark is a pair of rounds, one
-// for each server, in alternating order. The median is reported. make bench
+// for each server, in alternating order. The median is reported. "make bench"
 // prints the results as a table.
 package bench
 
@@ -94,9 +94,9 @@ func BenchmarkPingConnectionEach(b *testing.B) {
 	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }
 
-// BenchmarkSubmit measures submissions. One job occupies all processors, and
-// the submitted jobs wait for it, so that no job starts during the measurement.
-// Waiting jobs are cancelled after each round, because the controller limits
+// BenchmarkSubmit measures submissions. One running job occupies all
+// processors, so that no submitted job starts during the measurement. The
+// waiting jobs are cancelled after each round, because the controller limits
 // their number.
 func BenchmarkSubmit(b *testing.B) {
 	l := theLab.open(b)

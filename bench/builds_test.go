@@ -11,9 +11,9 @@ var buildCost = &comparison{title: fmt.Sprintf("another build (BENCH_BASE), medi
 func init() { tables = append(tables, buildCost) }
 
 // BenchmarkBuilds compares this build with another build, such as the last
-// release. BENCH_BASE is the directory with the other build's programs. These
-// must accept the options that this benchmark uses. Without BENCH_BASE the
-// benchmark is skipped.
+// release. The environment variable BENCH_BASE names the directory with the
+// other build's programs. These programs must accept the options that the
+// benchmark uses. Without BENCH_BASE the benchmark is skipped.
 func BenchmarkBuilds(b *testing.B) {
 	baseDir := os.Getenv("BENCH_BASE")
 	if baseDir == "" {

@@ -13,9 +13,9 @@ import (
 
 var inetdRuns = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
 
-// BenchmarkInetd measures a whole run of the gateway in inetd mode. The run
-// starts all processes and answers one ping. If LAB_ENV names the lab.env of a
-// running lab, the benchmark also measures Slurm's gateway.
+// BenchmarkInetd measures a whole run of the gateway in inetd mode, which
+// starts all processes and answers one ping. If LAB_ENV names the file lab.env
+// of a running lab, the benchmark also measures Slurm's gateway.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)
 	schedrestd := l.inetd()
@@ -57,7 +57,7 @@ func BenchmarkInetd(b *testing.B) {
 	}
 }
 
-// run is the elapsed time and the CPU time of one process and its children.
+// A run has the elapsed time and the CPU time of one process and its children.
 type run struct{ wall, cpu time.Duration }
 
 func measureRun(b *testing.B, cmd *exec.Cmd) run {

@@ -19,12 +19,11 @@ import (
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
 
-// account is the user of a client's process.
+// account has the ids with which a client's process runs.
 type account struct{ uid, gid uint32 }
 
-// systemAccounts returns users of this machine. It returns only users who have
-// names, like the users of a site, because looking up a uid without a name
-// takes longer.
+// systemAccounts returns users of this machine. They all have names, as the
+// users of a site do, because looking up a uid without a name takes longer.
 func systemAccounts(b *testing.B) []account {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")

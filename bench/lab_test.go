@@ -30,7 +30,7 @@ type lab struct {
 
 var theLab lab
 
-// open starts the site when it is called for the first time.
+// open starts the site at the first call.
 func (l *lab) open(b *testing.B) *lab {
 	b.Helper()
 	if l.Site != nil {
@@ -73,8 +73,8 @@ func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 	return d
 }
 
-// close stops the site. It also ends the job that occupies the node, because
-// that job would outlive its controller.
+// close stops the site. It also ends the job that occupies the node, which
+// would otherwise outlive its controller.
 func (l *lab) close() {
 	var jobs []process.Stat
 	if len(l.daemons) > 1 {
@@ -92,8 +92,8 @@ func (l *lab) close() {
 	}
 }
 
-// singlePart returns a daemon that consists of one process: this test program,
-// which runs serveSingle.
+// singlePart returns a daemon with only one process: this test program, which
+// runs serveSingle.
 func (l *lab) singlePart(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()

@@ -35,7 +35,7 @@ func post(path, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%%s\r\n", path, len(body)) + body
 }
 
-// dialer opens the next connection of a client.
+// dialer opens a new connection for the client with the given number.
 type dialer func(client int) (net.Conn, error)
 
 // tcpDialer returns a dialer for a TCP address.
@@ -72,8 +72,7 @@ func (l load) run(dial dialer) error {
 	return errors.Join(failures...)
 }
 
-// text returns a request with the token, or a request without a token if token
-// is "".
+// text returns a request as text. The request has no token if token is "".
 func (l load) text(token string) string {
 	var headers string
 	if token != "" {
@@ -100,8 +99,8 @@ func (l load) client(i int, dial dialer, next func() string, remaining *atomic.I
 	return nil
 }
 
-// requestLoop sends requests on one connection until none are left. If l does
-// not keep connections, it sends only one request.
+// requestLoop sends requests on one connection until none are left. If the load
+// l does not keep connections, requestLoop sends only one request.
 func (l load) requestLoop(c net.Conn, next func() string, remaining *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for remaining.Add(-1) >= 0 {

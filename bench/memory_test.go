@@ -17,8 +17,8 @@ var memory = &comparison{title: "memory in MB", columns: []string{"1000 connecti
 
 const openConns = 1000
 
-// BenchmarkMemory measures the memory that open connections take after one
-// request each.
+// BenchmarkMemory measures the memory that open connections use after one
+// request on each.
 func BenchmarkMemory(b *testing.B) {
 	l := theLab.open(b)
 	ports, err := site.FreePorts(1)
@@ -68,8 +68,8 @@ func (l *lab) holdConns(b *testing.B, s server) []io.Closer {
 	return list
 }
 
-// memory returns the resident set of the parent, and the sum of the
-// proportional sets of all its descendants, in MB.
+// memory returns two sizes in MB: the resident set size (RSS) of the parent,
+// and the sum of the proportional set sizes (PSS) of all its descendants.
 func (s server) memory(b *testing.B) [2]float64 {
 	b.Helper()
 	var sum [2]float64

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// These tables compare this gateway with Slurm's own. Both get the same
-// requests and use the same real controller: see slurmlab_test.go. A ratio
-// above 1 always means that this gateway is better.
+// These tables compare this gateway with Slurm's gateway. Both get the same
+// requests and use the same real controller, as slurmlab_test.go describes. A
+// ratio above 1 always means that this gateway is better.
 var (
 	slurmSmall = &comparison{title: fmt.Sprintf("real Slurm, median of paired rounds, %d clients; ratio: times better", clients), columns: gatewayColumns}
 	slurmLists = &comparison{title: "real Slurm, one client, median of paired rounds; ratio: times better", columns: gatewayColumns}
@@ -43,8 +43,8 @@ func BenchmarkSlurmNodeConnectionEach(b *testing.B) {
 }
 
 // BenchmarkSlurmPingAtRate measures latencies under the load of a portal's
-// users, while the machine is mostly idle. The other benchmarks keep it busy,
-// so that their slowest answers wait for a CPU.
+// users, which leaves the machine mostly idle. In the other benchmarks the
+// machine is busy, so the slowest answers are those that wait for a CPU.
 func BenchmarkSlurmPingAtRate(b *testing.B) {
 	slurm.open(b).compare(b, "ping", slurmLoad{path: "/ping", keepAlive: true, count: 1500, interval: portalInterval})
 }
@@ -68,8 +68,8 @@ func BenchmarkSlurmNodesConnectionEach(b *testing.B) {
 }
 
 // BenchmarkSlurmJobs measures lists of all jobs. It requests only one list from
-// Slurm's gateway, for two reasons. That gateway does not free the memory of a
-// list, and it takes as long for one list as this gateway takes for a hundred.
+// Slurm's gateway, which does not free the memory of a list, and which takes as
+// long for one list as this gateway takes for a hundred.
 func BenchmarkSlurmJobs(b *testing.B) {
 	l := slurm.open(b)
 	l.fillJobs(b, manyJobs)
@@ -111,8 +111,8 @@ func BenchmarkSlurmSubmitConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "submit", slurmLoad{path: "/job/submit", body: heldJob, count: 400})
 }
 
-// BenchmarkSlurmSmallMemory reports the peak memory after all short benchmarks,
-// so it must run after them.
+// BenchmarkSlurmSmallMemory reports the peak memory of both gateways after all
+// short benchmarks, so it must run after them.
 func BenchmarkSlurmSmallMemory(b *testing.B) {
 	l := slurm.open(b)
 	servers := l.pair(b)
@@ -125,8 +125,9 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// pairedResults holds the results of all rounds by the name of the figure. For
-// each figure there are two lists: ours first, then theirs.
+// pairedResults has the results of all rounds, by the name of the figure. Each
+// figure has two lists of results: those of our gateway, and then those of
+// Slurm's gateway.
 type pairedResults struct {
 	order  []figure
 	values map[string]*[2][]float64
@@ -152,7 +153,7 @@ func (p *pairedResults) add(f figure, index int, value float64) {
 
 // addTo adds all figures to the table c. The ratio of the two gateways is
 // usually the median of the ratios of all rounds. If one gateway was measured
-// in fewer rounds than the other, the ratio is that of the gateways' medians.
+// in fewer rounds than the other, it is the ratio of the two medians.
 func (p *pairedResults) addTo(b *testing.B, c *comparison, prefix string) {
 	for _, f := range p.order {
 		v := p.values[f.name]
@@ -217,9 +218,9 @@ func (l *slurmLab) compare(b *testing.B, name string, v slurmLoad) {
 	p.addTo(b, slurmSmall, name+", "+v.describe())
 }
 
-// list requests a long list from both gateways. It starts a new process of each
-// gateway, so that the peak memory of that process is due to the list. Slurm's
-// gateway gets a request in at most slurmRounds rounds.
+// list sends requests for a long list to both gateways. It starts a new process
+// of each gateway, so that the peak memory of the process shows the cost of a
+// list. Slurm's gateway gets a request in at most slurmRounds rounds.
 func (l *slurmLab) list(b *testing.B, name string, v slurmLoad, slurmRounds int) {
 	servers := [2]server{l.startSchedrestd(b), l.startSlurmrestd(b)}
 	var p pairedResults

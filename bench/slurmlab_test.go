@@ -27,8 +27,8 @@ const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n",
 
 // slurmLab is a running cluster of real Slurm. The environment variable LAB_ENV
 // names a file with shell variables that describe the cluster. The benchmarks
-// start both gateways on the same machine and stop them at the end. Submitted
-// jobs stay in the cluster.
+// start both gateways on this machine and stop them at the end. Submitted jobs
+// stay in the cluster.
 type slurmLab struct {
 	root     string // root of its file system, which is laid out like that of a separate machine
 	conf     string // slurm.conf
@@ -41,7 +41,7 @@ type slurmLab struct {
 
 var slurm slurmLab
 
-// open reads the description of the lab when it is called for the first time.
+// open reads the description of the cluster at the first call.
 func (l *slurmLab) open(b *testing.B) *slurmLab {
 	b.Helper()
 	path := os.Getenv("LAB_ENV")
@@ -92,7 +92,7 @@ func (l *slurmLab) pair(b *testing.B) []server {
 	return l.servers
 }
 
-// startSchedrestd and theirs each start a gateway for one benchmark only.
+// startSchedrestd and startSlurmrestd start a gateway for one benchmark only.
 func (l *slurmLab) startSchedrestd(b *testing.B) server {
 	return l.startTemporary(b, l.schedrestdProgram(b))
 }
@@ -117,9 +117,9 @@ func (l *slurmLab) schedrestdProgram(b *testing.B) site.Program {
 }
 
 // slurmrestdProgram returns slurmrestd with its defaults, except that it
-// accepts only tokens (rest_auth/jwt). It runs under setpriv, which sets the
-// parent-death signal again after the change of user has cleared it. With that
-// signal, the program ends with the benchmarks.
+// accepts only tokens (rest_auth/jwt). slurmrestd must receive a signal when
+// the benchmarks exit. A change of user clears this parent-death signal, so
+// slurmrestd runs under setpriv, which sets the signal after the change.
 func (l *slurmLab) slurmrestdProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
@@ -173,8 +173,8 @@ func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte
 	return text, err
 }
 
-// peak returns the peak memory of the largest process of s, in MB. That is a
-// worker of this gateway, or the only process of Slurm's gateway.
+// peak returns the peak memory, in MB, of the largest process of s. For this
+// gateway that is a worker. Slurm's gateway has only one process.
 func (s server) peak(b *testing.B) float64 {
 	b.Helper()
 	var largest float64

@@ -26,16 +26,16 @@ type slurmLoad struct {
 	count      int
 	recordMark string // a text that occurs once in each record of the answer
 
-	// A client sends one request per interval. If interval is 0, it sends the
-	// next request as soon as the last one is answered. If a request is late
-	// because it waited for the previous answer, its latency counts from the
-	// time at which it was due.
+	// The interval between two requests of a client. If it is 0, the client
+	// sends the next request as soon as the last one is answered. If a request
+	// is late because it waited for the previous answer, its latency counts
+	// from the time at which it should have been sent.
 	interval time.Duration
 }
 
-// response holds the latencies of one answer. On a new connection they count
-// from before the connection was made, and on an existing connection from
-// before the request was sent.
+// response has the latencies of one answer. They count from the time before the
+// request was sent or, on a new connection, from the time before the connection
+// was made.
 type response struct {
 	firstByte time.Duration // to the first byte of the body
 	total     time.Duration // to the last byte
@@ -54,7 +54,7 @@ func percentileOf(list []response, quantile float64, value func(response) float6
 	return percentile(values, quantile)
 }
 
-// metric returns name in the form of a benchmark's metric.
+// metric returns name as the name of a benchmark's metric, without spaces.
 func metric(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 func (v slurmLoad) describe() string {
@@ -105,8 +105,8 @@ func (v slurmLoad) text(token string) string {
 	return fmt.Sprintf(request, headers)
 }
 
-// client sends requests one after the other until none are left. due is the
-// time of the first request if requests are sent at an interval.
+// client sends requests one after the other until none are left. If requests
+// are sent at an interval, due is the time of the first request.
 func (v slurmLoad) client(dial dialer, text string, due time.Time, remaining *atomic.Int64) (list []response, err error) {
 	var c net.Conn
 	var in *bufio.Reader

@@ -26,8 +26,8 @@ import (
 	"schedrestd/worker"
 )
 
-// The table handshakes compares TLS handshakes of two servers. The key of the
-// first is in the keeper. The second has the key in its own process.
+// The table handshakes compares TLS handshakes of two servers. The first server
+// keeps its key in the keeper, and the second one in its own process.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
 // secureEnv names an environment variable that holds the directory of the key
@@ -58,8 +58,8 @@ func serveSecure(text, dir string) error {
 	return server.ListenAndServeTLS(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 }
 
-// BenchmarkHandshakes measures requests that each use a new connection, with a
-// handshake that resumes no earlier session.
+// BenchmarkHandshakes measures requests that each use a new connection. The TLS
+// handshakes resume no earlier session.
 func BenchmarkHandshakes(b *testing.B) {
 	l := theLab.open(b)
 	ports, err := site.FreePorts(2)

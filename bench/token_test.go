@@ -31,10 +31,10 @@ import (
 	"schedrestd/security"
 )
 
-// The table verifications compares two ways to verify a signature: in the
-// keeper and in the worker. The table tokenRequests compares three kinds of
-// requests: those whose token the worker remembers, those whose token the
-// keeper verifies, and those whose token the controller verifies.
+// The table verifications compares the verification of signatures in the keeper
+// and in the worker. The table tokenRequests compares requests by their tokens:
+// those that the worker remembers, those that the keeper verifies, and those
+// that the controller verifies.
 var (
 	verifications = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	tokenRequests = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
@@ -50,7 +50,7 @@ func init() {
 	tables = append(tables, verifications, tokenRequests)
 }
 
-// Limits of the keeper. The limit of tasks is high, because RLIMIT_NPROC counts
+// Limits of the keeper. The limit on tasks is high, because RLIMIT_NPROC counts
 // all processes of the user who runs the benchmark.
 const (
 	keeperFiles = 64
@@ -171,8 +171,8 @@ func perSecond(count, n int, verify func(caller int)) float64 {
 	return float64(count) / time.Since(start).Seconds()
 }
 
-// keeperVerifier returns a function that asks the keeper in the way a worker
-// does: one goroutine reads the channel and wakes the callers.
+// keeperVerifier returns a function that asks the keeper to verify a token. As
+// in a worker, one goroutine reads the channel and wakes the callers.
 func keeperVerifier(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	signed := token[:strings.LastIndexByte(token, '.')]
 	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])
@@ -218,8 +218,8 @@ func workerVerifier(b *testing.B) func(int) {
 	}
 }
 
-// BenchmarkTokens measures the same request with a token that was verified
-// before, and with a new token each time.
+// BenchmarkTokens measures requests with a token that was verified before, and
+// requests that each have a new token.
 func BenchmarkTokens(b *testing.B) {
 	l := theLab.open(b)
 	keyed, keyless := l.gateway(b), l.startKeyless(b)

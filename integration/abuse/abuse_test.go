@@ -19,9 +19,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuse is a request that is malformed, unusual or ambiguous. A valid request,
-// the marker, follows it in the same write. The gateway either closes the
-// connection after the abuse, or also answers the marker.
+// An abuse is a request that is malformed, unusual or ambiguous. A valid
+// request, called the marker, follows it in the same write. Either the gateway
+// closes the connection after its answer to the abuse, or it also answers the
+// marker.
 type abuse struct {
 	name string
 	text string
@@ -37,8 +38,8 @@ const (
 	submittedThenClosed = "own 422"           // like submitted, but the connection was closed
 )
 
-// nonce is a placeholder in the text of an abuse. Each time the abuse is sent,
-// another number of the same length replaces it.
+// nonce is a placeholder in the text of an abuse. Each time the text is sent,
+// the placeholder is replaced by a different number of the same length.
 const nonce = "#####"
 
 // requestBuilder determines how a client authenticates its requests.
@@ -55,24 +56,24 @@ func (s requestBuilder) request(method, node, headers, body string) string {
 	return s.line(method+" "+nodePath(node)+" HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
-// line returns a request with the given request line, authenticated as the
-// user.
+// line returns a request with the given request line, headers and body,
+// authenticated as the user.
 func (s requestBuilder) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
 
-// post returns a job submission. The gateway's answer to it names the unknown
-// fields in the body.
+// post returns a job submission. The gateway's answer names the unknown fields
+// in the body.
 func (s requestBuilder) post(headers, body string) string {
 	return s.line("POST /sched/"+harness.Version+"/job/submit HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden returns a request to hide in the body of an abuse. A program that
-// misreads where the abuse ends takes it for a separate request. If this
-// program is the gateway, it serves the hidden request, which carries
-// credentials for the gateway itself. A proxy refuses such credentials.
+// hidden returns a request that is put into the body of an abuse. A program
+// that misreads where the abuse ends takes the hidden request for a separate
+// request. The hidden request carries credentials that the gateway accepts and
+// a proxy refuses, so the gateway would serve it.
 func (s requestBuilder) hidden() string {
 	return requestBuilder{auth: s.gatewayAuth}.request("GET", "evil", "", "")
 }
@@ -89,7 +90,8 @@ func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), t
 // lastChunk is the end of a chunked body.
 const lastChunk = "0\r\n\r\n"
 
-// reply is an answer, read with rules that permit only one interpretation.
+// reply is an answer. It was read with rules that permit only one
+// interpretation.
 type reply struct {
 	status int
 	id     string // the gateway's id of the request; "" if a proxy answers
@@ -104,8 +106,8 @@ var (
 )
 
 // readReply reads one answer. It is as strict as possible, because the
-// gateway's answer to an abuse must not be ambiguous itself. head is set if the
-// request was a HEAD. The answer to a HEAD has no body.
+// gateway's answer to an abuse must not be ambiguous itself. The answer to a
+// HEAD has no body; head is set if the request was a HEAD.
 func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	line := func() string {
 		var text string
@@ -188,8 +190,8 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// attempt is an abuse that was sent to the gateway, directly or through one of
-// the proxies, with the answers.
+// An attempt is an abuse that was sent to the gateway, directly or through a
+// proxy, and the answers to it.
 type attempt struct {
 	abuse
 	number  string // replaces the nonce
@@ -237,10 +239,10 @@ func sendAbuse(a abuse, number int, marker string, dial func() (net.Conn, error)
 
 var requestLine = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// loggedPaths returns the path of each request in the gateway's log, by the
-// request's id. It waits until the log is complete, because the gateway logs a
-// request only after it has sent the answer. A request that was refused before
-// its path was known has no line.
+// loggedPaths returns the path of each request in the gateway's log, by request
+// id. A request that was refused before its path was known has no line in the
+// log. loggedPaths waits until every other request has a line, because the
+// gateway logs a request only after it has sent the answer.
 func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -254,7 +256,7 @@ func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	}
 }
 
-// lacksLogLine reports whether the log still lacks a line for one of the
+// lacksLogLine reports whether the log still has no line for one of the
 // answers.
 func (e *attempt) lacksLogLine(paths map[string]string) bool {
 	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
@@ -262,9 +264,9 @@ func (e *attempt) lacksLogLine(paths map[string]string) bool {
 
 var requestTag = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
-// outcome returns the outcome of an exposure in the notation of abuse.want. It
-// derives the outcome from the answers and from the gateway's log, which has
-// the path of the request for each answer.
+// outcome returns the outcome of the attempt, in the notation of abuse.want. It
+// depends on the answers, and on the path that the gateway has logged for the
+// request of each answer.
 func (e *attempt) outcome(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string
@@ -281,8 +283,8 @@ func (e *attempt) outcome(t *testing.T, paths map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// sendAbuses sends all requests of a table over connections that dial opens, up
-// to eight requests at a time.
+// sendAbuses sends all requests of a table, up to eight at the same time. The
+// function dial opens their connections.
 func sendAbuses(table []abuse, first int, marker string, dial func() (net.Conn, error), timeout time.Duration) []*attempt {
 	list := make([]*attempt, len(table))
 	slots := make(chan struct{}, 8)
@@ -298,16 +300,18 @@ func sendAbuses(table []abuse, first int, marker string, dial func() (net.Conn, 
 	return list
 }
 
-// clientTimeout is longer than any time limit of the gateway for clients.
+// clientTimeout is longer than every time limit that the gateway has for
+// clients.
 const clientTimeout = 2 * time.Minute
 
-// isRefusal reports whether the status means that the request is at fault.
+// isRefusal reports whether the status means that the gateway refused the
+// request.
 func isRefusal(status int) bool {
 	return status >= 400 && status < 500 || status == 501 || status == 505
 }
 
-// checkOutcomes fails the test unless each exposure has the outcome in the
-// table: the expected answers in order, each to a request of this client, and
+// checkOutcomes fails the test unless each attempt has the outcome that the
+// table expects: the answers in order, each to a request of this client, and
 // then the end of the connection.
 func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
@@ -328,9 +332,10 @@ func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 	}
 }
 
-// checkProxied fails the test if a client received one answer twice, an answer
-// to a hidden request or to another client's request, or a server error of the
-// gateway. It does not check which requests the proxy itself refuses, or how.
+// checkProxied checks attempts through a proxy. It fails the test if a client
+// received one answer twice, an answer to a hidden request or to another
+// client's request, or a server error of the gateway. It does not check which
+// requests the proxy itself refuses, or how.
 func checkProxied(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {

@@ -82,8 +82,8 @@ type h2Abuse struct {
 	want         string // permitted outcomes, separated by bars
 }
 
-// The possible outcomes. The marker is a request on another stream after stream
-// 1.
+// The possible outcomes. The marker is a request on another stream, which is
+// sent after stream 1.
 const (
 	markStream = 99_999
 	answered   = "404, mark 404"
@@ -91,7 +91,7 @@ const (
 	goAway     = "ended"           // the gateway ends the connection
 )
 
-// h2Abuses returns the abuses of HTTP/2. The client in them sends this token.
+// h2Abuses returns the abuses of HTTP/2. Their requests carry the given token.
 func h2Abuses(token string) []h2Abuse {
 	fields := func(extra ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("own"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", token}, extra...)
@@ -247,10 +247,9 @@ func TestAbusesHTTP2(t *testing.T) {
 }
 
 // TestAbusesHTTP2Penalized checks that some abuses count as malformed requests,
-// so that the gateway blocks their source for a while. These abuses are header
-// blocks that get 431, floods, and requests on streams without a window. The
-// answer to such a request can't be sent, and occupies a slot for which other
-// requests wait.
+// so that the gateway blocks their source for a while: header blocks that get
+// 431, floods, and requests on streams without a window. The answer to such a
+// request can't be sent, and occupies a slot for which other requests wait.
 func TestAbusesHTTP2Penalized(t *testing.T) {
 	t.Parallel()
 	s := harness.NewTLSLab(t)
@@ -353,7 +352,8 @@ func sendFrames(s *harness.TLSLab, t *testing.T, frames string) string {
 }
 
 // statusIn reads the status in the first header field of an answer. The
-// client's settings forbid the server to use a table of header fields.
+// client's settings forbid a dynamic table, so the field is in the static
+// table, or it contains the status itself.
 func statusIn(t *testing.T, block []byte) string {
 	t.Helper()
 	for len(block) > 0 && block[0]&0xe0 == 0x20 { // change of the table's size

@@ -1,7 +1,7 @@
-// Package abuse sends the gateway requests that no honest client sends: over
-// HTTP/1, HTTP/2 and TLS, directly and through proxies. It checks that each
-// request gets the answer that its row in a table expects, and affects no other
-// client.
+// Package abuse sends the gateway requests that no honest client sends. It
+// sends them over HTTP/1, HTTP/2 and TLS, directly and through proxies. Each
+// request must get the answer that a table expects for it, and must not affect
+// other clients.
 package abuse
 
 import (

@@ -87,8 +87,8 @@ func (s requestBuilder) hosts() []abuse {
 	}
 }
 
-// lines returns requests whose first line is malformed, or asks for something
-// unavailable.
+// lines returns requests whose first line is malformed, or names something that
+// is unavailable.
 func (s requestBuilder) lines() []abuse {
 	own := nodePath("own")
 	line := func(text string) string { return s.line(text, "Host: lab\r\n", "") }
@@ -138,7 +138,8 @@ func (s requestBuilder) lines() []abuse {
 	}
 }
 
-// paths returns requests whose paths a filter before the gateway could misread.
+// paths returns requests with paths that a filter in front of the gateway could
+// misread.
 func (s requestBuilder) paths() []abuse {
 	v := "/sched/" + harness.Version
 	var list []abuse
@@ -249,7 +250,8 @@ func (s requestBuilder) specialHeaders() []abuse {
 	}
 }
 
-// sequences returns texts with several requests, some with bodies.
+// sequences returns texts that contain several requests, some of them with
+// bodies.
 func (s requestBuilder) sequences() []abuse {
 	closes := s.get("Connection: close\r\n", "")
 	return []abuse{

@@ -68,9 +68,8 @@ func (s requestBuilder) lengths() []abuse {
 	}
 }
 
-// ignored stands for the answers to a request in which the name of the header
-// field only resembles Transfer-Encoding. The gateway must ignore this field
-// and use the length.
+// The outcome ignored is expected if the name of a header field only resembles
+// Transfer-Encoding. The gateway must ignore this field and use the length.
 const ignored = "passed"
 
 // codings returns requests whose bodies have both a length and chunks, or a
@@ -78,10 +77,10 @@ const ignored = "passed"
 func (s requestBuilder) codings() []abuse {
 	var list []abuse
 	size := fmt.Sprintf("%06x\r\n", len(s.hidden()))
-	// For a parser that reads chunks, the hidden request is after the body of
-	// the first row and inside the body of the second. For a parser that reads
-	// the length, the hidden request is inside the body of the first row and
-	// after that of the second.
+	// In the first row, the hidden request is after the body if the parser
+	// reads chunks, and inside the body if it reads the length. In the second
+	// row, the hidden request is inside the body if the parser reads chunks,
+	// and after the body if it reads the length.
 	add := func(name, coding, want string) {
 		behind, within := lastChunk+s.hidden(), size+s.hidden()+"\r\n"+lastChunk
 		rows := []abuse{

@@ -27,7 +27,7 @@ type limitedGateway struct {
 	address string
 }
 
-// startLimited starts a gateway. env contains admission settings.
+// startLimited starts a gateway with the admission settings in env.
 func startLimited(t *testing.T, l *harness.Lab, env ...string) *limitedGateway {
 	t.Helper()
 	a := &limitedGateway{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
@@ -35,9 +35,9 @@ func startLimited(t *testing.T, l *harness.Lab, env ...string) *limitedGateway {
 	return a
 }
 
-// newSource returns a client that connects over the loopback interface as uid,
-// so that it counts as a separate source. The client keeps its connection open
-// if keep is set.
+// newSource returns a client that connects over the loopback interface with the
+// given uid. It therefore counts as a separate source. The client keeps its
+// connection open if keep is set.
 func newSource(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
@@ -46,8 +46,8 @@ func newSource(t *testing.T, uid uint32, keep bool) *http.Client {
 	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
 }
 
-// Uids that every Debian system has, in addition to the user who runs the
-// tests.
+// Uids that exist on every Debian system. The tests use them in addition to the
+// uid of the user who runs the tests.
 const (
 	daemonUser = 1
 	binUser    = 2
@@ -74,8 +74,8 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // newGuess returns a bad token that has not been sent before. (Sending the same
-// bad token again is no offence.) The method send replaces the header
-// guessPlaceholder by a new guess each time.
+// bad token again is no offence.) The method ping replaces each header
+// guessPlaceholder with a new guess.
 func newGuess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -104,8 +104,8 @@ func (a *limitedGateway) ping(c *http.Client, headers ...string) (int, http.Head
 	return got.Status, got.Header
 }
 
-// pingUntil sends pings until the answer to one has the given status. It
-// returns how often each other status occurred before.
+// pingUntil sends pings until one is answered with the given status. It returns
+// how many pings were answered with each other status before.
 func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string) (counts map[int]int, h http.Header) {
 	a.T.Helper()
 	counts = map[int]int{}
@@ -165,9 +165,9 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltiesOfLoopback checks that a user of this machine who guesses tokens
-// is one source on all addresses of the loopback interface, and does not block
-// other users there.
+// TestPenaltiesOfLoopback checks a user of this machine who guesses tokens. The
+// user must be one source on all addresses of the loopback interface. Other
+// users must not be blocked there because of this user.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	t.Parallel()
 	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
@@ -256,9 +256,9 @@ func TestForwarded(t *testing.T) {
 }
 
 // TestForwardedBySocket checks a UNIX socket to which all users may connect.
-// Only the proxy's own user may forward a client's address. If any other user
-// writes an address into the header, this must neither block the address nor
-// save the user from a block.
+// Only the proxy's own user may forward the address of a client. If another
+// user writes an address into the header, the address must not be blocked, and
+// the user must still be blocked.
 func TestForwardedBySocket(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -396,8 +396,8 @@ func TestRate(t *testing.T) {
 	a.pingUntil(c, http.StatusOK)
 }
 
-// TestCounters checks that after SIGUSR1 the gateway, each worker, the keeper
-// and the resolver log their counters, which include the earlier requests.
+// TestCounters sends SIGUSR1. The gateway, each worker, the keeper and the
+// resolver must then log their counters, which include the earlier requests.
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	var log string

@@ -1,6 +1,6 @@
 // Package admission tests how connections and requests share the gateway:
 // penalties for addresses and users, fair shares, exemptions, network
-// namespaces, and ports of daemons that other users have bound.
+// namespaces, and users who listen on the port of a daemon.
 package admission
 
 import (

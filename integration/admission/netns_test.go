@@ -59,7 +59,7 @@ func newNetwork(t *testing.T, name string) network {
 // deleteName removes the name of n, as "ip netns del" does.
 func (n network) deleteName() { netns.DeleteNamed(n.name) }
 
-// dialFunc returns a function that connects from n.
+// dialFunc returns a function that connects to address from the namespace n.
 func (n network) dialFunc(network, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
 		return conn, thread.OnNewThread(func() error {
@@ -74,10 +74,10 @@ func (n network) dialFunc(network, address string) func() (net.Conn, error) {
 
 // TestNetworkNamespaces checks that only clients in the namespace of
 // SCHEDRESTD_NETNS reach the gateway, and that it connects to daemons from the
-// namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway's own namespace is a
-// third one, from which neither the gateway nor the daemons can be reached.
-// This must also hold after a SIGHUP, with new workers, and after the names are
-// removed.
+// namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway itself is in a third
+// namespace, from which neither the gateway nor the daemons can be reached. All
+// this must also hold after a SIGHUP, with new workers, and after the names of
+// the namespaces are removed.
 func TestNetworkNamespaces(t *testing.T) {
 	t.Parallel()
 	servedNS, gatewayNS := newNetwork(t, "served"), newNetwork(t, "own")
@@ -156,8 +156,8 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceRefused checks that the gateway does not start if a
-// variable names anything but a network namespace, and that the error has a
+// TestNetworkNamespaceRefused checks that the gateway does not start if one of
+// the variables does not name a network namespace, and that the error has a
 // hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expiredTokens returns header lines with tokens that expired recently, one for
-// each user. users is the number of users.
+// expiredTokens returns header lines with tokens that expired recently. Each is
+// for another user; users is their number.
 func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())
@@ -33,9 +33,9 @@ func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal checks a portal, whose users share one address. Tokens that have
-// expired, or are rejected for another reason, must not get other users
-// blocked, even if these tokens are sent repeatedly.
+// TestPortal checks a portal whose users share one address. If tokens have
+// expired, or are rejected for another reason, other users must not be blocked,
+// even if these tokens are sent repeatedly.
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -38,8 +38,8 @@ func (n network) connect(t *testing.T, peer network) {
 	}
 }
 
-// forward listens on address in n, and forwards each connection to destination
-// in the namespace of the test.
+// forward listens on address in n, and forwards each connection to destination,
+// which is in the namespace of the test.
 func (n network) forward(t *testing.T, address, destination string) {
 	t.Helper()
 	var l net.Listener

@@ -50,8 +50,8 @@ func newSquatter(t *testing.T, user harness.Account, port int) *squatter {
 	return i
 }
 
-// serve accepts and reads on its own thread, which has the other user's uid.
-// Connections that another thread accepts would belong to root.
+// serve accepts connections and reads from them on a thread with the other
+// user's uid. A connection that another thread accepts would belong to root.
 func (i *squatter) serve(ln int) error {
 	open := []unix.PollFd{{Fd: int32(ln), Events: unix.POLLIN}}
 	defer func() {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// kindOf returns the type of a JSON value, with the terms of the
-// specification's tables.
+// kindOf returns the type of a JSON value in the terms of the specification's
+// tables.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -54,8 +54,8 @@ func parseExact(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// hasFields fails the test unless object has each of the named fields, with
-// that type.
+// hasFields fails the test unless object has each of the named fields, with the
+// type kind.
 func hasFields(t *testing.T, object map[string]any, kind, names string) {
 	t.Helper()
 	for name := range strings.FieldsSeq(names) {
@@ -102,9 +102,9 @@ func TestNodeFields(t *testing.T) {
 	}
 }
 
-// TestPingFields checks a ping's entry up to v0.0.44. In v0.0.45, the fields
-// pinged and mode have other values. The answer to the accounting daemon's diag
-// has a list of pings, too.
+// TestPingFields checks a ping's entry up to v0.0.44. (In v0.0.45, the fields
+// pinged and mode have other values.) It also checks the list of pings in the
+// accounting daemon's answer to diag.
 func TestPingFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -128,8 +128,8 @@ func TestPingFields(t *testing.T) {
 	}
 }
 
-// TestSubmissionFields submits a job with each field that the specification has
-// for requests. There must be no warning, and the answer must have the fields
+// TestSubmissionFields submits a job with every field that the specification
+// has for requests. There must be no warning. The answer must have the fields
 // that the specification has for answers.
 func TestSubmissionFields(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestSubmissionFields(t *testing.T) {
 }
 
 // TestWarningFields checks the warning about an object where an array is
-// expected. The warning must name the place and the reason.
+// expected. The warning must name the place in the body, and the reason.
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -208,9 +208,8 @@ func TestTokenFields(t *testing.T) {
 }
 
 // TestNoFilters checks that the gateway neither opens nor runs the filters,
-// SPANK plugins and submission policies in the configuration. The filters and
-// plugins are for other programs, and it is the controller that applies
-// policies to jobs.
+// SPANK plugins and submission policies in the configuration. Filters and
+// plugins are for other programs, and policies are applied by the controller.
 func TestNoFilters(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -266,8 +265,8 @@ func TestNoFilters(t *testing.T) {
 }
 
 // TestNoInteractiveLaunch checks that no path starts a step or attaches to one,
-// and that schedctl launches nothing. job/allocate only reserves resources,
-// which the bundled controller does not support.
+// and that schedctl launches nothing. (The path job/allocate would only reserve
+// resources. The bundled controller does not support it.)
 func TestNoInteractiveLaunch(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -299,7 +298,7 @@ func TestNoInteractiveLaunch(t *testing.T) {
 }
 
 // TestEachRequestAuthenticates checks that each request is authenticated on its
-// own, even on a connection on which an earlier one was accepted.
+// own, even if an earlier request on the same connection was accepted.
 func TestEachRequestAuthenticates(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

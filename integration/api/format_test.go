@@ -13,8 +13,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// send sends a request with exactly these headers. It returns the answer's body
-// as it was transferred.
+// send sends a request with exactly the given headers. It returns the answer,
+// and the answer's body as it was transferred.
 func send(l *harness.Lab, method, path, body string, headers map[string]string) (*http.Response, string) {
 	l.T.Helper()
 	r, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
@@ -30,9 +30,9 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 	return a, string(b)
 }
 
-// TestYAML submits a job as handwritten YAML, with the gateway set to each
-// layout of YAML. The answer about the job must have this layout, and the name
-// that was submitted.
+// TestYAML submits a job as handwritten YAML, once for each layout of YAML that
+// the gateway can be set to. The answer about the job must have the layout, and
+// the name that was submitted.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	for layout, want := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
@@ -92,9 +92,9 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 	}
 }
 
-// TestHealth checks the health pages. Load balancers must need no token for
-// them. When a controller stops answering, only /readyz may report it, and must
-// report later that the controller is back.
+// TestHealth checks the health pages, for which load balancers must need no
+// token. When a controller stops answering, only /readyz may report it. When
+// the controller is back, /readyz must report this, too.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -108,8 +108,8 @@ func withWrongCount(t *testing.T, answer []byte, n int) []byte {
 	return b
 }
 
-// startGatewayFor returns a gateway with these environment variables, whose
-// controller is s.
+// startGatewayFor starts a gateway for the controller s, with the environment
+// variables env.
 func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...string) *harness.CountedGateway {
 	savedPort, savedEnv := l.Controller, l.Restd.Env
 	defer func() { l.Controller, l.Restd.Env = savedPort, savedEnv }()
@@ -118,9 +118,9 @@ func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...str
 }
 
 // TestLongLists checks that a list of many pieces arrives complete. If a list
-// breaks off, a client must not be able to mistake the part for the whole list.
-// This must hold both if the gateway reads the whole list before it sends
-// anything, and if it sends the list while reading it.
+// breaks off, the client must be able to notice this. This must hold if the
+// gateway reads the whole list before it sends anything, and if it sends the
+// list while reading it.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)
@@ -146,8 +146,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// checkBroken requests the jobs, and fails the test unless the answer begins
-// and breaks off.
+// checkBroken requests the jobs. It fails the test unless the answer begins and
+// then breaks off.
 func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+k.Address+"/sched/v0.0.43/jobs", nil)
@@ -165,9 +165,9 @@ func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 	}
 }
 
-// TestStalledClients checks that a hundred clients that request a long list and
-// do not read it hold no connection to the controller, and that other clients
-// are served meanwhile.
+// TestStalledClients checks a hundred clients that request a long list and do
+// not read it. They must hold no connection to the controller, and other
+// clients must be served meanwhile.
 func TestStalledClients(t *testing.T) {
 	l, s := harness.NewDaemons(t), newFakeController(t)
 	s.setAnswer(jobList(t, 1000), false) // one user may use half of the memory for answers

@@ -11,7 +11,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// claims returns tokens that vary in their dates and their user.
+// claims returns tokens that differ in their dates and their users.
 func (f *forger) claims() []row {
 	var list []row
 	refused := func(name, claims string) { list = append(list, f.bothAlgorithms(name, plainHeader, claims, false)...) }
@@ -179,7 +179,8 @@ func (f *forger) edits() []row {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// flipBit returns base64url text with the lowest bit of letter i inverted.
+// flipBit inverts the lowest bit of letter i of a base64url text, and returns
+// the result.
 func flipBit(text string, i int) string {
 	return text[:i] + string(alphabet[strings.IndexByte(alphabet, text[i])^1]) + text[i+1:]
 }

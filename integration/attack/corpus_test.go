@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// placements are the places in a submission where a text of the corpus is
-// inserted. No result is a complete submission.
+// The list placements has the places in a submission where a text of the corpus
+// is inserted. No text makes the submission complete.
 var placements = []struct{ name, before, behind string }{
 	{"whole", "", ""},
 	{"name", `{"job": {"name": `, `}}`},
@@ -27,8 +27,8 @@ var placements = []struct{ name, before, behind string }{
 
 // TestCorpus checks that each text of the public JSON corpus gets the same
 // status anywhere in a request's body. Invalid JSON must get 400, and valid
-// JSON must never be called malformed. JSON leaves some texts open; for these
-// the golden file has the statuses.
+// JSON must never be called malformed. The JSON standard leaves open whether
+// some texts are valid; the golden file has the statuses of these texts.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
@@ -82,7 +82,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// corpus is a gateway that receives the bodies.
+// corpus has a site whose gateway receives the bodies.
 type corpus struct {
 	*harness.Lab
 	client  *rawClient
@@ -188,14 +188,14 @@ const (
 )
 
 // repeatTo returns a function that returns prefix, copies of text, and suffix.
-// There are as many copies as fit into n bytes.
+// It makes as many copies as fit, so that the result has at most n bytes.
 func repeatTo(n int, prefix, text, suffix string) func() string {
 	return func() string { return prefix + strings.Repeat(text, (n-len(prefix)-len(suffix))/len(text)) + suffix }
 }
 
-// numbered returns a function that returns prefix, numbered copies of text, and
-// suffix. Each copy has its number in place of %d. There are enough copies that
-// the result has at least n bytes, even without suffix.
+// numbered returns a function that returns prefix, copies of text, and suffix.
+// In each copy, the copy's number replaces %d. There are so many copies that
+// prefix and copies together have at least n bytes.
 func numbered(n int, prefix, text, suffix string) func() string {
 	return func() string {
 		var b strings.Builder

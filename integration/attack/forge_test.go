@@ -23,10 +23,9 @@ import (
 )
 
 // forger makes tokens without this project's code. It has the cluster's keys.
-// With them it makes good tokens, as other tools do, and bad tokens. These bad
-// tokens are the sharpest test, because each has only one defect and would be
-// accepted without it. The forger also makes bad tokens without a key, as
-// attackers do.
+// With these keys it makes good tokens, as other tools do, and bad tokens.
+// These bad tokens are the hardest test, because each has only one defect. The
+// forger also makes bad tokens without a key, as attackers do.
 type forger struct {
 	t           testing.TB
 	secret      []byte          // the cluster's secret for HS256
@@ -104,7 +103,8 @@ func mac(hash crypto.Hash, secret []byte) signer {
 	}
 }
 
-// pkcs1 returns a signer with RSASSA-PKCS1-v1_5, as RS256 uses it.
+// pkcs1 returns a signer that makes RSASSA-PKCS1-v1_5 signatures, as RS256
+// requires.
 func (f *forger) pkcs1(hash crypto.Hash, key *rsa.PrivateKey) signer {
 	return func(signed string) []byte {
 		h := hash.New()
@@ -140,8 +140,8 @@ func (f *forger) fill(text, alg string) string {
 		"$iat", at(-time.Minute), "$exp", at(time.Hour), "$past", at(-30*time.Minute), "$later", at(30*time.Minute)).Replace(text)
 }
 
-// token returns a token with this header and payload, in which alg replaces
-// $alg.
+// token returns a token with the header head and the payload claims. In both,
+// alg replaces $alg.
 func (f *forger) token(alg, head, claims string, sign signer) string {
 	signed := base64url([]byte(f.fill(head, alg))) + "." + base64url([]byte(f.fill(claims, alg)))
 	return signed + "." + base64url(sign(signed))
@@ -161,8 +161,8 @@ func (f *forger) validToken(alg string) string {
 	return f.token(alg, plainHeader, plainClaims, f.ownSigner(alg))
 }
 
-// encoded is one encoding of a public key. A careless verifier may take it for
-// a secret.
+// encoded is a public key in one encoding, which a careless verifier may take
+// for a secret.
 type encoded struct {
 	name string
 	text []byte

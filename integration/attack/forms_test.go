@@ -92,8 +92,9 @@ func reverse(b []byte) []byte {
 	return out
 }
 
-// forms returns tokens that do not have three segments, texts in formats other
-// than JWT, and tokens near or above the maximum length.
+// forms returns three groups of texts: tokens that do not have three segments,
+// texts in formats other than JWT, and tokens whose length is near or above the
+// maximum.
 func (f *forger) forms() []row {
 	good := f.validToken("HS256")
 	parts := strings.Split(good, ".")
@@ -135,8 +136,8 @@ func (f *forger) longToken(n int) string {
 	}
 }
 
-// spellings returns tokens in other base64url spellings. Only one spelling of a
-// token may be accepted, because tokens are cached and counted by their text.
+// spellings returns tokens with unusual base64url. Only one spelling of a token
+// may be accepted, because tokens are cached and counted by their text.
 func (f *forger) spellings() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {
@@ -160,8 +161,9 @@ func (f *forger) spellings() []row {
 		for _, c := range []string{" ", "\t"} {
 			add(fmt.Sprintf("with %q within", c), head+"."+payload[:8]+c+payload[8:]+"."+signature, 0)
 			add(fmt.Sprintf("with %q before a dot", c), head+c+"."+payload+"."+signature, 0)
-			// Blanks around a header's value have no meaning (RFC 9110, 5.5).
-			// In a daemon's message they are part of the token.
+			// In a header's value, blanks at the beginning and the end have no
+			// meaning (RFC 9110, 5.5). In a message to a daemon they are part
+			// of the token.
 			add(fmt.Sprintf("with %q in front", c), c+good, http.StatusOK)
 			add(fmt.Sprintf("with %q behind", c), good+c, http.StatusOK)
 		}
@@ -171,11 +173,12 @@ func (f *forger) spellings() []row {
 		}
 		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, http.StatusBadRequest) // a folded header field
 		add("with stray bits in the signature's last letter", head+"."+payload+"."+setStrayBits(signature), 0)
-		// The signer itself used the odd spelling, so the signature matches it.
-		// These tokens must be refused, too: for each signature only one text
-		// may be accepted.
+		// Here the signer has signed the odd spelling, so the signature is
+		// correct. These tokens must be refused, too: for each signature only
+		// one text may be accepted.
 		for name, respell := range map[string]func(string) string{"padded": padded, "with stray bits": setStrayBits, "with a line end": func(s string) string { return s[:4] + "\n" + s[4:] }, "in the other alphabet": stdAlphabet} {
-			// The two alphabets differ in '~~~' and '???'.
+			// The texts '~~~' and '???' have characters in which base64 and
+			// base64url differ.
 			h, p := base64url([]byte(f.fill(`{"alg":"$alg","x":"~~~???"}`, alg))), base64url([]byte(f.fill(`{"iat":$iat,"exp":$exp,"sun":"$user","x":"~~~???"}`, alg)))
 			for segment, signed := range map[string]string{"header": respell(h) + "." + p, "payload": h + "." + respell(p)} {
 				if signed == h+"."+p {
@@ -194,8 +197,8 @@ func (f *forger) spellings() []row {
 
 func padded(text string) string { return text + strings.Repeat("=", (4-len(text)%4)%4) }
 
-// setStrayBits sets the lowest bit of the last letter, if that bit belongs to
-// no byte.
+// setStrayBits sets the lowest bit of the last letter, if no decoded byte
+// contains that bit.
 func setStrayBits(text string) string {
 	if len(text)%4 == 0 {
 		return text

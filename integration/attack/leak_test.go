@@ -23,9 +23,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// leaks makes a new token for each way to send a token, and searches places
-// where no token may be. Even a part of a token is a leak, so leaks searches
-// for pieces of the payload and of the signature.
+// A leaks value searches for tokens in places where no token may be. It uses a
+// new token for each way to send a token. Even a part of a token is a leak, so
+// it searches for pieces of the payload and of the signature.
 type leaks struct {
 	*harness.Lab
 	t       *testing.T
@@ -36,7 +36,7 @@ type leaks struct {
 }
 
 // pieceLength is the length of the pieces of tokens that are searched for. It
-// is short, because a token that is shortened for a message is a leak, too.
+// is short, because a message with only a part of a token is a leak, too.
 const pieceLength = 16
 
 // newToken returns a token that has not been used yet.
@@ -66,8 +66,8 @@ func (l *leaks) addPieces(origin, token string) {
 	}
 }
 
-// searchText searches for pieces in text. place describes where text comes
-// from.
+// searchText searches the given text for pieces of tokens. place says where the
+// text comes from.
 func (l *leaks) searchText(place, text string) {
 	letters := 0
 	for i := range len(text) {
@@ -86,8 +86,8 @@ func (l *leaks) searchText(place, text string) {
 }
 
 // search searches all places that a token may have reached: every file below
-// the site's directory, the command line and the environment of every process
-// that the test may read, and the answers.
+// the site's directory, the answers, and the command line and environment of
+// every process that the test may read.
 func (l *leaks) search() {
 	l.searchFiles(l.Dir)
 	processes, err := filepath.Glob("/proc/[0-9]*")
@@ -133,9 +133,8 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// tokenRequest is a request with a token in one place, which the word TOKEN
-// marks. The word GOOD stands for a valid token that is sent in the usual
-// header.
+// tokenRequest is a request with a token in one place. In its texts, TOKEN
+// stands for this token, and GOOD stands for a valid token in the usual header.
 type tokenRequest struct {
 	name   string
 	status string // "": any
@@ -152,8 +151,8 @@ func postRequest(body string, headers ...string) string {
 
 const goodHeader = "X-SCHED-USER-TOKEN: GOOD"
 
-// tokenRequests returns requests with a token: in the places where it belongs,
-// and in places where a user may put it by mistake.
+// tokenRequests returns requests with a token in a proper place, or in a place
+// where a user may put it by mistake.
 func (l *leaks) tokenRequests() []tokenRequest {
 	requests := []tokenRequest{
 		{"its header", "200", getRequest(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN")},
@@ -226,12 +225,12 @@ func (s tokenRequest) render(token, good string) string {
 	return text
 }
 
-// plant puts a token, made only for this purpose, where leaked tokens could be
-// found. The search must find it there, because a search that overlooks it
-// would prove nothing about other tokens. In most places plant uses only the
-// signature. It looks like any other word, so it is neither refused nor
-// removed, as a whole token would be. plant returns the job that has the token,
-// and the argument of its sleep(1).
+// plant puts a token into places where leaked tokens could be found. The search
+// must find the planted token, because otherwise the search would prove nothing
+// about other tokens. In most places plant uses only the token's signature,
+// which looks like any other word. A whole token would be refused or removed
+// there. plant returns the job that has the token, and the argument of the
+// job's sleep(1).
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.newToken(planted, []byte("a key that is good for nothing.."), time.Hour)
@@ -258,9 +257,10 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 const planted = "planted"
 
 // TestTokensLeak sends tokens in all valid ways and many invalid ones, with the
-// most verbose log, to a gateway that has the key, to one that does not, and to
-// the daemons. Afterwards no part of a token may be in a log, a file, an
-// answer, a command line, the environment of a process or a job's output.
+// most verbose log. It sends them to a gateway that has the key, to a gateway
+// that does not, and to the daemons. Afterwards no part of a token may be in a
+// log, a file, an answer, a command line, the environment of a process or a
+// job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const verbose = "-vvvvvv"
@@ -328,7 +328,8 @@ func TestTokensLeak(t *testing.T) {
 	l.report(filepath.Base(k.Log))
 }
 
-// sendRPC sends tokens directly to both daemons, also in fields for user names.
+// sendRPC sends tokens directly to both daemons, and also puts tokens into
+// fields for user names.
 func (l *leaks) sendRPC(kind string, newToken func(origin string) string) {
 	ctx := l.t.Context()
 	tcp := func(port int) []client.Address {

@@ -28,8 +28,9 @@ type badCredential struct {
 	actAs string // value of X-SCHED-USER-NAME; "": none
 }
 
-// imitations returns credentials that resemble the good token of alg: those of
-// an attacker who saw the whole token but not the key, and expired ones.
+// imitations returns credentials that resemble the good token of alg. Some are
+// those of an attacker who has seen the whole token but not the key. The others
+// have expired.
 func (s *attackLab) imitations(alg string) []badCredential {
 	good := s.validToken(alg)
 	parts := strings.Split(good, ".")
@@ -53,9 +54,9 @@ func (b badCredential) headers() string {
 	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.actAs
 }
 
-// TestAttacksBesideTheUser checks that attackers can't use a user's name,
-// either while that user is served or shortly afterwards. Their attempts must
-// not affect the user.
+// TestAttacksBesideTheUser checks that attackers can't impersonate a user,
+// while the user is served or shortly afterwards. Their attempts must not
+// affect the user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -126,9 +127,9 @@ func (s *attackLab) beginSubmission(t *testing.T, g *targetGateway, headers stri
 	return conn, in
 }
 
-// attackAfterVerification checks a gateway that has cached a daemon's
-// verification of a token. The cached result must count only for exactly that
-// token and that user name.
+// attackAfterVerification attacks a gateway that has cached a daemon's
+// verification of a token. The cached result must apply only to exactly that
+// token, with exactly that user name.
 func (s *attackLab) attackAfterVerification(t *testing.T, g *targetGateway, alg string) {
 	users := []string{s.user}
 	if u := harness.OrdinaryUser(t); u.Name != s.user {
@@ -160,7 +161,8 @@ func (s *attackLab) attackAfterVerification(t *testing.T, g *targetGateway, alg 
 	}
 }
 
-// attackConcurrently sends requests of the user and of attackers concurrently.
+// attackConcurrently sends requests of the user and requests of attackers at
+// the same time.
 func (s *attackLab) attackConcurrently(t *testing.T, g *targetGateway, alg string) {
 	userHeader := "X-SCHED-USER-TOKEN: " + s.validToken(alg)
 	var wg sync.WaitGroup

@@ -42,8 +42,8 @@ func (f *forger) bothAlgorithms(name, head, claims string, good bool) []row {
 	return list
 }
 
-// algorithms returns tokens whose algorithm is missing, unknown, ambiguous or
-// not that of their signature.
+// algorithms returns tokens whose algorithm is missing, unknown or ambiguous,
+// or does not match their signature.
 func (f *forger) algorithms() []row {
 	var list []row
 	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `" none"`, `"none "`, `"none\n"`, `"none\u0000"`, `"\u006eone"`, `"nоne"`,
@@ -64,8 +64,8 @@ func (f *forger) algorithms() []row {
 		}
 	}
 	// Each of the following tokens is correctly signed with one of the
-	// cluster's keys, by the algorithm in its header. A verifier that lets the
-	// token choose the algorithm would accept it.
+	// cluster's keys, by the algorithm in its header. Verifiers that let the
+	// token choose the algorithm would accept the token.
 	list = append(list,
 		row{name: "HS384", token: f.token("HS384", plainHeader, plainClaims, mac(crypto.SHA384, f.secret))},
 		row{name: "HS512", token: f.token("HS512", plainHeader, plainClaims, mac(crypto.SHA512, f.secret))},

@@ -69,8 +69,8 @@ type targetGateway struct {
 	refusals map[string]string // first refusal of each request
 }
 
-// newAttackLab starts daemons with these keys, and gateways with all, some and
-// none of the keys.
+// newAttackLab starts daemons with the given keys, and gateways with all, some
+// and none of these keys.
 func newAttackLab(t *testing.T, keys string) *attackLab {
 	t.Helper()
 	s := &attackLab{}
@@ -123,9 +123,9 @@ func (s *attackLab) keySetPath(l *harness.Lab) string {
 	return filepath.Join(l.Dir, "etc", "jwks.json")
 }
 
-// parameters returns AuthAltParameters that name these keys. For a gateway
-// without keys they name a missing file, as on a machine that has the daemons'
-// configuration but not their keys.
+// parameters returns AuthAltParameters that name the given keys. For a gateway
+// without keys, the parameters name a missing file, as on a machine that has
+// the daemons' configuration but not their keys.
 func (s *attackLab) parameters(l *harness.Lab, keys string) string {
 	switch keys {
 	case "":
@@ -138,7 +138,8 @@ func (s *attackLab) parameters(l *harness.Lab, keys string) string {
 	return "jwt_key=" + l.Key() + ",jwks=" + s.keySetPath(l)
 }
 
-// startGatewayWith starts another gateway with the same daemons and these keys.
+// startGatewayWith starts another gateway, with the given keys, for the same
+// daemons.
 func (s *attackLab) startGatewayWith(t *testing.T, keys string) *targetGateway {
 	t.Helper()
 	text, err := os.ReadFile(s.Conf())
@@ -153,8 +154,8 @@ func (s *attackLab) startGatewayWith(t *testing.T, keys string) *targetGateway {
 	return &targetGateway{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, client: &rawClient{address: listen}}
 }
 
-// checkKeys fails the test unless the gateway uses exactly the keys in its
-// name.
+// checkKeys fails the test unless the gateway uses exactly the keys that its
+// name mentions.
 func (g *targetGateway) checkKeys(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(g.daemon.Log)
@@ -203,8 +204,8 @@ var (
 )
 
 // requests returns the requests to send with a token, one for each daemon. If
-// the expected status is a refusal, one of the requests is a change, which must
-// not be made.
+// the expected status is a refusal, one of the requests asks for a change,
+// which must not be made.
 func (s *attackLab) requests(status int) []request {
 	if status == http.StatusOK {
 		return []request{pingRequest, diagRequest}
@@ -212,16 +213,16 @@ func (s *attackLab) requests(status int) []request {
 	return []request{diagRequest, {"POST", "/sched/" + harness.Version + "/job/submit", s.body}}
 }
 
-// expect sends a request with these header lines and checks the status of the
-// answer. All refusals must be identical, so that an attacker can't learn from
-// them what was wrong.
+// expect sends a request with the given header lines and checks the status of
+// the answer. All refusals must be identical, so that attackers can't learn
+// from a refusal what was wrong.
 func (g *targetGateway) expect(t *testing.T, r request, headers string, status int) {
 	t.Helper()
 	g.expectInGroup(t, r.path, r, headers, status)
 }
 
-// expectInGroup does the same as expect for a group of requests. All answers
-// with status 401 to requests of one group must be identical.
+// expectInGroup does the same as expect, for one of a group of requests. All
+// answers with status 401 in a group must be identical.
 func (g *targetGateway) expectInGroup(t *testing.T, group string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.client.send(r, headers)
@@ -258,9 +259,9 @@ func stableAnswer(a harness.Answer) string {
 	return b.String() + sourceField.ReplaceAllString(a.Text, `"source":""`)
 }
 
-// rawClient is a connection to a gateway. If the gateway has closed it, the
-// next request opens a new one. The tests do not use http.Client, because it
-// would refuse to send half of these requests.
+// rawClient has a connection to a gateway. If the gateway has closed the
+// connection, the next request opens a new one. The tests do not use
+// http.Client, because it would refuse to send half of these requests.
 type rawClient struct {
 	address string
 	conn    net.Conn
@@ -274,7 +275,7 @@ func (l *rawClient) close() {
 	l.conn = nil
 }
 
-// send sends a request with these header lines.
+// send sends a request with the given header lines.
 func (l *rawClient) send(r request, headers string) (harness.Answer, error) {
 	if l.conn != nil {
 		if a, err := l.roundTrip(r, headers); err == nil {
@@ -310,8 +311,8 @@ func (l *rawClient) roundTrip(r request, headers string) (harness.Answer, error)
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
 }
 
-// maxRPC is the maximum length of a token that a daemon reads. A longer one
-// gets no answer.
+// maxRPC is the maximum length of a token that a daemon reads. A daemon does
+// not answer requests with longer tokens.
 const maxRPC = 30 << 10
 
 // attackDaemons sends the token of r directly to the daemons.
@@ -331,7 +332,7 @@ func (s *attackLab) attackDaemons(t *testing.T, r row) {
 	}
 }
 
-// callDaemons sends a request with that credential to each daemon.
+// callDaemons sends a request with the credential c to each daemon.
 func (s *attackLab) callDaemons(ctx context.Context, c model.Credential) map[string]error {
 	_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
 	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Verify(ctx, c)}

@@ -8,8 +8,8 @@ import (
 )
 
 // delivery is one way to send a token, and its outcome. In headers and path,
-// $HS and $RS stand for valid tokens, $bad for one with a wrong signature, and
-// $user for their user.
+// $HS and $RS stand for valid tokens, $bad stands for a token with a wrong
+// signature, and $user stands for the user of these tokens.
 type delivery struct {
 	name    string
 	headers []string

@@ -71,9 +71,9 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 	return list
 }
 
-// TestAudit checks that each change is recorded with its user, effective user
-// and origin, in one line before the change and one line after it. Reads and
-// unauthenticated requests must leave no line.
+// TestAudit checks that the log has two lines for each change, one before the
+// change and one after it. They must have the user, the effective user and the
+// origin. Reads and unauthenticated requests must leave no line.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log string
@@ -117,9 +117,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditRotates rotates the log under load several times, by moving the file
+// TestAuditRotates rotates the log several times under load, by moving the file
 // and sending SIGHUP. No line may be lost or torn. Each change must have one
-// line before it (its intent) and one after it (its outcome).
+// line before it (its intent) and one line after it (its outcome).
 func TestAuditRotates(t *testing.T) {
 	t.Parallel()
 	var log string
@@ -197,10 +197,10 @@ func TestAuditRotates(t *testing.T) {
 	}
 }
 
-// TestAuditFull checks changes while the audit log's disk is full. By default
-// they must be refused before they reach the controller, and must work again
-// once there is space. With SCHEDRESTD_AUDIT_FAIL=open they must be made
-// without a record. Reads must work in both cases.
+// TestAuditFull checks changes while the disk of the audit log is full. By
+// default they must be refused before they reach the controller, and must work
+// again once there is space. With SCHEDRESTD_AUDIT_FAIL=open they must be made,
+// without a line in the log. Reads must work in both cases.
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -302,9 +302,9 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 }
 
-// TestAuditBecomesUser checks that with become_user the log belongs to root.
-// The log must contain the peer that the kernel reports, in addition to the
-// user that the worker reports.
+// TestAuditBecomesUser checks that with become_user the log belongs to root. In
+// addition to the user that the worker reports, the log must have the peer that
+// the kernel reports.
 func TestAuditBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -323,8 +323,8 @@ func TestAuditBecomesUser(t *testing.T) {
 	}
 }
 
-// TestAuditInetd checks that the request of a run in inetd mode is recorded
-// like any other, and that this happens before the run ends.
+// TestAuditInetd checks that in inetd mode requests are recorded as usual, and
+// before the run ends.
 func TestAuditInetd(t *testing.T) {
 	t.Parallel()
 	var log string

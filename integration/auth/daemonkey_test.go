@@ -38,9 +38,9 @@ func (d *daemons) accepts(token string) bool { return len(d.refusedBy(token)) ==
 func (d *daemons) refuses(token string) bool { return len(d.refusedBy(token)) == 2 }
 
 // TestKeySetAlone checks daemons that have only the key set of an identity
-// provider. Both must verify the provider's tokens and create no tokens. They
-// must use a new key set without a restart. An unusable key set must change
-// nothing, and must be logged.
+// provider. Both must verify the provider's tokens, and must create no tokens.
+// They must use a new key set without a restart. If the new key set is
+// unusable, they must log this and keep the old one.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
@@ -105,7 +105,7 @@ func TestKeySetAlone(t *testing.T) {
 }
 
 // TestNewKey checks that tokens of an old key fail as soon as the daemons have
-// been restarted with a new key, and not before.
+// been restarted with a new key, and not earlier.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -164,8 +164,8 @@ func TestCreation(t *testing.T) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", word, status, out, errOut)
 		}
 	}
-	// A token that was requested with another token must not outlive that other
-	// token.
+	// A token that was requested with another token must not outlive the
+	// latter.
 	short := d.hs256().token(d.Owner, 20*time.Second)
 	token, err = d.controller("tcp").Token(ctx, tokenCredential(short), "", time.Hour)
 	harness.Must(t, err)
@@ -175,7 +175,8 @@ func TestCreation(t *testing.T) {
 }
 
 // TestCreationIsForAdministrators checks that users who are not administrators
-// get tokens only for themselves. If the site forbids that too, they get none.
+// get tokens only for themselves. If the site forbids even this, they get no
+// tokens.
 func TestCreationIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -211,7 +212,8 @@ func TestCreationIsForAdministrators(t *testing.T) {
 		}
 	}
 	check(false)
-	// If root's token names another user, the request counts as that user's.
+	// If root's token names another user, the request counts as a request of
+	// that user.
 	cred := model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
 	if token, err := d.controller("tcp").Token(t.Context(), cred, "", time.Minute); err != nil || !strings.Contains(payloadOf(t, token), `"sun":"`+alice.Name+`"`) {
 		t.Errorf("root's token as alice: %v", err)
@@ -278,8 +280,8 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 }
 
 // TestAccountingByTCPNeedsAKey checks a controller that has only a key set,
-// with which it can't sign tickets for the accounting daemon. It must report
-// this before it accepts jobs that it could not record.
+// with which it can't sign tickets for the accounting daemon. The controller
+// must report this before it accepts jobs, because it could not record them.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
@@ -303,8 +305,8 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	}
 }
 
-// failedStart returns the output of a daemon that must refuse to start. If it
-// starts, it is stopped after a while.
+// failedStart runs a daemon that must refuse to start, and returns its output.
+// If the daemon does start, it is stopped after a while.
 func failedStart(t *testing.T, name, conf string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -321,7 +323,7 @@ func payloadOf(t *testing.T, token string) string {
 	return string(text)
 }
 
-// claimTime returns the time in the claim name of a token.
+// claimTime returns the time in the named claim of a token.
 func claimTime(t *testing.T, token, name string) (at int64) {
 	t.Helper()
 	_, rest, _ := strings.Cut(payloadOf(t, token), fmt.Sprintf("%q:", name))

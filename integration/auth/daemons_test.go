@@ -28,7 +28,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// daemons is a site with both daemons, without a gateway.
+// A daemons value is a site that has both daemons but no gateway.
 type daemons struct {
 	*harness.Lab
 	schedctl string // copy of schedctl that every user may run
@@ -36,8 +36,8 @@ type daemons struct {
 }
 
 // newDaemons creates a site and sets its AuthAltParameters. In parameters, KEY
-// and JWKS stand for the paths of the site's keys. change may adjust the
-// configuration of both daemons. The daemons are not started yet.
+// and JWKS stand for the paths of the site's keys. The function change may
+// adjust the configuration of both daemons. The daemons are not started yet.
 func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
 	t.Helper()
 	d := &daemons{Lab: harness.PrepareLab(t)}
@@ -107,7 +107,7 @@ func (d *daemons) start() {
 	d.Up(d.Ctld)
 }
 
-// daemonLog returns the log of the daemon name.
+// daemonLog returns the log of the named daemon.
 func (d *daemons) daemonLog(name string) string {
 	d.T.Helper()
 	text, err := os.ReadFile(d.Log(name))
@@ -115,8 +115,8 @@ func (d *daemons) daemonLog(name string) string {
 	return string(text)
 }
 
-// controller returns a client of schedctld over "tcp" or "unix". If a user is
-// given, that user connects to the socket.
+// controller returns a client that connects to schedctld over "tcp" or "unix".
+// If a user is given, the client connects to the socket as that user.
 func (d *daemons) controller(network string, users ...harness.Account) *client.Client {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
 	if network == "unix" {
@@ -125,7 +125,7 @@ func (d *daemons) controller(network string, users ...harness.Account) *client.C
 	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(users)})
 }
 
-// accounting returns a client of scheddbd, in the same way.
+// accounting does the same as controller, for scheddbd.
 func (d *daemons) accounting(network string, users ...harness.Account) *client.Accounting {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
 	if network == "unix" {
@@ -143,7 +143,8 @@ func dialer(users []harness.Account) func(context.Context, client.Address) (net.
 	}
 }
 
-// run runs schedctl as u with these variables. status is its exit status.
+// run runs schedctl as the user u, with the environment variables env. It also
+// returns the exit status.
 func (d *daemons) run(u harness.Account, env []string, args ...string) (out, errOut string, status int) {
 	d.T.Helper()
 	cmd := exec.Command(d.schedctl, append([]string{"-f", d.conf}, args...)...)
@@ -193,7 +194,7 @@ func (d *daemons) hs256() issuer {
 	return issuer{secret: secret}
 }
 
-// token returns a token for a user, whom the claim sun names. The token became
+// token returns a token with the user's name in the claim sun. The token became
 // valid an hour ago, and expires after lifespan.
 func (i issuer) token(user string, lifespan time.Duration) string {
 	return i.tokenWithClaim("sun", user, lifespan)
@@ -228,7 +229,7 @@ func (i issuer) sign(text []byte) []byte {
 }
 
 // publish writes a key set with the public keys of issuers. It replaces the
-// file, so that no reader sees a half-written one.
+// file, so that no reader sees an incomplete key set.
 func (d *daemons) publish(issuers ...issuer) {
 	d.T.Helper()
 	var keys []string

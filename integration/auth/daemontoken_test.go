@@ -41,9 +41,9 @@ func errorNumber(err error) int {
 	return 0
 }
 
-// TestSchedctlByBothWays checks that each command does the same in both ways to
-// reach the controller: over the socket, where the kernel identifies the user,
-// and over TCP, where a token names the user.
+// TestSchedctlByBothWays checks that each command has the same effect over the
+// controller's socket, where the kernel identifies the user, and over TCP,
+// where a token names the user.
 func TestSchedctlByBothWays(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -69,8 +69,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
 		t.Run(method.name, func(t *testing.T) {
-			// Change the port or the path of the other way to the daemon, so
-			// that only the way under test works.
+			// Make the other way to the daemon unusable, by changing its port
+			// or path, so that only the way under test works.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
 			if method.env != nil {
@@ -128,8 +128,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 }
 
 // TestTokensThatAreNone runs schedctl with an unusable token in its
-// environment. schedctl must report what is wrong with the token, and the
-// remedy.
+// environment. schedctl must report the defect of the token, and the remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -161,8 +160,8 @@ func TestTokensThatAreNone(t *testing.T) {
 }
 
 // TestJobVisibility checks that users see and cancel their own jobs, and that
-// root and SchedUser see and cancel all jobs, whether the kernel or a token
-// identifies them.
+// root and SchedUser see and cancel all jobs. This must hold whether the kernel
+// or a token identifies the user.
 func TestJobVisibility(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -230,9 +229,8 @@ func TestJobVisibility(t *testing.T) {
 }
 
 // TestActingForAnother checks that root's token may act as another user: the
-// job belongs to that user, and the log has both names. Any other token that
-// names another user must be refused like any bad credential, by both daemons
-// and in the same way.
+// job belongs to that user, and the log has both names. If any other token
+// names another user, both daemons must refuse it like any bad credential.
 func TestActingForAnother(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -300,8 +298,8 @@ func TestActingForAnother(t *testing.T) {
 	}
 }
 
-// TestTokensStayOutOfJobs checks that a token in the environment of a
-// submission, or of the controller, reaches neither the job nor the disk.
+// TestTokensStayOutOfJobs checks a token in the environment of a submission or
+// of the controller. It must reach neither the job nor the disk.
 func TestTokensStayOutOfJobs(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -345,10 +343,9 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
 }
 
-// TestKeyTakenBack checks the effect of removing a key from the key set.
-// Sessions that were opened with a token of this key must end at their next
-// request, even if the token would be valid for longer. Other sessions must
-// stay open.
+// TestKeyTakenBack checks the effect of removing a key from the key set. A
+// session that was opened with a token of this key must end at its next
+// request, even if the token has not expired. Other sessions must stay open.
 func TestKeyTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")
@@ -403,8 +400,8 @@ func (s *session) requestStats() error {
 	return s.send(b)
 }
 
-// send sends a message. The error is the daemon's refusal, or the end of the
-// connection.
+// send sends a message. It returns an error if the daemon refuses the message
+// or closes the connection.
 func (s *session) send(b []byte) error {
 	if _, err := s.nc.Write(b); err != nil {
 		return err

@@ -23,8 +23,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// keyedGateway is a site with a gateway that has its own keys to verify tokens.
-// Its connections to the daemons are counted.
+// keyedGateway is a site whose gateway has its own keys to verify tokens. The
+// gateway's connections to the daemons are counted.
 type keyedGateway struct {
 	*harness.CountedGateway
 	user   string
@@ -55,8 +55,7 @@ func (k *keyedGateway) rs256(key *rsa.PrivateKey) string {
 
 var tokensMade atomic.Int64
 
-// claims returns different claims each time, so that no token has been seen
-// before.
+// claims returns different claims each time, so that every token is a new one.
 func (k *keyedGateway) claims() jwt.MapClaims {
 	now := time.Now()
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
@@ -112,8 +111,8 @@ func (k *keyedGateway) awaitReadiness(token, reason string) {
 	})
 }
 
-// refusesLocally reports whether a ping with a token is refused at no cost to
-// the controller.
+// refusesLocally reports whether the gateway refuses a ping with a token
+// without asking the controller.
 func (k *keyedGateway) refusesLocally(token string) bool {
 	k.T.Helper()
 	status := 0
@@ -129,9 +128,10 @@ func (k *keyedGateway) keeperPID() int {
 
 var strangersSecret = []byte("12345678901234567890123456789012")
 
-// TestGatewayKey checks that a gateway that has the daemons' key refuses other
-// tokens without asking a daemon. For requests with tokens of that key, it must
-// ask the daemons only to serve the request, not to verify the token.
+// TestGatewayKey checks a gateway that has the daemons' key. It must refuse
+// tokens of other keys without asking a daemon. If the token is good, it must
+// connect to the daemons only to serve the request, and not to verify the
+// token.
 func TestGatewayKey(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -157,9 +157,9 @@ func TestGatewayKey(t *testing.T) {
 	}
 }
 
-// TestGatewayKeyChanges checks that the gateway uses a new key soon after its
-// file changes, without a restart. Tokens of the old key must then cause no
-// request to a daemon.
+// TestGatewayKeyChanges checks that the gateway uses a new key soon after the
+// key's file changes, without a restart. Then tokens of the old key must be
+// refused without a request to a daemon.
 func TestGatewayKeyChanges(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -197,8 +197,8 @@ func TestGatewayKeyChanges(t *testing.T) {
 	k.awaitReadiness(k.hs256(next), "")
 }
 
-// TestGatewayWithoutItsKeeper checks that while the keeper is stopped or has
-// exited, the daemons verify tokens and users can continue. The next keeper
+// TestGatewayWithoutItsKeeper checks that the daemons verify tokens while the
+// keeper is stopped or has exited, so that users can continue. The next keeper
 // must have the key.
 func TestGatewayWithoutItsKeeper(t *testing.T) {
 	t.Parallel()

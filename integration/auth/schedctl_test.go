@@ -9,9 +9,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNoTokensForNobody checks a user whose tokens no daemon accepts. No token
-// must be created for such a user, and the hint for the user must not recommend
-// a token.
+// TestNoTokensForNobody checks a user whose tokens are accepted by no daemon.
+// schedctl must create no token for this user, and must not recommend a token
+// in a hint.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -52,11 +52,11 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker checks users who request a token with another
-// token. The new token must not outlive the other one. If this makes its
-// lifespan shorter than requested, schedctl must print the time of its expiry
-// on standard error. A user whom the kernel identifies must get the requested
-// lifespan.
+// TestTokenEndsWithItsAsker checks users who request a new token with an old
+// token. The new token must not outlive the old one. If the new token therefore
+// gets a shorter lifespan than requested, schedctl must print its time of
+// expiry on standard error. A user whom the kernel identifies must get the
+// requested lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

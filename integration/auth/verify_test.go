@@ -16,10 +16,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestDaemonVerifies checks how often a gateway without a key asks a daemon
-// whether a token is genuine: never for garbage, once a minute for a good
-// token, and once a second for a forged token. It must ask only the daemon that
-// will serve the request.
+// TestDaemonVerifies checks how often a gateway without a key asks a daemon to
+// verify a token: never for garbage, once a minute for a good token, and once a
+// second for a forged token. The gateway must ask only the daemon that will
+// serve the request.
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -99,8 +99,8 @@ func TestDaemonVerifies(t *testing.T) {
 	} {
 		check(s)
 	}
-	// The controller's verification does not count for the accounting daemon,
-	// which must be asked itself, once.
+	// The controller's verification does not count for the accounting daemon.
+	// The gateway must ask the accounting daemon once, too.
 	for i, maxConns := range []int64{3, 1} { // first for the protocol version, the verification and the statistics
 		n := k.Dbd.ConnsDuring(func() { k.Request(c, "GET", harness.DiagPath, "", tokenHeader(good)).Want(t, 200) })
 		if n > maxConns || i == 0 && n < 2 {
@@ -109,9 +109,9 @@ func TestDaemonVerifies(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeTheBody checks that a client that sends Expect: 100-continue
-// gets 401 and never 100 if its token is garbage, forged or expired, and 100 if
-// it is good.
+// TestRefusedBeforeTheBody checks clients that send Expect: 100-continue. A
+// client whose token is garbage, forged or expired must get 401 and never 100.
+// A client with a good token must get 100.
 func TestRefusedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -19,7 +19,7 @@ type chaosChange struct {
 }
 
 // checkNoConns fails the test unless the gateway's count of connections returns
-// to 0. A higher count would mean that killing a worker has lost a slot.
+// to 0. If killing a worker has lost a slot, the count stays higher.
 func (c *chaos) checkNoConns() {
 	c.t.Helper()
 	d := c.Daemons["schedrestd"]
@@ -34,11 +34,11 @@ func (c *chaos) checkNoConns() {
 	})
 }
 
-// checkAuditLog fails the test unless the audit log is complete when its
-// gateway has exited. It must have two lines for each change, one before and
-// one after it. It must name the user of each job whose submission was
-// answered. It must have the result of the change unless the worker was killed
-// before it could report the result.
+// checkAuditLog checks the audit log after the gateway has exited. The log must
+// have two lines for each change, one before and one after the change. It must
+// name the user of each job whose submission was answered. It must have the
+// result of each change, unless the worker was killed before it could report
+// the result.
 func (c *chaos) checkAuditLog() {
 	c.t.Helper()
 	f, err := os.Open(c.Log("audit"))

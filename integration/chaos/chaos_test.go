@@ -22,9 +22,9 @@ const (
 	controllerEvery = 20 * time.Second
 )
 
-// chaosTimeout is how long a client waits for an answer, or for the end of the
-// connection, before it reports a hang. It is longer than every time limit of
-// the gateway.
+// chaosTimeout is the time after which a client reports a hang, because it got
+// neither an answer nor the end of the connection. It is longer than every time
+// limit of the gateway.
 const chaosTimeout = time.Minute
 
 // chaos is the state of the test: a gateway under load, and the counts of its
@@ -39,8 +39,8 @@ type chaos struct {
 	duration  time.Duration
 	done      chan struct{} // closed when the load ends
 	listTicks <-chan time.Time
-	// Number of restarts of the controller so far. A job has survived a restart
-	// if this number has grown since the submission was answered.
+	// The number of restarts of the controller so far. A job has survived a
+	// restart if this number is higher than when its submission was answered.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
@@ -53,13 +53,13 @@ type chaosUser struct {
 	seesAll     bool // the controller shows this user other users' jobs
 }
 
-// maySee reports whether u may see jobs of that user.
+// maySee reports whether u may see the jobs of the given user.
 func (u chaosUser) maySee(user string) bool { return u.seesAll || user == u.name }
 
-// TestChaos checks that, while workers, the keeper and the controller are
-// killed repeatedly, each request gets its correct answer or a refusal in the
-// envelope, or its connection is closed. Afterwards the gateway's parent must
-// not keep resources of killed processes.
+// TestChaos kills workers, the keeper and the controller repeatedly. Each
+// request must get its correct answer or a refusal in the envelope, or its
+// connection must be closed. Afterwards the gateway's parent must not keep
+// resources of killed processes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -95,9 +95,9 @@ func newChaos(t *testing.T) *chaos {
 }
 
 // restartGateway restarts the gateway with penalties and the audit log, as in
-// production. A worker's crash counts as an offence of its clients, so the
-// clients of this test would be blocked most of the time. They all have
-// loopback addresses, so the gateway is configured to exempt these.
+// production. A crash of a worker counts as an offence of the worker's clients,
+// so the clients of this test would be blocked most of the time. Their loopback
+// addresses are therefore exempt.
 func (c *chaos) restartGateway() {
 	c.Daemons["schedrestd"].Stop()
 	for i, v := range c.Restd.Env {
@@ -110,7 +110,8 @@ func (c *chaos) restartGateway() {
 }
 
 // newUsers returns at least two users. A controller that does not run as root
-// accepts only jobs of its own user; the other users only look at them.
+// accepts jobs only from the user it runs as. The other users only read these
+// jobs.
 func (c *chaos) newUsers() []chaosUser {
 	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), canSubmit: true, seesAll: true}}
 	for _, name := range []string{"games", "daemon"} {
@@ -121,8 +122,8 @@ func (c *chaos) newUsers() []chaosUser {
 	return users
 }
 
-// warmUp makes each kind of client send a request, so that the parent has all
-// resources that it keeps permanently.
+// warmUp makes each kind of client send a request. Afterwards the parent has
+// all resources that it keeps permanently.
 func (c *chaos) warmUp() {
 	c.t.Helper()
 	for _, client := range c.clients() {
@@ -192,8 +193,9 @@ func (c *chaos) runEvery(every time.Duration, f func(n int)) {
 	}
 }
 
-// killDescendants kills descendants of parent whose names begin with name: all
-// of them, or only one. It returns how many it has killed.
+// killDescendants kills descendants of the process parent whose names begin
+// with name: all of them, or only one. It returns the number of killed
+// processes.
 func killDescendants(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -209,8 +211,8 @@ func killDescendants(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// verifyRecovery checks, after the load has ended, that everything works again,
-// and that each job whose submission was answered exists once.
+// verifyRecovery runs after the load has ended. It checks that everything works
+// again, and that each job whose submission was answered exists exactly once.
 func (c *chaos) verifyRecovery() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // the last answered jobs must survive a restart, too
@@ -231,7 +233,8 @@ func (c *chaos) verifyRecovery() {
 	client.closeConn()
 }
 
-// checkCoverage fails the test if too little happened to prove anything.
+// checkCoverage fails the test if too few requests and kills happened for the
+// test to prove anything.
 func (c *chaos) checkCoverage() {
 	c.t.Helper()
 	for _, k := range []struct {

@@ -164,8 +164,8 @@ func (c *chaosClient) submit() bool {
 	return false
 }
 
-// cancel cancels the client's oldest job. If that job has not survived a
-// restart of the controller yet, cancel keeps it in half of the cases.
+// cancel cancels the client's oldest job. But if this job has not survived a
+// restart of the controller yet, cancel does nothing in half of the cases.
 func (c *chaosClient) cancel() {
 	job := c.ownJobs[0]
 	survived := job.restarts < c.restarts.get()
@@ -194,7 +194,7 @@ func (c *chaosClient) cancel() {
 	}
 }
 
-// getOwnJob requests a job that its user may see.
+// getOwnJob requests a job that the client's user may see.
 func (c *chaosClient) getOwnJob() bool {
 	job := c.jobs.pick(c.user.maySee)
 	return job == nil || c.checkJob(job)
@@ -281,8 +281,8 @@ func (c *chaosClient) ended() bool {
 	}
 }
 
-// retry repeats a request until it is answered with 200. It returns nil if that
-// has not happened when the load ends.
+// retry repeats a request until the answer has the status 200. It returns nil
+// if the load ends before that.
 func (c *chaosClient) retry(method, path string) *chaosReply {
 	for !c.ended() {
 		if reply := c.send(method, path, ""); reply != nil && reply.status == http.StatusOK {
@@ -294,9 +294,9 @@ func (c *chaosClient) retry(method, path string) *chaosReply {
 
 // send sends one request, and checks everything in the answer that does not
 // depend on the request. It returns nil if there was no answer. Any status
-// except 200 and those in accepted is a refusal. After a refusal, send waits as
-// long as the answer asks, but at most a second, because the test needs
-// constant load.
+// except 200 and those in accepted counts as a refusal. After a refusal, send
+// waits as long as the answer asks, but at most a second, because the test
+// needs constant load.
 func (c *chaosClient) send(method, path, body string, accepted ...int) *chaosReply {
 	c.counts.add("requests")
 	start := time.Now()
@@ -332,7 +332,7 @@ func (c *chaosClient) send(method, path, body string, accepted ...int) *chaosRep
 	return reply
 }
 
-// check reads an answer and returns an error that says what is wrong with it.
+// check reads an answer and returns an error if something in it is wrong.
 func (c *chaosClient) check(r *chaosReply, accepted []int) error {
 	if t := r.header.Get("Content-Type"); t != "application/json" {
 		return fmt.Errorf("Content-Type %q", t)
@@ -375,8 +375,9 @@ func (c *chaosClient) closeConn() {
 	}
 }
 
-// exchange sends one request of HTTP/1.1. It does not use http.Client, which
-// would retry by itself, and hide bytes that it reads between two answers.
+// exchange sends one HTTP/1.1 request. It does not use http.Client, which would
+// repeat failed requests, and would hide bytes that it reads between two
+// answers.
 func (c *chaosClient) exchange(method, path, body string) (*chaosReply, error) {
 	reply, err := c.exchange1(method, path, body)
 	if err != nil || !c.keepAlive {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosJobs holds every job that was submitted, by its name. Each name is used
-// in only one request.
+// chaosJobs has every submitted job by its name. Each name is used in only one
+// request.
 type chaosJobs struct {
 	mu    sync.Mutex
 	named map[string]*chaosJob
@@ -54,7 +54,8 @@ func (j *chaosJobs) add(name, user string) *chaosJob {
 	return job
 }
 
-// setAnswered records the number that a job has received.
+// setAnswered records that the submission of a job was answered with a job
+// number.
 func (j *chaosJobs) setAnswered(job *chaosJob, id, restarts int, request string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -66,9 +67,9 @@ func (j *chaosJobs) setAnswered(job *chaosJob, id, restarts int, request string)
 	return nil
 }
 
-// pick returns a job whose submission was answered, which has not been
-// cancelled, and whose owner is a user for whom match(user) is true. It returns
-// nil if there is no such job.
+// pick returns a job that was submitted successfully and has not been
+// cancelled. Its owner is a user for whom match returns true. pick returns nil
+// if there is no such job.
 func (j *chaosJobs) pick(match func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -81,7 +82,7 @@ func (j *chaosJobs) pick(match func(string) bool) *chaosJob {
 }
 
 // expected returns the jobs that a list must contain if it is requested now. It
-// skips the jobs of users for whom match(user) is false.
+// omits the jobs of users for whom match returns false.
 func (j *chaosJobs) expected(match func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,8 +95,8 @@ func (j *chaosJobs) expected(match func(string) bool) []*chaosJob {
 	})
 }
 
-// check returns an error if a job in an answer is wrong. wasCancelled states
-// whether the job was cancelled before the request.
+// check returns an error if the job s, which an answer contained, is wrong.
+// wasCancelled is set if the job had been cancelled before the request.
 func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -116,9 +117,10 @@ func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 }
 
 // checkList returns an error if list contains a job twice, a wrong job, or a
-// job of a user for whom match(user) is false. It also returns an error if list
-// lacks a job in expected, unless a client has begun to cancel that job. expected
-// is the result of j.expected(match) from before the list was requested.
+// job of a user for whom match returns false. It also returns an error if list
+// lacks a job that it must contain, unless a client has begun to cancel that
+// job. These jobs are in expected, which j.expected(match) returned before the
+// list was requested.
 func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
@@ -142,9 +144,9 @@ func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(
 	return nil
 }
 
-// chaosToken returns a token of that user, signed with the daemons' key. The
-// test signs it, because the controller creates tokens for other users only if
-// root asks.
+// chaosToken returns a token of the given user, signed with the daemons' key.
+// The test signs it itself, because the controller creates tokens for other
+// users only if root asks.
 func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)
@@ -180,8 +182,8 @@ func (y *chaosCounts) isNew(id string) bool {
 	return !old
 }
 
-// shouldReport reports whether to print another error, because there may be
-// many similar errors.
+// shouldReport reports whether to print another error. It limits the number,
+// because there may be many similar errors.
 func (y *chaosCounts) shouldReport() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -42,8 +42,8 @@ type trackedProcess struct {
 	lateSamples  []usage
 }
 
-// usage is a process's resource use: descriptors, which only root can count,
-// its own memory in KiB, and threads.
+// A usage is the resource use of a process: the number of descriptors (which
+// only root can count), its own memory in KiB, and the number of threads.
 type usage struct{ descriptors, memory, threads int }
 
 func newChaosWatch(t *testing.T, parent, dispatcher int) *chaosWatch {
@@ -72,9 +72,9 @@ func (p *trackedProcess) sample(t *testing.T) usage {
 	return m
 }
 
-// run takes measures until the load ends. Measures from the third to the fifth
-// tenth of the time count as early, and those from the last three tenths as
-// late.
+// run samples the resource use until the load ends. Samples from the third to
+// the fifth tenth of the duration count as early, and samples from the last
+// three tenths as late.
 func (w *chaosWatch) run(done <-chan struct{}, duration time.Duration) {
 	start := time.Now()
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
@@ -128,12 +128,13 @@ func mean(all []usage) (m usage) {
 	return usage{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// checkGrowth fails the test if the parent or the dispatcher has grown. Under
-// load, these increases are permitted: 10% plus 16 descriptors, 25% plus 4 MiB
-// of memory (Go's garbage collector does not run in a smaller heap), and 8
-// threads. In ten minutes 600 workers are killed, so a descriptor or thread
-// that leaks at each crash would exceed these limits. After the load has ended,
-// there must be no more descriptors than before it began.
+// checkGrowth fails the test if the parent or the dispatcher has grown too
+// much. Under load, the number of descriptors may grow by 10% plus 16, memory
+// by 25% plus 4 MiB (Go's garbage collector does not run in a smaller heap),
+// and the number of threads by 8. In ten minutes 600 workers are killed, so a
+// descriptor or thread that leaks at each crash would exceed these limits.
+// After the load has ended, there must be no more descriptors than before it
+// began.
 func (w *chaosWatch) checkGrowth() {
 	w.t.Helper()
 	for _, p := range w.watched {

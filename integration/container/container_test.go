@@ -1,5 +1,6 @@
-// Package container builds the image of deploy/container and runs it as an
-// ordinary user on a read-only root file system, in front of a controller.
+// Package container builds the image of deploy/container. It runs the image in
+// front of a controller, as an ordinary user and on a read-only root file
+// system.
 package container
 
 import (
@@ -25,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// image is an image for a container runtime.
+// image is a container image, as a container runtime gets it.
 type image struct {
 	root            string // root directory
 	User            string
@@ -34,7 +35,7 @@ type image struct {
 }
 
 // build builds the image with buildah. If buildah does not work here, build
-// calls follow instead.
+// calls buildManually instead.
 func build(t *testing.T) *image {
 	t.Helper()
 	if _, err := exec.LookPath("buildah"); err == nil {
@@ -118,7 +119,7 @@ func buildManually(t *testing.T) *image {
 
 // runScript starts a container in namespaces, as a container runtime does: with
 // an ordinary user, no_new_privs, a read-only root and the cluster's
-// configuration. The container has the network of this machine, on which the
+// configuration. The container shares the network of this machine, on which the
 // controller runs.
 const runScript = `mount --make-rprivate /
 mount --bind "$ROOT" "$ROOT"

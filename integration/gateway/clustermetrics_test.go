@@ -13,9 +13,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestClusterMetrics checks that the numbers of jobs and nodes are those of the
-// bundled controller, before and after jobs were submitted. The metrics must
-// require a token, and there must be none when the controller does not answer.
+// TestClusterMetrics checks the numbers of jobs and nodes in the metrics,
+// before and after jobs are submitted to the bundled controller. The metrics
+// must require a token, and there must be no metrics when the controller does
+// not answer.
 func TestClusterMetrics(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

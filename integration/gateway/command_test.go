@@ -12,8 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestPicked checks that only the version, the plugins and the paths that the
-// options select are served, in the selected layout.
+// TestPicked checks the options that select the version, the plugins, the paths
+// and the layout. Nothing that they do not select may be served.
 func TestPicked(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
@@ -45,8 +45,8 @@ func TestQuiet(t *testing.T) {
 }
 
 // TestNoTokensInLogs checks that no token is logged at the highest verbosity.
-// To show that the search works, it also searches for a word that must be
-// logged.
+// It also searches the log for a word that must be there, to show that the
+// search works.
 func TestNoTokensInLogs(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))

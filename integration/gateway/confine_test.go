@@ -10,9 +10,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestCheckConfinement checks that --check-confinement tries the sandbox that a
-// gateway with the same options would use, prints the result, and does not
-// listen.
+// TestCheckConfinement checks --check-confinement. It must try the sandbox that
+// a gateway with the same options would use, print the result, and not listen.
 func TestCheckConfinement(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

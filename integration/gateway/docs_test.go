@@ -70,7 +70,7 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// call sends a command and waits for its result. It collects the events that
+// call sends a command and waits for its result. It keeps the events that
 // arrive before the result.
 func (b *browser) call(method string, params any, result any) {
 	b.t.Helper()
@@ -170,9 +170,9 @@ func (b *browser) screenshot(name string) {
 	harness.Must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
 }
 
-// TestDocsPage checks /docs in a browser: it loads without an error, lists
-// every operation of each version and spelling, and sends a request with the
-// token from its form. The page must not display the token, store it, or put it
+// TestDocsPage checks /docs in a browser. The page must load without an error,
+// list every operation of each version and spelling, and send a request with
+// the token from its form. It must not display the token, store it, or put it
 // into a URL.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()

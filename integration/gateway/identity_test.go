@@ -41,9 +41,9 @@ func processIDs(t *testing.T, pid int) string {
 
 func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 
-// TestUserAndGroup checks that workers run with the user and group of -u and
-// -g, without supplementary groups. Without -g, the group must be the user's
-// own.
+// TestUserAndGroup checks that workers run with the user of -u and the group of
+// -g, without supplementary groups. Without -g, the group must be that of the
+// user.
 func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -121,8 +121,8 @@ func TestUserCheck(t *testing.T) {
 }
 
 // TestUnshare checks that workers have their own IPC namespace unless
-// disable_unshare_sysv is set. They must also have their own table of
-// descriptors, from the start, unless disable_unshare_files is set.
+// disable_unshare_sysv is set. Unless disable_unshare_files is set, they must
+// also have their own table of descriptors from the start.
 func TestUnshare(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -183,9 +183,9 @@ func TestUnshare(t *testing.T) {
 
 // TestBecomeUser checks become_user with a gateway that listens. Each user who
 // connects to the UNIX socket must be served only by a process with that user's
-// uid and gid. Jobs that a user submits there must belong to that user. The
-// test uses uids 1 to 3, which are users on every distribution. An unknown uid
-// must get no worker.
+// uid and gid, and must own the jobs that the user submits there. An unknown
+// uid must get no worker. The test uses uids 1 to 3, which belong to users on
+// every distribution.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

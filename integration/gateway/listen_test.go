@@ -39,8 +39,8 @@ func TestAllInterfaces(t *testing.T) {
 	g.CheckServes(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127.0.0.0/8 belongs to this machine
 }
 
-// TestIPv6 checks that an IPv6 address must be in brackets, and that the
-// gateway then listens only on that address.
+// TestIPv6 checks that an IPv6 address in LISTEN must be in brackets, and that
+// the gateway then listens only on that address.
 func TestIPv6(t *testing.T) {
 	t.Parallel()
 	if probe, err := net.Listen("tcp", "[::1]:0"); err != nil {
@@ -61,8 +61,8 @@ func TestIPv6(t *testing.T) {
 }
 
 // TestListeners checks that the gateway opens a listener for each argument, and
-// for each word of SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The file of a UNIX
-// socket must be removed when the gateway exits.
+// for each word of SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The gateway must
+// remove the file of a UNIX socket when it exits.
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -90,7 +90,7 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestHostIsIgnored checks that requests over a UNIX socket may have any host.
+// TestHostIsIgnored checks that requests over a UNIX socket may name any host.
 func TestHostIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -27,8 +27,8 @@ func TestLocal(t *testing.T) {
 	var socket string
 	l := harness.NewLab(t, func(l *harness.Lab) {
 		// The worker connects to the controller's socket, where its own uid is
-		// the credential. So the worker's user must be able to enter the
-		// directory.
+		// the credential. The worker's user must therefore be able to enter the
+		// directory of the socket.
 		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
 		socket = filepath.Join(l.Dir, "run", "rest.sock")
 		if os.Geteuid() == 0 {
@@ -71,11 +71,13 @@ func TestLocal(t *testing.T) {
 }
 
 // TestOrdinaryUserAtRootController checks a gateway that an ordinary user
-// starts in front of root's controller. It must be able to use the controller's
-// socket, and the controller must identify it as that user. The gateway's
-// workers are in a user namespace, in which root looks like every other
-// unmapped user. If a socket of another user is in the place of the
-// controller's socket, the workers must still not use it.
+// starts in front of root's controller. The gateway must be able to use the
+// controller's socket, and the controller must identify the gateway as that
+// user.
+//
+// The gateway's workers are in a user namespace, in which root looks like every
+// other unmapped user. Nevertheless they must not use a socket of another user
+// that has replaced the controller's socket.
 func TestOrdinaryUserAtRootController(t *testing.T) {
 	t.Parallel()
 	u, impostorUser := harness.TwoUsers(t)

@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// logSocket returns a socket in the role of journald or syslogd, to which every
-// user may connect.
+// logSocket returns a socket that replaces the one of journald or syslogd, and
+// its path. Every user may connect to it.
 func logSocket(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "log-")

@@ -52,9 +52,9 @@ func scrapeMetrics(t *testing.T, network, address string) (map[string]float64, s
 	return values, string(raw)
 }
 
-// TestMetrics checks that counters are the sums over all workers. None may
-// decrease when a worker is killed, all workers are replaced, or the exporter
-// is killed. Metrics must contain no secrets.
+// TestMetrics checks that each counter is the sum over all workers. No counter
+// may decrease when a worker is killed, when all workers are replaced, or when
+// the exporter is killed. Metrics must contain no secrets.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -164,9 +164,9 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
-// TestQueries checks with a real Prometheus, which scrapes a gateway under
-// load, that the queries of the dashboard and of the alert rules return
-// results. The alert rules must load.
+// TestQueries runs a real Prometheus, which scrapes a gateway under load. The
+// queries of the dashboard and of the alert rules must return results, and
+// Prometheus must be able to load the alert rules.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
@@ -242,7 +242,7 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	// The metrics in the conditions of the alerts must exist, and no alert may
-	// fire here.
+	// fire for this gateway.
 	if n, err := query(`ALERTS{alertname=~"Schedrestd.*",alertstate="firing"}`); err != nil || n > 0 {
 		t.Errorf("%d alerts, %v", n, err)
 	}

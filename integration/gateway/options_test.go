@@ -22,8 +22,8 @@ func statusAt(l *harness.Lab, t *testing.T, address, path string, headers ...str
 	return l.Request("GET", path, "", headers...).Status
 }
 
-// TestPrefixes checks that the prefixes of -a, -d and -s may be omitted, and
-// that latest means the newest version.
+// TestPrefixes checks that the prefixes in the values of -a, -d and -s may be
+// omitted, and that latest stands for the newest version.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -55,8 +55,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestConfiguration checks that the configuration is the file that -f names.
-// Without -f it is the file that SCHED_CONF or SLURM_CONF names.
+// TestConfiguration checks that the gateway reads the configuration file that
+// -f names or, without -f, the file that SCHED_CONF or SLURM_CONF names.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -27,8 +27,8 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 }
 
 // TestSIGPIPE checks that the parent and its workers ignore SIGPIPE from the
-// first line of the log on. In inetd mode the gateway must ignore it too,
-// because the reader of its output may exit at any time.
+// time when the first line is logged. In inetd mode the gateway must ignore it,
+// too, because the reader of its output may exit at any time.
 func TestSIGPIPE(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -73,15 +73,14 @@ func TestSIGPIPE(t *testing.T) {
 	})
 }
 
-// zombie reports whether a process has exited, even if its parent has already
-// waited for it.
+// zombie reports whether a process has exited. If the parent of the process has
+// already waited for it, the process counts as a zombie, too.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-// pendingSubmission is a submission in progress, whose last byte has not been
-// sent yet.
+// pendingSubmission is a submission whose last byte has not been sent yet.
 type pendingSubmission struct {
 	net.Conn
 	lastByte string
@@ -103,7 +102,7 @@ func startSubmission(l *harness.Lab, t *testing.T, address string) pendingSubmis
 	return pendingSubmission{c, body[len(body)-1:]}
 }
 
-// finish sends the rest and reads the answer.
+// finish sends the rest of the submission and reads the answer.
 func (h pendingSubmission) finish() (harness.Answer, error) {
 	fmt.Fprint(h, h.lastByte)
 	resp, err := http.ReadResponse(bufio.NewReader(h), nil)
@@ -158,7 +157,7 @@ func TestGraceful(t *testing.T) {
 }
 
 // countPending returns the number of connections to the port of address that
-// are in the kernel's queue because the listener has not accepted them yet.
+// the listener has not accepted yet. They are in the kernel's queue.
 func countPending(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -184,8 +183,8 @@ func countPending(t *testing.T, address string) int {
 }
 
 // TestConnectionsHandled checks that the gateway handles as many connections as
-// --max-connections permits, 124 by default, and that the next one waits until
-// one of them has ended.
+// --max-connections permits, 124 by default. The next connection must wait
+// until one of them has ended.
 func TestConnectionsHandled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -243,9 +242,8 @@ func countParked(g *harness.Gateway) int {
 	return n
 }
 
-// TestNoneIsLost checks that none of 2000 connections is lost if the gateway
-// handles at most 8 at a time. Connections must wait while earlier connections
-// are answered.
+// TestNoneIsLost opens 2000 connections to a gateway that handles at most 8 at
+// a time. The others must wait, and none may be lost.
 func TestNoneIsLost(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

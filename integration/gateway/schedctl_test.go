@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// schedctl runs schedctl over REST and returns its exit status, output and
-// errors. token is the value of SCHED_JWT, or "" for none.
+// schedctl runs schedctl over REST. It returns the exit status, standard output
+// and standard error. token is the value of SCHED_JWT, or "" for none.
 func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), args...)

@@ -70,7 +70,7 @@ func TestTLSVersions(t *testing.T) {
 }
 
 // TestCertificateRenewed checks that a renewed certificate is used, with and
-// without a signal, and that a key that does not match its certificate changes
+// without a signal. A key that does not match its certificate must change
 // nothing.
 func TestCertificateRenewed(t *testing.T) {
 	t.Parallel()
@@ -104,8 +104,9 @@ func TestCertificateRenewed(t *testing.T) {
 	harness.Eventually(t, "the next certificate is presented", s.ServesCurrentCert)
 }
 
-// TestClientCertificate checks that client certificates are required on
-// https:// if authorities are configured, and never on other listeners.
+// TestClientCertificate checks client certificates. https:// listeners must
+// require them if authorities are configured. Other listeners must never
+// require them.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

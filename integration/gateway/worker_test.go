@@ -12,8 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestWorkerAttributes checks a worker's process attributes in /proc, not the
-// worker's own report.
+// TestWorkerAttributes checks the process attributes that /proc shows for a
+// worker. It does not trust the worker's own report.
 func TestWorkerAttributes(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -42,8 +42,8 @@ func TestWorkerAttributes(t *testing.T) {
 	}
 }
 
-// TestWorkerKilled checks that 50 clients of a killed worker see their
-// connections end, and that the next client is served. During 200 kills the
+// TestWorkerKilled checks that the 50 clients of a killed worker see the end of
+// their connections, and that the next client is served. During 200 kills the
 // gateway must leak no slot, and its parent and dispatcher must leak no
 // descriptor.
 func TestWorkerKilled(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the directory of the sources, and Bin the directory of the programs.
-// Main sets them.
+// Root is the directory of the sources, and Bin is the directory of the built
+// programs. Main sets both.
 var Root, Bin string
 
 // Main builds the programs and runs the package's tests. Each package calls it
@@ -61,8 +61,8 @@ func root() (string, error) {
 	}
 }
 
-// makeBuild builds the programs. A lock keeps packages whose tests start at the
-// same time from building concurrently.
+// makeBuild builds the programs. It takes a lock, because the tests of several
+// packages may start at the same time.
 func makeBuild() error {
 	dir, err := os.Open(Root)
 	if err != nil {

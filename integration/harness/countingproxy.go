@@ -15,8 +15,8 @@ import (
 )
 
 // countingProxy forwards connections to a daemon. It counts only connections on
-// which the client sends something, because a gateway prepares connections that
-// it may never use.
+// which the client sends something, because a gateway opens some connections in
+// advance and may never use them.
 type countingProxy struct {
 	port int
 	used atomic.Int64
@@ -75,15 +75,15 @@ type CountedGateway struct {
 	Ctl, Dbd *countingProxy
 }
 
-// StartCounted starts a gateway without a key to verify tokens, with these
-// further arguments.
+// StartCounted starts a gateway that has no key to verify tokens. args are
+// added to its arguments.
 func (l *Lab) StartCounted(t *testing.T, args ...string) *CountedGateway {
 	t.Helper()
 	return l.StartCountedWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
 }
 
-// StartCountedWith starts a gateway with these AuthAltParameters and further
-// arguments.
+// StartCountedWith starts a gateway with the given AuthAltParameters. args are
+// added to its arguments.
 func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) *CountedGateway {
 	t.Helper()
 	k := &CountedGateway{
@@ -120,7 +120,8 @@ func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) 
 	return k
 }
 
-// Client returns a client with a single connection, which one worker serves.
+// Client returns a client that uses a single connection. So one worker serves
+// all its requests.
 func (k *CountedGateway) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// CodeBlock returns one code block of a page of docs/. file is the name in the
-// first line of that block.
+// CodeBlock returns the code block of a page of docs/ whose first line names
+// file.
 func CodeBlock(t *testing.T, document, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, "docs", document))
@@ -26,9 +26,9 @@ func CodeBlock(t *testing.T, document, file string) string {
 	return ""
 }
 
-// Substitute replaces parts of a text from a page and returns the result. pairs
-// contains regular expressions, each followed by its replacement. The test
-// fails if an expression matches nothing.
+// Substitute returns text, which comes from a page, with some parts replaced.
+// pairs contains regular expressions, each followed by its replacement. The
+// test fails if an expression matches nothing.
 func Substitute(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -41,10 +41,9 @@ func Substitute(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-// FindProgram returns the path of a program that does not belong to this
-// project. If the program is missing, the test is skipped. In continuous
-// integration as root, where all such programs are installed, the test fails
-// instead.
+// FindProgram returns the path of a program of another project. If the program
+// is missing, the test is skipped. But in continuous integration as root, where
+// all such programs are installed, the test fails.
 func FindProgram(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {
@@ -56,8 +55,8 @@ func FindProgram(t *testing.T, name, pkg string) string {
 	return ""
 }
 
-// SkipMissing skips a test because this machine lacks something. In continuous
-// integration as root the test fails instead.
+// SkipMissing skips a test because this machine lacks something. But in
+// continuous integration as root, the test fails.
 func SkipMissing(t *testing.T, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Geteuid() == 0 {

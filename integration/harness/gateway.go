@@ -22,7 +22,7 @@ func DialFunc(network, address string) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return net.Dial(network, address) }
 }
 
-// Patterns for the lines of the log that contain counters.
+// Patterns for the log lines that contain counters.
 var (
 	ParentCounts   = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
 	KeeperCounts   = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
@@ -30,8 +30,9 @@ var (
 	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )
 
-// WithAuditLog returns a change for NewLab: the gateway writes an audit log
-// into a directory of its own. The change sets *path to the path of the log.
+// WithAuditLog returns a function that adjusts the site of NewLab: the gateway
+// writes an audit log into a directory of its own. The function sets *path to
+// the path of the log.
 func WithAuditLog(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
@@ -41,8 +42,8 @@ func WithAuditLog(path *string, env ...string) func(*Lab) {
 	}
 }
 
-// WithOptions returns a change for NewLab: the gateway gets these options and
-// variables.
+// WithOptions returns a function that adjusts the site of NewLab: the gateway
+// gets the given options and environment variables.
 func WithOptions(args []string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		last := len(l.Restd.Args) - 1
@@ -63,7 +64,7 @@ func (l *Lab) Logged() string {
 }
 
 // RequestAs sends a request without a token over a UNIX socket, as a process
-// with that uid and gid.
+// with the given uid and gid.
 func (l *Lab) RequestAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
 	c := NewClient(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
 	return l.TryRequest(c, method, path, body, "X-SCHED-USER-TOKEN:")
@@ -78,16 +79,17 @@ func SocketDir(t *testing.T, l *Lab) string {
 	return dir
 }
 
-// Gateway is a gateway that a test starts in addition to the lab's.
+// Gateway is a gateway that a test starts in addition to the lab's gateway.
 type Gateway struct {
 	*site.Daemon
 	Lab *Lab
 	T   *testing.T
 }
 
-// StartGateway starts a gateway with these variables and arguments, and returns
-// when it serves. The gateway has the identity and the configuration of the
-// lab's gateway, unless args begin with -f.
+// StartGateway starts a gateway with the given environment variables and
+// arguments, and returns when the gateway serves. The gateway has the identity
+// of the lab's gateway. It also has the same configuration, unless args begin
+// with -f.
 func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway {
 	t.Helper()
 	p := l.Restd
@@ -98,8 +100,8 @@ func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway 
 	return l.StartGatewayPart(t, p, env)
 }
 
-// StartGatewayPart starts the gateway p with env added to its environment, and
-// returns when it serves.
+// StartGatewayPart starts the gateway that p describes, with env added to its
+// environment. It returns when the gateway serves.
 func (l *Lab) StartGatewayPart(t *testing.T, p site.Part, env []string) *Gateway {
 	t.Helper()
 	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")

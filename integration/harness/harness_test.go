@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// TestCancelAll checks that no job stays when a failed test ends, no matter how
-// many it has submitted.
+// TestCancelAll checks that no job remains when a failed test ends, however
+// many jobs the test has submitted.
 func TestCancelAll(t *testing.T) {
 	l := NewLab(t)
 	for range 12 {

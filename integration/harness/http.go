@@ -18,8 +18,8 @@ type Answer struct {
 }
 
 // Request sends a request with the token of this process's user. Each of
-// headers is "Name: value". X-SCHED-USER-TOKEN or Authorization replaces the
-// token, and "Name:" removes a header.
+// headers is "Name: value", or "Name:" to remove a header. X-SCHED-USER-TOKEN
+// or Authorization replaces the token.
 func (l *Lab) Request(method, path, body string, headers ...string) Answer {
 	l.T.Helper()
 	a, err := l.TryRequest(http.DefaultClient, method, path, body, headers...)
@@ -27,8 +27,8 @@ func (l *Lab) Request(method, path, body string, headers ...string) Answer {
 	return a
 }
 
-// TryRequest does the same as Request with a client of the caller's choice. It
-// returns an error if there is no answer.
+// TryRequest does the same as Request, but with the client c. It returns an
+// error if there is no answer.
 func (l *Lab) TryRequest(c *http.Client, method, path, body string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -64,8 +64,8 @@ func (l *Lab) TryRequest(c *http.Client, method, path, body string, headers ...s
 	return a, nil
 }
 
-// Get returns the value at path in the answer's body, such as "nodes", 0,
-// "name". It returns nil if there is no such value.
+// Get returns a value in the answer's body, such as Get("nodes", 0, "name"). It
+// returns nil if there is no such value.
 func (a Answer) Get(path ...any) any {
 	var v any = a.Body
 	for _, step := range path {
@@ -90,7 +90,7 @@ func (a Answer) List(path ...any) []any {
 	return l
 }
 
-// Want fails the test unless the answer has that status and the complete
+// Want fails the test unless the answer has the given status and the complete
 // envelope.
 func (a Answer) Want(t *testing.T, status int) Answer {
 	t.Helper()
@@ -118,7 +118,7 @@ func (a Answer) Want(t *testing.T, status int) Answer {
 const Version = "v0.0.43"
 
 // JobRequest returns the body of a submission. The job has the fields that
-// every job needs, and those in fields, which take precedence.
+// every job needs and the given fields, which take precedence.
 func (l *Lab) JobRequest(script string, fields map[string]any) string {
 	job := map[string]any{
 		"name": "test", "script": "#!/bin/sh\n" + script + "\n", "current_working_directory": l.Work,

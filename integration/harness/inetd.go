@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// InetdCommand returns the command of a gateway in inetd mode, not started yet.
+// InetdCommand returns a command that runs a gateway in inetd mode. It does not
+// start the command.
 func (l *Lab) InetdCommand(args ...string) *exec.Cmd {
 	// The last argument is the address on which the lab's gateway listens.
 	base := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...)

@@ -14,13 +14,14 @@ import (
 
 var sleeps atomic.Int64
 
-// UniqueSleep returns an argument for sleep(1) that no other test uses, so that
-// a test finds its own processes.
+// UniqueSleep returns an argument for sleep(1) that no other test uses. With it
+// a test can find its own processes.
 func UniqueSleep() string {
 	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }
 
-// SleepProcesses returns the processes that run sleep(1) with that argument.
+// SleepProcesses returns the processes that run sleep(1) with the given
+// argument.
 func SleepProcesses(t *testing.T, sleep string) []process.Stat {
 	t.Helper()
 	all, err := process.All()
@@ -35,7 +36,7 @@ func SleepProcesses(t *testing.T, sleep string) []process.Stat {
 	return found
 }
 
-// CountSleeps returns the number of processes that run sleep(1) with that
+// CountSleeps returns the number of processes that run sleep(1) with the given
 // argument.
 func CountSleeps(t *testing.T, sleep string) int { return len(SleepProcesses(t, sleep)) }
 

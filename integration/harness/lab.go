@@ -76,8 +76,8 @@ type Lab struct {
 	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
-// NewLab creates a site, lets change adjust it, and starts its daemons and its
-// gateway, which end with the test.
+// NewLab creates a site, adjusts it with the functions change, and starts its
+// daemons and its gateway. All end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
 	l := NewDaemons(t, change...)
@@ -94,7 +94,7 @@ func NewDaemons(t *testing.T, change ...func(*Lab)) *Lab {
 	Must(t, err)
 	l.Restd = l.Schedrestd(Bin, fmt.Sprintf("127.0.0.1:%d", port[0]))
 	// All clients of a test have the same address, and many tests send requests
-	// that would be penalized. Only the tests of admission enable penalties.
+	// that would be penalized. So only the tests of admission enable penalties.
 	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")
 	l.URL = l.Restd.Address
 	for _, f := range change {
@@ -142,8 +142,8 @@ func (l *Lab) Up(p site.Part) {
 	}
 }
 
-// Down ends all daemons, clients before servers, and prints their logs when the
-// test has failed.
+// Down ends all daemons, clients before servers. If the test has failed, it
+// prints their logs.
 func (l *Lab) Down() {
 	if l.T.Failed() && l.Daemons["schedctld"] != nil {
 		l.cancelAll() // otherwise jobs that a failed test has left would outlive their controller
@@ -187,8 +187,8 @@ func (l *Lab) UserToken(user string) string {
 	return token
 }
 
-// Account is a user of this machine. Tests that run as root can act as that
-// user.
+// Account is a user of this machine. A test that runs as root can act as an
+// Account.
 type Account struct {
 	Name     string
 	UID, GID uint32

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Missing is the error for something that this machine lacks. Tests that need it
-// are skipped.
+// Missing is the error if this machine lacks something. Tests that need it are
+// skipped.
 type Missing string
 
 func (e Missing) Error() string { return string(e) }
 
-// Machine is a machine with systemd that the script integration/systemd/machine
-// makes from namespaces.
+// Machine is a machine that runs systemd. The script
+// integration/systemd/machine makes it from namespaces.
 type Machine struct {
 	Suite string // such as trixie
 	Root  string // path of its root directory on this machine
@@ -41,7 +41,7 @@ func (m *Machine) Close() {
 }
 
 // RunScript runs a script that starts or stops a machine, and returns its
-// output. The processes that it starts inherit none of the test's files.
+// output. The script's processes inherit no open files of the test.
 func RunScript(path string, args ...string) (string, error) {
 	var out, stderr bytes.Buffer
 	cmd := exec.Command(path, args...)

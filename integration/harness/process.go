@@ -50,8 +50,8 @@ func DescendantsNamed(t *testing.T, pid int, name string) (pids []int) {
 	return pids
 }
 
-// DescendantNamed returns the first of these descendants, or 0 if there is
-// none.
+// DescendantNamed returns the first process that DescendantsNamed would return,
+// or 0 if there is none.
 func DescendantNamed(t *testing.T, pid int, name string) int {
 	t.Helper()
 	if pids := DescendantsNamed(t, pid, name); len(pids) > 0 {
@@ -89,7 +89,7 @@ func (l *Lab) HoldConn() net.Conn {
 }
 
 // Descriptors returns the number of open descriptors of a process. It returns 0
-// if the process hides them, as the parent does from ordinary users.
+// if the process hides them, as the gateway's parent does from ordinary users.
 func Descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

@@ -21,8 +21,8 @@ import (
 )
 
 // Frontend is one way to reach the gateway with a token that may act for all
-// users. Either a proxy has the token and checks passwords, or there is no
-// proxy and the request itself has the headers that a proxy would add.
+// users: through a proxy, or directly. A proxy has the token and checks
+// passwords. A direct request itself has the headers that a proxy would add.
 type Frontend struct {
 	Name    string
 	Address string // HOST:PORT
@@ -43,8 +43,8 @@ type ProxyLab struct {
 // Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewProxyLab starts a gateway with these switches of SCHEDRESTD_SECURITY. In
-// front of it, NewProxyLab starts those proxies that are installed.
+// NewProxyLab starts a gateway with the given switches of SCHEDRESTD_SECURITY,
+// and starts those proxies in front of it that are installed.
 func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	t.Helper()
 	f := &ProxyLab{Lab: NewLab(t)}
@@ -64,8 +64,8 @@ func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	return f
 }
 
-// servedUser returns a user other than the one that the daemons run as. Jobs of
-// that user can run only if this process is root.
+// servedUser returns a user other than the one that the daemons run as. If this
+// process does not run as root, the returned user's jobs can't run.
 func servedUser(t *testing.T) Account {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -102,7 +102,7 @@ func (f *ProxyLab) basicAuth() string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":"+Password)) + "\r\n"
 }
 
-// startHAProxy starts HAProxy with these sections of its configuration.
+// startHAProxy starts HAProxy with the given sections of its configuration.
 func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	t.Helper()
 	if !haveProgram(t, "haproxy", "haproxy") {
@@ -122,7 +122,7 @@ func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
 
-// StartNginx starts nginx with these parts of the http section of its
+// StartNginx starts nginx with the given parts of the http section of its
 // configuration.
 func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	t.Helper()
@@ -140,13 +140,13 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	f.startProxy(t, name, address, FindProgram(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// HAProxyDefaults is the section of HAProxy's configuration that the pages leave
-// to the distribution.
+// HAProxyDefaults is the section "defaults" of HAProxy's configuration. The
+// pages do not show it, because the distribution provides it.
 const HAProxyDefaults = "defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"
 
-// NginxConfig returns a configuration with these parts of the http section.
+// NginxConfig returns a configuration with the given parts of the http section.
 // nginx keeps its files in dir. It runs as a single process, so that no process
-// remains, no matter how the test ends.
+// remains, however the test ends.
 func NginxConfig(dir, parts string) string {
 	text := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -155,8 +155,8 @@ func NginxConfig(dir, parts string) string {
 	return text + parts + "}\n"
 }
 
-// runTokenScript runs a script from a page, which writes a token to the file
-// path that the proxy reads. In the test that file is testPath.
+// runTokenScript runs a script from a page. The script writes a token to the
+// file that the proxy reads: path on the page, and testPath in the test.
 func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	t.Helper()
 	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))
@@ -187,7 +187,8 @@ func (f *ProxyLab) startProxy(t *testing.T, name, address, path string, args ...
 	f.Frontends = append(f.Frontends, Frontend{name, address, f.basicAuth(), true})
 }
 
-// StartProgram starts a foreign program and returns when it listens on address.
+// StartProgram starts a program of another project, and returns when the
+// program listens on address.
 func (l *Lab) StartProgram(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
 	program := site.Program{Name: name, Path: path, Args: args, Log: l.Log(name)}
@@ -200,8 +201,7 @@ func (l *Lab) StartProgram(t *testing.T, name, address, path string, args ...str
 	}
 }
 
-// Accepts returns a check that succeeds once connections to address are
-// accepted.
+// Accepts returns a check that succeeds when address accepts connections.
 func Accepts(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -212,9 +212,8 @@ func Accepts(address string) func(context.Context) error {
 	}
 }
 
-// Exchange sends text unchanged and reads the answers. It returns after
-// maxAnswers answers, or earlier if the server closes the connection or sends
-// no more.
+// Exchange sends text unchanged and reads at most maxAnswers answers. It
+// returns earlier if the server closes the connection or sends no more.
 func Exchange(t *testing.T, address string, maxAnswers int, text string) []Answer {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -254,8 +253,8 @@ func (a Answer) UserOrStatus() string {
 	return fmt.Sprint(a.Status)
 }
 
-// StopAndCountUsers stops the gateway. It returns how many requests the gateway
-// has answered for each user, according to its log.
+// StopAndCountUsers stops the gateway. It returns the number of requests that
+// the gateway has answered for each user, according to the gateway's log.
 func (g *Gateway) StopAndCountUsers() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())

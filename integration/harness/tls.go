@@ -28,7 +28,8 @@ type TLSLab struct {
 	leaf              *x509.Certificate
 }
 
-// NewTLSLab starts a TLSLab with these additional TLSParameters.
+// NewTLSLab starts a TLSLab with the given TLSParameters in addition to its
+// own.
 func NewTLSLab(t *testing.T, parameters ...string) *TLSLab {
 	t.Helper()
 	s := &TLSLab{}
@@ -85,8 +86,8 @@ func NewIdentity(t *testing.T, issuer *Identity) *Identity {
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// ReplaceFile replaces a file by a rename, like programs that renew
-// certificates.
+// ReplaceFile replaces a file by renaming a new file, as programs that renew
+// certificates do.
 func ReplaceFile(t *testing.T, path string, text []byte, mode os.FileMode) {
 	t.Helper()
 	Must(t, os.WriteFile(path+".new", text, mode))

@@ -37,7 +37,7 @@ func PublicJWK(key *rsa.PublicKey, kid string) string {
 	return string(text)
 }
 
-// SignToken returns a token with this header and these claims, signed by RS256.
+// SignToken returns a token with the given header and claims, signed by RS256.
 func SignToken(t *testing.T, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
 	text := UnsignedToken(header, claims)
@@ -52,8 +52,8 @@ func UnsignedToken(header, claims string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 }
 
-// NewToken makes a token with a foreign library, as other tools and attackers
-// do.
+// NewToken makes a token with a library of another project, as other tools and
+// attackers do.
 func NewToken(t *testing.T, key []byte, method jwt.SigningMethod, claims jwt.MapClaims) string {
 	t.Helper()
 	var signer any = key

@@ -22,8 +22,9 @@ import (
 
 const submitPath = "/sched/" + harness.Version + "/job/submit"
 
-// withKeyFile returns a change for NewLab: the gateway keeps Idempotency-Keys
-// and an audit log in one directory. The change sets *dir to that directory.
+// withKeyFile returns a function that adjusts the site of NewLab: the gateway
+// keeps Idempotency-Keys and an audit log in one directory. The function sets
+// *dir to that directory.
 func withKeyFile(dir *string) func(*harness.Lab) {
 	return func(l *harness.Lab) {
 		var log string
@@ -42,7 +43,8 @@ func countJobs(l *harness.Lab) int {
 	return len(l.Request("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
 }
 
-// checkReplay fails the test unless the answer a repeats the answer first.
+// checkReplay fails the test unless the second answer repeats the first one and
+// is marked as a replay.
 func checkReplay(t *testing.T, first, a harness.Answer) {
 	t.Helper()
 	if a.Want(t, 200); a.Text != first.Text || a.Header.Get("Idempotency-Replayed") != "true" {
@@ -50,7 +52,7 @@ func checkReplay(t *testing.T, first, a harness.Answer) {
 	}
 }
 
-// countIntents returns the number of changes in the audit log.
+// countIntents returns the number of changes that the audit log announces.
 func countIntents(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "log"))
@@ -58,8 +60,8 @@ func countIntents(t *testing.T, dir string) int {
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// normalize returns answer a without the address of its connection, because
-// that address differs each time.
+// normalize removes the address of the connection from an answer, because that
+// address differs each time.
 func normalize(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""
@@ -69,8 +71,8 @@ func normalize(a harness.Answer) harness.Answer {
 }
 
 // TestSameKey checks that a submission that is repeated with its key creates
-// only one job, across workers, SIGHUP and a restart. It also checks the
-// answers to the same key with another body, and to other keys.
+// only one job, across workers, SIGHUP and a restart. It also sends the same
+// key with another body, and the same body with other keys.
 func TestSameKey(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -169,7 +171,7 @@ func component(l *harness.Lab) string {
 	return string(text)
 }
 
-// TestKeyAcrossGenerations checks a SIGHUP while an old worker is still
+// TestKeyAcrossGenerations sends a SIGHUP while an old worker is still
 // answering a submission with a key. The new workers must not accept the same
 // key.
 func TestKeyAcrossGenerations(t *testing.T) {
@@ -221,9 +223,9 @@ func countClaims(t *testing.T, dir string) int {
 	return strings.Count(string(text), "SIK\x01")
 }
 
-// TestKilledWhileSubmitting checks a submission whose worker, or whole gateway,
-// is killed before the client gets an answer. If the client repeats the
-// submission, the gateway must not send it to the controller again.
+// TestKilledWhileSubmitting kills the worker, or the whole gateway, before the
+// client gets the answer to a submission. If the client repeats the submission,
+// the gateway must not send it to the controller again.
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -283,9 +285,9 @@ func TestNoKeyFile(t *testing.T) {
 	l.Submit("true", nil)
 }
 
-// TestKeysDiskFull checks that on a full disk submissions with a new key are
+// TestKeysDiskFull checks a full disk. Submissions with a new key must be
 // refused. Submissions without a key, and repeated submissions, must be
-// accepted. After space was freed, all must work again.
+// accepted. When there is space again, all submissions must be accepted.
 func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -358,8 +360,8 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 }
 
-// TestKeysInetd checks that runs of the gateway in inetd mode, which share no
-// process, share their keys.
+// TestKeysInetd checks that two runs of the gateway in inetd mode use the same
+// keys, although they have no process in common.
 func TestKeysInetd(t *testing.T) {
 	t.Parallel()
 	var dir string

@@ -16,9 +16,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestActivated checks that the gateway serves a listening socket that it gets
-// on standard input or from the service manager, like a socket that its
-// arguments name. The gateway must not remove the file of such a UNIX socket.
+// TestActivated checks a listening socket that the gateway gets on standard
+// input or from the service manager. The gateway must serve it like a socket
+// that its arguments name, but must not remove the file of a UNIX socket.
 func TestActivated(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -48,8 +48,8 @@ func TestExampleOfARequest(t *testing.T) {
 }
 
 // TestInetdPipe checks that all requests on standard input are answered in
-// order, whether they follow the HTTP specification or deviate from it. The
-// exit status must be 0, whatever the answers are.
+// order, whether or not they follow the HTTP specification. The exit status
+// must be 0, whatever the answers are.
 func TestInetdPipe(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -104,7 +104,7 @@ func TestInetdPipe(t *testing.T) {
 }
 
 // TestInetdFiles checks that standard input and output may be files. The
-// gateway must append the answer to the output file's earlier contents.
+// gateway must append the answer to the output file.
 func TestInetdFiles(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -279,9 +279,9 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 }
 
 // TestInetdSocket checks that the gateway serves a connected socket on standard
-// input. inetd and socket units pass such a socket. The gateway must restore
-// the socket's flags. A client that stops sending after a request must still
-// get its answer.
+// input, as inetd and socket units pass it. The gateway must restore the
+// socket's flags. A client that shuts down its sending side after a request
+// must still get its answer.
 func TestInetdSocket(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -333,7 +333,7 @@ type pairConn struct {
 func (b pairConn) Write(p []byte) (int, error) { return b.out.Write(p) }
 func (b pairConn) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
 
-// connect opens a connection. It returns the client's end, and programEnd as a
+// connect opens a connection and returns its two ends. The program's end is a
 // blocking descriptor. If network is "two pairs", there is one socket for each
 // direction: the program reads from programEnd and writes to out. Otherwise out
 // is nil.
@@ -423,7 +423,7 @@ func TestInetdLocal(t *testing.T) {
 }
 
 // TestInetdBecomesUser checks that with become_user the worker runs as the user
-// who connected the UNIX socket, and that root is refused.
+// who has connected to the UNIX socket, and that root is refused.
 func TestInetdBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -479,9 +479,9 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
-	// Here the gateway's standard input is the end from which the connection
-	// was opened. For this end the kernel reports the owner of the listening
-	// service, who is not a client.
+	// Here the gateway's standard input is the client's end of the connection.
+	// For this end the kernel reports the owner of the listening service, who
+	// is not a client.
 	clientEnd, err := thread.DialAs(0, 0, path)
 	harness.Must(t, err)
 	defer clientEnd.Close()

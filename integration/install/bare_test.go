@@ -14,10 +14,10 @@ import (
 )
 
 // bareMachineScript is a script that makes a machine on which nothing of this
-// project is installed. That machine is a set of namespaces with the files of
-// this machine, but root is the only user, /run and /var/lib are empty, nothing
-// is below /usr/local, and the network has only a loopback interface. All
-// changes are lost when the script ends.
+// project is installed. The machine is a set of namespaces. It has the files of
+// this machine, but nothing is in /run, /var/lib and /usr/local. Root is the
+// only user, and the network has only a loopback interface. All changes are
+// lost when the script ends.
 //
 // The directories of the project and its toolchain stay visible, even inside a
 // directory that the script hides.

@@ -48,8 +48,8 @@ func TestDemoOnce(t *testing.T) {
 	}
 }
 
-// TestDemoSudo checks that if a user runs the demo as root with sudo, the demo
-// submits the job as that user.
+// TestDemoSudo checks a user who runs the demo as root, with sudo. The demo
+// must submit the job as that user.
 func TestDemoSudo(t *testing.T) {
 	harness.NeedRoot(t)
 	u := harness.OrdinaryUser(t)
@@ -140,8 +140,8 @@ func TestDemoDaemonDies(t *testing.T) {
 	checkNothingLeft(t, d)
 }
 
-// TestDemoBusyPort checks that if the demo's port is in use, the demo prints
-// two commands, each of which finds a free port. The user can paste both.
+// TestDemoBusyPort checks what the demo prints if its port is in use: two
+// commands that the user can paste, each of which finds a free port.
 func TestDemoBusyPort(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Must(t, err)

@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// installedFiles has every file that "make install" puts below PREFIX, except
-// the documents, with its mode.
+// installedFiles has the mode of every file that "make install" puts below
+// PREFIX, except the documents.
 var installedFiles = map[string]fs.FileMode{
 	"bin/schedctl":               0o755,
 	"sbin/schedrestd":            0o755,
@@ -74,8 +74,8 @@ var installedFiles = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/grafana-cluster.json":   0o644,
 }
 
-// makeIn runs make with arguments in the project's directory. It sets a strict
-// umask, on which the modes of installed files must not depend.
+// makeIn runs make with arguments in the project's directory. The umask is
+// strict, because the modes of installed files must not depend on it.
 func makeIn(t *testing.T, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)
@@ -84,7 +84,7 @@ func makeIn(t *testing.T, arguments ...string) {
 	}
 }
 
-// install installs into a directory of the test, so that the paths in the units
+// install installs into a directory of the test. The paths in the units then
 // exist.
 func install(t *testing.T) (prefix string) {
 	t.Helper()
@@ -159,8 +159,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestInstall checks that installing twice into a package's directory creates
-// each file once, with its mode, and that nothing is left after uninstalling.
+// TestInstall installs twice into a package's directory, and then uninstalls.
+// Each file must exist once, with its mode, and nothing may be left at the end.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -209,8 +209,8 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 		if placeholder := regexp.MustCompile(`@[A-Z]+@`).Find(text); placeholder != nil {
 			t.Errorf("%s has %s in it", name, placeholder)
 		}
-		// If a variable in ExecStart= is not set anywhere, systemd writes a
-		// line to the journal at each start. So the unit itself must set each
+		// If ExecStart= uses a variable that is not set, systemd writes a line
+		// to the journal at each start. So the unit itself must set each
 		// variable. The environment file can still override the value.
 		for _, m := range regexp.MustCompile(`(?m)^ExecStart=.* \$(\w+)`).FindAllSubmatch(text, -1) {
 			if !strings.HasSuffix(name, ".conf") && !regexp.MustCompile(`(?m)^Environment=(.* )?`+string(m[1])+`=`).Match(text) {
@@ -280,8 +280,8 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
-// TestUnitsAreHardened checks that the exposure level of each unit, in tenths,
-// does not exceed the level in the table. The unit of slurmrestd has a level of
+// TestUnitsAreHardened checks that the exposure level of each unit does not
+// exceed the level in the table. Levels are in tenths; slurmrestd's unit has
 // 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
@@ -313,7 +313,7 @@ func TestUnitsAreHardened(t *testing.T) {
 }
 
 // TestUnitsPermitTheSandbox checks that the units permit everything that the
-// gateway needs to set up its sandbox, with and without root, and to confine
+// gateway needs, with and without root, to set up its sandbox and to confine
 // its workers. The units name sets of system calls. The test expands these sets
 // as the installed systemd does, because they differ between versions.
 func TestUnitsPermitTheSandbox(t *testing.T) {
@@ -440,9 +440,8 @@ func TestInstalledProgramsServe(t *testing.T) {
 }
 
 // TestSystemdActivates checks that a service manager can open the port and
-// start the gateway when a client connects. It can start the gateway once for
-// all clients, or once for each connection, with that connection as standard
-// input.
+// start the gateway when a client connects. The manager may start the gateway
+// once for all clients, or for each connection, which is then standard input.
 func TestSystemdActivates(t *testing.T) {
 	for name, options := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
 		t.Run(name, func(t *testing.T) {

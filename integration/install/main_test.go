@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// TestCommands runs the pages of testdata/script. They contain commands and
+// TestCommands runs the files in testdata/script, which contain commands and
 // their expected output.
 func TestCommands(t *testing.T) {
 	l := harness.NewLab(t)

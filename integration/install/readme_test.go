@@ -51,8 +51,8 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// TestClients starts the bundled daemons as docs/BUNDLED.md does, and runs the
-// command blocks of the guide for clients.
+// TestClients starts the bundled daemons as docs/BUNDLED.md does. Then it runs
+// the command blocks of the guide for clients.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -81,8 +81,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// script returns the commands of a block. Before them, it inserts a command
-// that prints the block's file and line.
+// script returns the commands of a block, after a command that prints the
+// block's file and line.
 func script(name string, b page.Block) string {
 	text := b.Text
 	if b.Language == "python" {
@@ -91,8 +91,8 @@ func script(name string, b page.Block) string {
 	return fmt.Sprintf("echo '%s:%d' >&2\n%s", name, b.Line, text)
 }
 
-// readmeDemo runs the block that starts the demo, and waits until the demo
-// prints how to stop it. It then runs a command that the demo has printed, and
+// readmeDemo runs the block that starts the demo, and waits until the demo has
+// printed how to stop it. Then it runs a command that the demo has printed, and
 // stops the demo with SIGINT, as Ctrl-C does.
 func readmeDemo(t *testing.T, b page.Block) {
 	out, err := onBareMachine(t, `set -m

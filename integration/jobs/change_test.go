@@ -146,7 +146,7 @@ func TestAccountingChanges(t *testing.T) {
 	checkCount("users?default_account=lab", "users", 1)
 	checkCount("qos?name=high", "qos", 1)
 
-	// Of the changes in one request, either all are made or none is.
+	// A request either makes all its changes or none.
 	send(200, "POST", "accounts", `{"accounts": [{"name": "lab", "description": "changed", "organization": "o"}]}`)
 	send(200, "POST", "qos", `{"qos": [{"name": "high", "priority": {"set": true, "number": 60}}]}`)
 	send(200, "POST", "users", `{"users": [{"name": "zoe", "administrator_level": ["Operator"]}]}`)

@@ -17,10 +17,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// Numbers of jobs that are submitted while the controller is killed at
-// intervals, or at one failpoint, and the number of clients that submit them.
-// ctld.TestKilledAtFailpoints tests as many jobs at each failpoint, but without
-// a gateway.
+// durableJobs is the number of jobs that are submitted while the controller is
+// killed at intervals. jobsPerFailpoint is the number for each failpoint, as in
+// ctld.TestKilledAtFailpoints, which has no gateway. durableClients is the
+// number of clients that submit the jobs.
 const (
 	durableJobs      = 200
 	jobsPerFailpoint = 40
@@ -41,8 +41,8 @@ func TestControllerKilled(t *testing.T) {
 		})
 	})
 	// Each failpoint is between two writes that belong together. In each run,
-	// the controller passes the failpoint a different number of times before it
-	// kills itself there.
+	// the controller kills itself after a different number of passes through
+	// the failpoint.
 	program := buildFailing(t)
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run("at "+point, func(t *testing.T) {
@@ -80,10 +80,10 @@ func buildFailing(t *testing.T) string {
 // submissions has been answered. Meanwhile it calls disturb repeatedly. Then it
 // checks that each of these jobs wrote its number exactly once.
 //
-// disturb gets a function that waits for a given time. On a slow machine, the
-// function waits longer, until at least one more submission is answered. The
-// function returns early if the controller has exited or all submissions are
-// answered.
+// The argument of disturb is a function that waits for a given time. On a slow
+// machine, the function waits longer, until at least one more submission has
+// been answered. It returns early if the controller has exited or all
+// submissions have been answered.
 func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(wait func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")
@@ -138,8 +138,8 @@ func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(wait func(ti
 	checkLedger(l, t, ledger, jobs, ids)
 }
 
-// submitUntilAnswered submits one job. It repeats the submission while the job
-// is not accepted or the result is unknown.
+// submitUntilAnswered submits one job. It repeats the submission until the job
+// is accepted and the result is known.
 func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok bool) {
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 		a, err := l.TryRequest(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)

@@ -39,9 +39,9 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestSymlinkAttacks checks that files that a user names are opened as that
-// user. Otherwise a link could make root write to a file that the user may not
-// write.
+// TestSymlinkAttacks checks files that users name. Root must open such a file
+// as the user who named it. Otherwise a symbolic link could make root write to
+// a file to which the user may not write.
 func TestSymlinkAttacks(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -102,15 +102,15 @@ func TestCancel(t *testing.T) {
 }
 
 // TestJobsOutliveController checks that jobs end correctly while their
-// controller is down, and that the next controller reports them correctly. One
-// job has the shortest time limit, a minute, so this test takes that long.
-// Other tests run in parallel.
+// controller is down, and that the next controller reports them correctly. The
+// test takes a minute, which is the shortest time limit of a job. Other tests
+// run in parallel.
 func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	long, hidden := harness.UniqueSleep(), harness.UniqueSleep()
-	// "began" proves that the script runs. A job that still waits for a CPU
-	// would prove nothing.
+	// "began" proves that the script runs. If the job still waited for a CPU,
+	// the test would prove nothing.
 	failingJob := l.Submit("echo began; sleep 2; echo done; exit 5", nil)
 	harness.Eventually(t, "the first job runs", func() bool { return l.Job(failingJob).State() == "RUNNING" })
 	longJob := l.Submit("sleep "+long, map[string]any{"time_limit": 1})

@@ -1,5 +1,6 @@
-// Package jobs tests jobs from their submission to their record: the users they
-// run as, their limits, quotas and privacy, and controllers that are killed.
+// Package jobs tests jobs from their submission to the accounting record: the
+// users they run as, their limits, quotas and privacy, and controllers that are
+// killed.
 package jobs
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // TestQuota checks that a user who submits and cancels large jobs is delayed
-// before the disk is full, and that other users are not.
+// before the disk is full, and that other users are not delayed.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

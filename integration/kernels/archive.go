@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// archive is an archive in cpio's format "newc", which a kernel unpacks into
-// its first file system. All files belong to root.
+// An archive is in cpio's format "newc". A kernel unpacks it into its first
+// file system. All files belong to root.
 type archive struct {
 	w     io.Writer
 	err   error
@@ -45,7 +45,7 @@ func (a *archive) dir(name string, mode uint32) {
 
 func (a *archive) parents(name string) { a.dir(path.Dir(name), 0o755) }
 
-// finish adds the end mark of the archive.
+// finish adds the mark for the end of the archive.
 func (a *archive) finish() error {
 	a.entry("TRAILER!!!", 0, nil)
 	return a.err

@@ -14,7 +14,7 @@ import (
 	"schedrestd/integration/kernels/plan"
 )
 
-// etc has the files in the machine's /etc.
+// The map etc has the files in the machine's /etc.
 var etc = map[string]string{
 	"passwd": "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nsched:x:990:990::/:/bin/false\ngate:x:991:991::/:/bin/false\n" +
 		"alice:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
@@ -75,7 +75,7 @@ func checkStep(s startup) plan.Step {
 }
 
 // TestKernel checks that each layer of the sandbox is on or off as
-// docs/KERNELS.md says for this kernel, and that the tests of the sandbox pass.
+// docs/KERNELS.md says for this kernel, and that the sandbox tests pass.
 func TestKernel(t *testing.T) {
 	m := bootMachine(t)
 	page, err := os.ReadFile("../../docs/KERNELS.md")
@@ -113,8 +113,8 @@ func (m *machine) output(step string) string {
 	return strings.TrimSpace(string(m.results[step].Output))
 }
 
-// layers returns the layers that a check reports as on, and those that it
-// reports as off.
+// layers lists the layers that the output of a check reports as on, and those
+// that it reports as off.
 func layers(check string) string {
 	lists := map[string][]string{}
 	table, _, _ := strings.Cut(check, "\n\n")
@@ -144,7 +144,7 @@ func failures(out string) string {
 }
 
 // TestListedTestsExist checks that each name in testPackages matches a test of
-// that package. It needs no virtual machine.
+// the named package. It needs no virtual machine.
 func TestListedTestsExist(t *testing.T) {
 	for _, p := range testPackages {
 		files, _ := filepath.Glob(filepath.Join("../..", p.name, "*_test.go"))
@@ -164,8 +164,8 @@ func TestListedTestsExist(t *testing.T) {
 	}
 }
 
-// TestLayers checks which layers are found in the output of a check. It needs
-// no virtual machine.
+// TestLayers checks that the function layers finds the layers in the output of
+// a check. It needs no virtual machine.
 func TestLayers(t *testing.T) {
 	const output = `PART                               IS   WHY
 the worker's own uid and gid       on   gate (991:991)

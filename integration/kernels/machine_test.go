@@ -1,7 +1,7 @@
 // Package kernels boots kernels of several versions and architectures in
 // virtual machines, tries the confinement of workers there, and runs the tests
-// of the packages that implement it. The script "kernel" fetches a kernel. The
-// program guest is the first process.
+// of the packages that implement the confinement. The script "kernel" fetches a
+// kernel. The program guest is the first process in a virtual machine.
 //
 // "make integration-kernels" runs it. KERNEL selects the kernel by Debian suite
 // and architecture, such as trixie/arm64; without it all tests are skipped.
@@ -41,20 +41,19 @@ type machine struct {
 	results   map[string]plan.Result
 }
 
-// emulated has, for each architecture, the name of the qemu program, qemu's
-// names of the machine and the processor, and the name of the machine's
-// console.
+// The map emulated has, for each architecture, the qemu program, the machine
+// and the processor that qemu emulates, and the machine's console.
 var emulated = map[string]struct{ program, board, processor, console string }{
 	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 sets wrong flags, which crashes Linux 6.12
 	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "max", "ttyAMA0"},
 }
 
-// missing is the error for something that this machine lacks.
+// missing is the error if this machine lacks something.
 type missing struct{ reason string }
 
 func (e missing) Error() string { return e.reason }
 
-// prepare fetches the kernel and builds the files for it.
+// prepare fetches the kernel and builds the files for the virtual machine.
 func prepare(name, dir string) (*machine, error) {
 	suite, arch, _ := strings.Cut(name, "/")
 	arch, _, _ = strings.Cut(arch, "/")
@@ -88,9 +87,10 @@ type testPackage struct {
 	run, skip []string // names without "Test", or regular expressions for them; no run: all tests
 }
 
-// The packages whose tests are run. Of privsep only those tests are run whose
-// results depend on the kernel. Its other tests are about the order of events
-// between processes, and would take half a day on an emulated processor.
+// The packages whose tests are run. For privsep, these are only the tests whose
+// results depend on the kernel. The other tests of privsep are about the order
+// of events between processes, and would take half a day on an emulated
+// processor.
 var testPackages = []testPackage{
 	{name: "privsep", as: []uint32{0, 1000}, run: strings.Fields(`
 		NamespacesAlone WorkerIsConfined KeeperIsConfined ParentPrivileges UnprivilegedStart RootWorkerByWish StartsFrom0700
@@ -269,7 +269,8 @@ func unpack(text string) (r plan.Result, err error) {
 	return r, json.NewDecoder(z).Decode(&r)
 }
 
-// bootMachine returns the machine after it has run its steps.
+// bootMachine boots the machine, which runs its steps, and returns it with the
+// results.
 func bootMachine(t *testing.T) *machine {
 	t.Helper()
 	m, err := prepare(os.Getenv("KERNEL"), t.TempDir())

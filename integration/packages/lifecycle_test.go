@@ -36,8 +36,8 @@ NodeName=head NodeAddr=127.0.0.1 CPUs=1 RealMemory=500
 PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
 `
 
-// curlAsAlice is a command that sends a request with alice's token to the
-// gateway's port.
+// curlAsAlice is the beginning of a command that sends a request with alice's
+// token. The URL must follow.
 const curlAsAlice = `eval "$(scontrol token username=alice lifespan=3600)"; curl -sS --fail-with-body -H "X-SLURM-USER-TOKEN: $SLURM_JWT" `
 const pingCommand = curlAsAlice + `http://127.0.0.1:6820/slurm/v0.0.42/ping`
 
@@ -118,8 +118,8 @@ func TestLifecycle(t *testing.T) {
 	t.Run("controller", func(t *testing.T) { m.checkController(t) })
 }
 
-// copyPackages copies the packages of this architecture into the machine. Their
-// new names have no version.
+// copyPackages copies the packages of this architecture into the machine. The
+// names of the copies have no version.
 func (m *machine) copyPackages(t *testing.T, from, to string) {
 	t.Helper()
 	for pattern, name := range map[string]string{"schedrestd_*.deb": "schedrestd.deb", "schedrestd-controller_*.deb": "controller.deb"} {
@@ -137,8 +137,8 @@ func (m *machine) copyPackages(t *testing.T, from, to string) {
 	m.Run(t, "chmod 0755 /root") // apt reads the file as another user
 }
 
-// changeConffile changes the configuration file in a package, as a later
-// release may.
+// changeConffile changes the configuration file in a package, as a newer
+// package may do.
 func (m *machine) changeConffile(t *testing.T, path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -230,8 +230,8 @@ func pingOnce(client *http.Client, token string) error {
 }
 
 // checkNothingLeft checks that a purge has left no files, units or processes of
-// the packages. A purge may leave emptyDirs, which checkNothingLeft removes
-// before it checks.
+// the packages. A purge may leave emptyDirs, if they are empty;
+// checkNothingLeft first removes these.
 func (m *machine) checkNothingLeft(t *testing.T, emptyDirs string) {
 	t.Helper()
 	m.Run(t, "rmdir "+emptyDirs+" 2>/dev/null || true")

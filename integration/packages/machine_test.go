@@ -16,8 +16,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// machine is a machine that the script integration/systemd/machine runs, with
-// Slurm but without the gateway.
+// machine is a machine that the script integration/systemd/machine runs. It has
+// Slurm but not the gateway.
 type machine struct{ harness.Machine }
 
 // boot starts the machine that PACKAGE_SUITE selects. If the variable is not

@@ -1,6 +1,6 @@
 // Package page reads the command blocks of a documentation page, so that tests
-// can run them as printed. A fenced block of any other kind is an error,
-// because a test must run everything that a reader may type.
+// can run them as printed. Other fenced blocks are errors, because a test must
+// run everything that a reader may type.
 package page
 
 import (

@@ -8,10 +8,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// ambiguity is a request that proxy and gateway could interpret differently.
-// The user sends the request to a proxy, which adds the user's name, and a
-// token that may act for every user. The user hopes that the gateway ignores
-// the name from the proxy.
+// ambiguity is a request that the proxy and the gateway could interpret
+// differently. A user sends the request to a proxy, which adds the user's name,
+// and a token that may act for every user. With the ambiguous headers, the user
+// tries to make the gateway ignore the name from the proxy.
 type ambiguity struct {
 	name    string
 	headers string // lines that the user adds; {holder} is the owner of the token, {user} the user
@@ -59,11 +59,10 @@ var ambiguities = []ambiguity{
 }
 
 // TestAmbiguities sends ambiguous requests directly and through proxies, some
-// of which are configured carelessly. It checks that the gateway never serves
-// such a request as another user, least of all as the token's owner, and that
-// it refuses requests that are still ambiguous when they arrive. Because
-// require_user_name is not set, only the rules for headers protect the user
-// names.
+// of which are configured carelessly. The gateway must never serve such a
+// request as another user, least of all as the token's owner. It must refuse
+// requests that are still ambiguous when they arrive. Because require_user_name
+// is not set, only the rules for headers protect the user names.
 func TestAmbiguities(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t)
@@ -102,8 +101,9 @@ func TestAmbiguities(t *testing.T) {
 	checkServedOnly(f, t)
 }
 
-// singleNames are headers that name at most one user. Some name none or are
-// misspelt, as if from a proxy that is misconfigured or does not know the user.
+// singleNames are headers that name at most one user. Some of them name no user
+// or are misspelt, as if from a proxy that is misconfigured or does not know
+// the user.
 var singleNames = []ambiguity{
 	{headers: "X-SCHED-USER-NAME:", want: "401"},
 	{headers: "X-SCHED-USER-NAME: \t ", want: "401"},
@@ -129,8 +129,8 @@ func checkOutcome(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, 
 }
 
 // checkServedOnly fails the test unless the gateway served requests only as
-// f.User, with the holder's token. It checks the log, which also has requests
-// whose answers the test did not read.
+// f.User, with the token of f.TokenOwner. It checks the log, which also has
+// requests whose answers the test did not read.
 func checkServedOnly(f *harness.ProxyLab, t *testing.T) {
 	t.Helper()
 	got := f.Gateway.StopAndCountUsers()
@@ -140,10 +140,10 @@ func checkServedOnly(f *harness.ProxyLab, t *testing.T) {
 	}
 }
 
-// TestFraming checks that proxy and gateway agree where a request ends, or
-// refuse it. A request that is hidden in a body, or after a body, must never
-// become another user's request. It must also never get the headers that a
-// proxy adds to the next request.
+// TestFraming checks that the proxy and the gateway agree on where a request
+// ends, or refuse the request. A request that is hidden in or after the body of
+// another request must never become another user's request. It must also never
+// get the headers that a proxy adds to the next request.
 func TestFraming(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t)

@@ -26,10 +26,10 @@ import (
 type tool struct {
 	name    string
 	require func(t *testing.T)
-	// rsa creates a key in dir and returns its public half as a JSON Web Key.
+	// rsa creates a key in dir and returns the public key as a JSON Web Key.
 	rsa func(t *testing.T, dir string) string
-	// hs256 signs claims with the secret in a file, and rs256 with the key that
-	// rsa created in dir.
+	// hs256 signs claims with the secret in a file. rs256 signs claims with the
+	// key that rsa created in dir.
 	hs256 func(t *testing.T, secret, claims string) string
 	rs256 func(t *testing.T, dir, claims string) string
 }
@@ -41,10 +41,11 @@ var tools = []tool{
 	{"the standard library", func(*testing.T) {}, stdlibKey, stdlibHS256, stdlibRS256},
 }
 
-// TestForeignTokens checks that tokens of other programs are accepted by both
-// daemons and by the gateway, whether the gateway has the keys or the daemons
-// verify the tokens. It checks both algorithms, and key sets of other programs.
-// A token with one changed letter in its signature must be refused.
+// TestForeignTokens checks that both daemons and the gateway accept tokens that
+// other programs made. This must hold whether the gateway has the keys or the
+// daemons verify the tokens, for both algorithms, and for key sets that other
+// programs made. A token with one changed letter in its signature must be
+// refused.
 func TestForeignTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.OrdinaryUser(t), t.TempDir()
@@ -82,9 +83,9 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// TestProvidersTokens checks access tokens with all the claims that identity
-// providers put into them, with the user's name in a claim that the site
-// chooses, and with dates as other programs write them.
+// TestProvidersTokens checks access tokens as identity providers make them:
+// with all their claims, with the user's name in a claim that the site chooses,
+// and with dates as other programs write them.
 func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.OrdinaryUser(t), t.TempDir()
@@ -126,7 +127,7 @@ func TestProvidersTokens(t *testing.T) {
 	}
 }
 
-// restartWithKeys restarts the daemons with these AuthAltParameters in both
+// restartWithKeys restarts the daemons with the given AuthAltParameters in both
 // configurations.
 func restartWithKeys(l *harness.Lab, t *testing.T, parameters string) {
 	t.Helper()
@@ -160,9 +161,9 @@ func startKeyless(l *harness.Lab, t *testing.T) string {
 	return "http://" + address
 }
 
-// checkAccepted fails the test unless the token is accepted as a token of that
-// user: by the controller when schedctl uses it, and by both daemons through
-// each gateway.
+// checkAccepted fails the test unless all programs accept the token as a token
+// of the given user: the controller (through schedctl), and both daemons
+// through each gateway.
 func checkAccepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err != nil || !strings.Contains(out, l.Node) {
@@ -177,8 +178,8 @@ func checkAccepted(l *harness.Lab, t *testing.T, token, user string, gateways ma
 	}
 }
 
-// checkRefused fails the test unless the token is refused by the
-// controller, and by both daemons through each gateway.
+// checkRefused fails the test unless all programs refuse the token: the
+// controller (through schedctl), and both daemons through each gateway.
 func checkRefused(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
@@ -194,7 +195,7 @@ func checkRefused(l *harness.Lab, t *testing.T, token string, gateways map[strin
 }
 
 // schedctl runs schedctl with a token over TCP. If token is "", it runs
-// schedctl without a token, so that the kernel identifies the user who runs the
+// schedctl without a token, and the kernel identifies the user who runs the
 // test.
 func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
@@ -230,7 +231,7 @@ func runTool(t *testing.T, input string, name string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// python is Debian's Python, which finds Debian's packages.
+// python is the Python of Debian, which finds the Python packages of Debian.
 const python = "/usr/bin/python3"
 
 func needPython(t *testing.T) {

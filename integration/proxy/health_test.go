@@ -12,8 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// balancers are the configurations in docs/LOGS.md, with the command that
-// starts each load balancer.
+// balancers are the configurations in docs/LOGS.md, each with the command that
+// starts its load balancer.
 var balancers = []struct {
 	name, pkg, document string
 	start               func(dir, sections string) (config string, args []string)

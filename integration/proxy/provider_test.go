@@ -40,8 +40,8 @@ type provider struct {
 
 const realm = "https://id.example.org/realms/hpc"
 
-// newProvider starts a provider that knows a user, with the password of the
-// proxies' tests.
+// newProvider starts a provider that knows one user, with the password
+// harness.Password.
 func newProvider(t *testing.T, user string) *provider {
 	t.Helper()
 	p := &provider{t: t, user: user, keys: map[string]*rsa.PrivateKey{}}
@@ -56,8 +56,8 @@ func newProvider(t *testing.T, user string) *provider {
 	return p
 }
 
-// rotate publishes the keys with these ids, and creates those that are new. New
-// tokens are signed with the last of these keys.
+// rotate publishes the keys with the given ids, and first creates those that do
+// not exist yet. The last of these keys signs new tokens.
 func (p *provider) rotate(kids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *provider) rotate(kids ...string) {
 	p.published, p.signingKid = kids, kids[len(kids)-1]
 }
 
-// update changes fields while no request reads them.
+// update calls change, which changes fields, while no request reads them.
 func (p *provider) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token issues a token for the password, or for a login on another device. Such
-// a login is complete after three polls.
+// token issues a token for the password, or for a login on another device. A
+// login on another device succeeds at the third poll.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -144,8 +144,8 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"access_token": "of another realm", "id_token": token, "token_type": "Bearer", "expires_in": 300})
 }
 
-// sign makes a token with these claims and the others that Keycloak's tokens
-// have.
+// sign makes a token with the given claims, and with the other claims that
+// Keycloak's tokens have.
 func (p *provider) sign(claims string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,9 +161,9 @@ type providerLab struct {
 	t *testing.T
 }
 
-// run first runs the commands in before, and then a block of the page. The
-// block reads the text in input. run returns the output, followed by the value
-// of SCHED_JWT.
+// run runs the shell commands in the argument before, and then a block of the
+// page, which reads the text in the argument input. It returns the output,
+// followed by the value of SCHED_JWT.
 func (i *providerLab) run(block, before, input string) (string, error) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
@@ -210,14 +210,14 @@ func (i *providerLab) configure(block string) {
 	restartWithKeys(i.Lab, i.t, parameters)
 }
 
-// outcome returns the result of a request with a token.
+// outcome returns the result of a request with the given token.
 func (i *providerLab) outcome(token string) string {
 	i.t.Helper()
 	return requestFrom(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).UserOrStatus()
 }
 
-// awaitOutcome waits until the result of requests with the token equals want.
-// This may take a minute, because a gateway caches results for a minute.
+// awaitOutcome waits until requests with the token have the result want. This
+// may take a minute, because a gateway caches results for a minute.
 func (i *providerLab) awaitOutcome(token, want string) {
 	i.t.Helper()
 	var got string
@@ -240,17 +240,17 @@ func (i *providerLab) awaitLog(pattern string) {
 	}
 }
 
-// readyWhenListening makes the lab regard a daemon as started when it accepts
-// connections. The usual check sends requests with a token, which the lab can't
-// create.
+// readyWhenListening makes the lab treat a daemon as started when the daemon
+// accepts connections. The usual check sends requests with a token, which the
+// lab can't create.
 func readyWhenListening(l *harness.Lab) {
 	l.Ctld.Check = harness.Accepts(l.Ctld.Address)
 	l.Restd.Check = harness.Accepts(strings.TrimPrefix(l.Restd.Address, "http://"))
 }
 
 // TestIdentityProvider follows docs/IDENTITY-PROVIDER.md with the commands on
-// that page: from the first fetch of the key set, through a change of the keys,
-// to a provider that is broken.
+// that page. It fetches the key set, logs users in, changes the keys, and
+// breaks the provider.
 func TestIdentityProvider(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bash", "curl"} {
@@ -265,7 +265,7 @@ func TestIdentityProvider(t *testing.T) {
 	pids := i.daemonPIDs()
 
 	// A user logs in with each of the two methods, sends requests and submits a
-	// job. The second login on another device must be pending, too.
+	// job. The second login on another device must also wait for the user.
 	i.checkFailedLogins()
 	var token string
 	for _, login := range []struct {
@@ -352,7 +352,7 @@ func (i *providerLab) daemonPIDs() string {
 }
 
 // checkKeyRotation checks that tokens of a new key are soon accepted, and that
-// those of a removed key are refused.
+// tokens of a removed key are refused.
 func (i *providerLab) checkKeyRotation(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
@@ -406,10 +406,10 @@ func (i *providerLab) checkBrokenProvider() {
 	i.fetchKeySet()
 }
 
-// checkClusterTokens checks schedctl with and without jwt_key=. Without
-// jwt_key= schedctl must make no token, and must name the missing setting. With
-// jwt_key= it must make a token. The cluster must then accept both that token
-// and the provider's tokens.
+// checkClusterTokens checks schedctl with and without jwt_key=. Without it,
+// schedctl must make no token, and must name the missing setting. With it,
+// schedctl must make a token, and the cluster must accept both this token and
+// the provider's tokens.
 func (i *providerLab) checkClusterTokens() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {

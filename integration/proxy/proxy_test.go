@@ -18,8 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// sendThrough sends a request to the address of a frontend, and returns the
-// answer. The headers in frontend.Headers make it a request of the user.
+// sendThrough sends a request to a frontend, with the headers that make it a
+// request of the user, and returns the answer.
 func sendThrough(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, method, path, body string) harness.Answer {
 	t.Helper()
 	answers := harness.Exchange(t, frontend.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -33,10 +33,9 @@ func sendThrough(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, m
 // tokenBegins is the beginning of every token: {" in base64.
 const tokenBegins = "eyJ"
 
-// TestProxy checks that behind proxies configured as in docs/PROXY.md users
-// keep their identities in requests, jobs and logs. Logs must also have the
-// name of the user whose token the proxy uses. A user without a password must
-// be rejected.
+// TestProxy checks proxies that are configured as in docs/PROXY.md. Users must
+// keep their identities in requests, jobs and logs. The logs must also name the
+// user whose token the proxy uses. A user without a password must be rejected.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t, "require_user_name")
@@ -80,11 +79,11 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestNameIsNeeded checks that require_user_name refuses a token that may act
-// for all users if it comes without a name. This protects against a proxy that
-// first adds its headers, and then removes the headers that the client lists in
-// Connection. A client could make such a proxy remove the name, and the gateway
-// would not see the client's Connection header.
+// TestNameIsNeeded checks that with require_user_name a token that may act for
+// all users is refused if the request names no user. This protects against a
+// proxy that first adds its headers, and then removes the headers that the
+// client lists in Connection. A client could make such a proxy remove the
+// user's name, and the gateway would not see the client's Connection header.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
@@ -116,10 +115,9 @@ func TestNameIsNeeded(t *testing.T) {
 	}
 }
 
-// checkWithoutAuth checks nginx without a password prompt. If the client
-// claims no name, nginx must send none, and the request then counts as a
-// request of the token's owner. If the client claims a name, nginx passes it
-// on.
+// checkWithoutAuth checks nginx without a password prompt. If the client claims
+// no name, nginx must send none, and the request counts as a request of the
+// token's owner. If the client claims a name, nginx passes the name on.
 func checkWithoutAuth(f *harness.ProxyLab, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Frontends)
@@ -159,8 +157,8 @@ func startStrippingProxy(f *harness.ProxyLab, t *testing.T) string {
 }
 
 // TestUnknownName checks that an answer does not reveal whether a user exists.
-// It must equal the answer to any other bad credential, byte for byte except
-// for the request's id.
+// Except for the request's id, it must equal the answer to any other bad
+// credential, byte for byte.
 func TestUnknownName(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t)

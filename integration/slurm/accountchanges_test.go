@@ -20,10 +20,10 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
-// comparedBefore has the names of some changes, each with lists of records.
-// Before TestAccountChanges makes such a change, it checks these lists: records
-// that were made through one gateway must be the same as those that were made
-// through the other.
+// comparedBefore maps the names of some changes to lists of records. Before
+// TestAccountChanges makes such a change, it compares the records in these
+// lists. Those that were made through our gateway must be the same as those
+// that were made through Slurm's gateway.
 var comparedBefore = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
 	"make a QOS that preempts an unknown one": {"qos"},
@@ -31,8 +31,8 @@ var comparedBefore = map[string][]string{
 	"delete a cluster without the privilege":  {"clusters"},
 }
 
-// TestAccountChanges changes records through both gateways, with the same
-// accounting daemon, and compares what sacctmgr shows after each change.
+// TestAccountChanges changes records through both gateways, which use the same
+// accounting daemon. After each change it compares what sacctmgr shows.
 func TestAccountChanges(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {
@@ -202,9 +202,9 @@ func (m *machine) changeRecordedJob(t *testing.T, sides *sides) {
 	}
 }
 
-// checkForeignChanges checks that each worker shows changes by sacctmgr at
-// once, even if it has requested the records before in the same session with
-// the accounting daemon.
+// checkForeignChanges changes records with sacctmgr. Each worker must show the
+// changes at once, even if it has requested the records before, in the same
+// session with the accounting daemon.
 func (m *machine) checkForeignChanges(t *testing.T) {
 	for i := range 4 {
 		text := fmt.Sprint("changed", i)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// useAuthSlurm changes the machine's cluster to AuthType=auth/slurm, without
+// useAuthSlurm sets AuthType=auth/slurm for the cluster, which then has no
 // munged.
 func (m *machine) useAuthSlurm(t *testing.T) {
 	t.Helper()
@@ -49,9 +49,9 @@ func (m *machine) useAuthSlurm(t *testing.T) {
 	}
 }
 
-// TestAuthSlurm checks, with AuthType=auth/slurm and without munged, that local
-// users are served with credentials from Slurm's sack.socket, and users with
-// tokens as usual.
+// TestAuthSlurm checks AuthType=auth/slurm without munged. Local users must be
+// served with credentials from Slurm's sack.socket, and users with tokens as
+// usual.
 func TestAuthSlurm(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {

@@ -15,8 +15,8 @@ import (
 	"schedrestd/demo/thread"
 )
 
-// clientAs returns a client that connects to a socket of the machine as another
-// user. The kernel reports that user to the gateway.
+// clientAs returns a client that connects to a socket of the machine with the
+// given uid and gid. The kernel reports these ids to the gateway.
 func (m *machine) clientAs(uid, gid uint32, socket string) *http.Client {
 	path := filepath.Join(m.root, socket)
 	return &http.Client{Transport: &http.Transport{
@@ -76,9 +76,9 @@ func (m *machine) checkRanAs(t *testing.T, job, user string, uid uint32, output 
 	}
 }
 
-// TestBecomeUser checks that, over a UNIX socket and without a token, each
-// user's requests reach the controller as that user, verified by munged. Two
-// users send requests concurrently.
+// TestBecomeUser checks requests without a token over a UNIX socket. Each
+// user's requests must reach the controller as that user, verified by munged.
+// Two users send requests concurrently.
 func TestBecomeUser(t *testing.T) {
 	m := useCluster(t)
 	m.start(t, "gateway", gatewaySocket, []string{"SCHEDRESTD_SECURITY=become_user"},
@@ -87,8 +87,8 @@ func TestBecomeUser(t *testing.T) {
 	m.checkLocalUsers(t, "become")
 }
 
-// checkLocalUsers checks a gateway with become_user. name distinguishes the
-// files of different calls.
+// checkLocalUsers checks a gateway with become_user. Different calls use
+// different names, so that they write different files.
 func (m *machine) checkLocalUsers(t *testing.T, name string) {
 	t.Run("users", func(t *testing.T) {
 		for _, u := range users {

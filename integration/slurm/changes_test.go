@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// change is a change that is made through both gateways. In path, body and
-// show, NAME is replaced by the name of the side, so that both sides change
-// different objects.
+// A change is made through both gateways. In path, body and show, NAME stands
+// for a word that differs between the gateways, so that each gateway changes
+// objects of its own.
 type change struct {
 	name, method, path, body string
 	token                    string // token of the request; "": root's
@@ -26,8 +26,8 @@ type change struct {
 	effectReason             string // why the outputs differ; "": they are the same
 }
 
-// sides makes changes through both gateways, first through Slurm's and then
-// through ours.
+// A sides value makes changes through both gateways, first through Slurm's and
+// then through ours.
 type sides struct {
 	m           *machine
 	token       string
@@ -45,12 +45,12 @@ type madeChange struct {
 
 func (m *machine) newSides(token string) *sides { return &sides{m: m, token: token} }
 
-// addWords adds words and their replacements: old, new, old, new.
+// addWords adds pairs of a word and its replacement.
 func (s *sides) addWords(words ...string) { s.words = append(s.words, words...) }
 
-// apply makes a change through both gateways and compares statuses and effects.
-// It compares only whether the two statuses are refusals, because our gateway
-// distinguishes more kinds of refusals.
+// apply makes a change through both gateways, and compares the statuses and the
+// effects. For the statuses it only compares whether both are refusals, because
+// our gateway distinguishes more kinds of refusals.
 func (s *sides) apply(t *testing.T, ch change) {
 	t.Helper()
 	var statuses [2]int
@@ -105,8 +105,8 @@ func (s *sides) apply(t *testing.T, ch change) {
 	}
 }
 
-// compareGETs compares the answers of both gateways to every GET after the
-// changes.
+// compareGETs sends every GET to both gateways after the changes, and compares
+// the answers.
 func (s *sides) compareGETs(t *testing.T) {
 	t.Helper()
 	s.m.run(t, "root", strings.Fields("scontrol create reservation ReservationName=upgrade StartTime=now+3days Duration=60 Nodes=n02 Users=alice")...)
@@ -151,8 +151,8 @@ func linesNotIn(text, exclude string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(strings.Split(exclude, "\n"), line) }), "\n")
 }
 
-// TestChanges makes the same changes through both gateways, with the same
-// controller, and compares what scontrol shows after each.
+// TestChanges makes the same changes through both gateways, which use the same
+// controller. After each change it compares what scontrol shows.
 func TestChanges(t *testing.T) {
 	m := freshCluster(t)
 	if m.release != "26.05" {

@@ -4,8 +4,8 @@
 // gateway's UNIX sockets, which are also files of this machine.
 //
 // "make integration-slurm" runs it. SLURM_RELEASE selects the release; without
-// it all tests are skipped. SLURM_REQUIRED=1 turns skips into failures, and
-// SLURM_KEEP=1 keeps the machine running, until "cluster 24.11 down".
+// it all tests are skipped. SLURM_REQUIRED=1 turns skips into failures. With
+// SLURM_KEEP=1 the machine keeps running until "cluster 24.11 down" stops it.
 package slurm
 
 import (
@@ -68,8 +68,8 @@ var (
 	eventually = harness.Eventually
 )
 
-// useCluster returns the cluster, or skips a test if there is none. Other tests
-// may have submitted jobs. If an earlier test has changed more than jobs,
+// useCluster returns the cluster, or skips a test if there is none. The cluster
+// may have jobs of earlier tests. If an earlier test has changed anything else,
 // useCluster starts the cluster again, so that tests do not depend on their
 // order.
 func useCluster(t *testing.T) *machine {
@@ -77,8 +77,8 @@ func useCluster(t *testing.T) *machine {
 	return cluster.ready(t, cluster.changed)
 }
 
-// freshCluster returns the cluster as it was installed. It is for a test that
-// compares lists, or that changes nodes, records, settings or daemons.
+// freshCluster returns the cluster as it was installed. It is for tests that
+// compare lists, or that change nodes, records, settings or daemons.
 func freshCluster(t *testing.T) *machine {
 	t.Helper()
 	m := cluster.ready(t, cluster.changed || cluster.used)
@@ -145,7 +145,7 @@ func (m *machine) up() error {
 	return err
 }
 
-// close stops the machine, unless it is to be kept for inspection.
+// close stops the machine, unless SLURM_KEEP is set.
 func (m *machine) close() {
 	if m.release != "" && os.Getenv("SLURM_KEEP") == "" {
 		m.script("down")
@@ -157,8 +157,8 @@ func (m *machine) script(args ...string) (string, error) {
 	return harness.RunScript("./cluster", append([]string{m.release}, args...)...)
 }
 
-// install copies the programs with these names, or patterns for names, into the
-// machine.
+// install copies programs into the machine. patterns has their names, or
+// patterns of names.
 func (m *machine) install(patterns ...string) error {
 	dir := filepath.Join(m.root, "opt/gateway")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -326,7 +326,7 @@ type answer struct {
 	body   []byte
 }
 
-// sendRequest sends a request with headers as "Name: value".
+// sendRequest sends a request. Each of headers is "Name: value".
 func sendRequest(c *http.Client, method, path, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequest(method, "http://gateway"+path, strings.NewReader(body))
 	if err != nil {

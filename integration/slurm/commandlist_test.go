@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// verdict states how much of a command works.
+// verdict says to what extent a command works.
 type verdict string
 
 const (
@@ -19,7 +19,7 @@ const (
 	cannot  verdict = "can't"
 )
 
-// commandLine is a command that TestCommands runs, as the user whom its token
+// commandLine is a command that TestCommands runs with the token that user
 // names.
 type commandLine struct {
 	user, line string
@@ -151,8 +151,7 @@ type commandResult struct {
 	code int
 }
 
-// indent returns text with indentation, as in a golden file, where unindented
-// lines are titles.
+// indent indents text for a golden file, where unindented lines are titles.
 func indent(text string) string {
 	if text == "" {
 		return ""
@@ -267,9 +266,8 @@ func commandsText(records map[string]map[string]commandResult) (page, output str
 	return page, b.String()
 }
 
-// remark returns the last column of a row: the reason for the verdict. If the
-// command can't work or is refused, remark adds the last line that the command
-// printed.
+// remark returns the last column of a row: the reason for the verdict, followed
+// by the last line that the command printed if it can't work or is refused.
 func remark(c commandLine, releases []string, records map[string]map[string]commandResult) string {
 	parts := []string{}
 	if c.reason != "" {
@@ -284,7 +282,8 @@ func remark(c commandLine, releases []string, records map[string]map[string]comm
 	return strings.Join(parts, ": ")
 }
 
-// groupReleases groups the releases whose commands printed the same text.
+// groupReleases puts releases in which the command printed the same text into
+// one group.
 func groupReleases(title string, releases []string, records map[string]map[string]commandResult) (groups [][]string) {
 next:
 	for _, r := range releases {

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// bundledDaemons is schedctld and scheddbd in the machine, in addition to
-// Slurm's own daemons. A slurm.conf makes Slurm's commands use them.
+// bundledDaemons has schedctld and scheddbd, which run in the machine in
+// addition to Slurm's own daemons. Slurm's commands use them if SLURM_CONF
+// names their slurm.conf.
 type bundledDaemons struct {
 	m      *machine
 	ctld   *daemon
@@ -94,9 +95,9 @@ func (m *machine) startBundled(t *testing.T) *bundledDaemons {
 	return o
 }
 
-// run runs a shell command, and returns its output and exit status. With the
-// name root the command runs as root, otherwise as alice. SLURM_JWT is set to
-// the token o.tokens[tokenName], if there is one.
+// run runs a shell command, and returns its output and exit status. The command
+// runs as root if tokenName is "root", and otherwise as alice. SLURM_JWT is set
+// to the token o.tokens[tokenName], if there is one.
 func (o *bundledDaemons) run(t *testing.T, tokenName, line string) (string, int) {
 	t.Helper()
 	user := tokenName
@@ -122,8 +123,8 @@ func (o *bundledDaemons) run(t *testing.T, tokenName, line string) (string, int)
 	return string(out), code
 }
 
-// volatile are parts of an output that differ between machines or runs, with
-// their replacements.
+// The list volatile has the parts of outputs that differ between machines or
+// runs, with their replacements.
 var volatile = []struct {
 	is *regexp.Regexp
 	to string
@@ -197,7 +198,7 @@ func TestCommands(t *testing.T) {
 }
 
 // checkAlive fails the test if a command has made one of the daemons exit, or
-// has made a handler panic.
+// has caused a panic in a handler.
 func (o *bundledDaemons) checkAlive(t *testing.T) {
 	t.Helper()
 	for _, d := range []*daemon{o.ctld, o.dbd} {

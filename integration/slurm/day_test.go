@@ -83,10 +83,10 @@ var sinceVersion = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue
 var notIn2205 = map[string]bool{"another user cancels jobs": true, "user cancels jobs by name": true, "user cancels unknown jobs": true}
 
 // TestDay makes the changes of an operator and of a user through both gateways,
-// with the same controller. It compares statuses, what Slurm's commands show
-// after each change, the records at the end, and the audit log. With 22.05,
-// whose gateway serves only v0.0.36 to v0.0.38, the changes are made through
-// our gateway alone.
+// which use the same controller. It compares statuses, what Slurm's commands
+// show after each change, the records at the end, and the audit log. The
+// gateway of 22.05 serves only v0.0.36 to v0.0.38, so there the changes are
+// made through our gateway alone.
 func TestDay(t *testing.T) {
 	m := freshCluster(t)
 	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]

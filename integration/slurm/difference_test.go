@@ -13,7 +13,8 @@ import (
 // exceptions are the rows of docs/DIFFERENCES.md.
 type exceptions []*exception
 
-// exception is a field in which the two gateways may differ.
+// exception is a row of docs/DIFFERENCES.md: fields in which the two gateways
+// may differ.
 type exception struct {
 	line     int
 	releases string // "all", or several separated by commas
@@ -56,9 +57,9 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern returns the regular expression for a name in backquotes. The argument
-// separator is the character between the parts of such a name. In the name, *
-// stands for all or some of one part, and ** for any text.
+// pattern returns the regular expression for a name in backquotes. The parts of
+// the name are separated by the character separator. In the name, * stands for
+// any text within one part, and ** for any text.
 func pattern(cell, separator string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
@@ -94,7 +95,7 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: %s: theirs %s, ours %s", d.field, d.kind, cut(d.reference), cut(d.gateway))
 }
 
-// allowed reports whether the page has a row for the difference.
+// allowed reports whether docs/DIFFERENCES.md has a row for the difference.
 func (list exceptions) allowed(release, version, path string, d difference) bool {
 	for _, e := range list {
 		if !listHas(e.releases, release) || !listHas(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
@@ -110,12 +111,12 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 	return false
 }
 
-// fields has the path of each field in the answers. The value is true if the
-// field ever had a value other than the default.
+// A fields value has the path of each field in the answers. The value of a path
+// is true if any answer had a value other than the default in this field.
 type fields map[string]bool
 
 // compare returns the fields that differ, and the number of compared fields. It
-// compares the elements of lists by position.
+// compares lists element by element, in order.
 func (seen fields) compare(at string, reference, gateway any) (found []difference, count int) {
 	add := func(list []difference, n int) { found, count = append(found, list...), count+n }
 	switch reference := reference.(type) {
@@ -167,9 +168,9 @@ func isSet(v any) bool {
 	return !slices.Contains([]string{"<nil>", "", "0", "0.0", "false"}, fmt.Sprint(v))
 }
 
-// sameNumber reports whether two fractions differ only in their notation. Slurm
-// writes 17 digits. The gateway writes as many as distinguish the number from
-// all others.
+// sameNumber reports whether two fractions are equal although their notations
+// may differ. Slurm writes 17 digits. The gateway writes only as many digits as
+// are needed to distinguish the number from all others.
 func sameNumber(reference, gateway any) bool {
 	a, ok := reference.(json.Number)
 	b, _ := gateway.(json.Number)

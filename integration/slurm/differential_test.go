@@ -17,7 +17,7 @@ import (
 
 // TestDifferential sends the same GETs with the same token to both gateways,
 // which use the same controller, and compares every field of the answers. It
-// tries every GET that both of them serve. docs/DIFFERENCES.md lists the
+// tries every GET that both gateways serve. docs/DIFFERENCES.md lists the
 // permitted differences.
 func TestDifferential(t *testing.T) {
 	m := freshCluster(t)
@@ -38,10 +38,10 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// compareGETs sends the same GETs to both gateways and compares every field of
-// the answers. It tries every GET that both of them serve, and if filtered is
-// set, also with each parameter. It returns, by endpoint, the fields that were
-// compared.
+// compareGETs sends every GET that both gateways serve to both of them, and
+// compares every field of the answers. If filtered is set, it also sends each
+// GET with each of its parameters. It returns the compared fields of each
+// endpoint.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
 	reference, gateway := m.client(referenceSocket), m.client(gatewaySocket)
@@ -228,8 +228,8 @@ var values = map[string][]string{
 	"Include usage":       {"true"},
 }
 
-// requests returns the requests for a path: with each name, and with each
-// parameter.
+// requests returns the requests for a path: one for each name, and one for each
+// value of each parameter.
 func (m *machine) requests(t *testing.T, path, bare string, o operation) (list []string) {
 	plain := []string{path}
 	if before, after, ok := strings.Cut(path, "{"); ok {
@@ -264,16 +264,16 @@ var fatal = regexp.MustCompile(`/wckeys/?\?usage_`)
 
 var nonJSONNumber = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
 
-// compareAnswers sends a request to reference, to gateway, and again to
-// reference. A field in the gateway's answer counts as equal if it is the same
-// as in one of the other two answers.
+// compareAnswers sends a request to reference, to gateway, and to reference
+// again. A field in the gateway's answer counts as equal if it is the same in
+// either of the two answers of reference.
 func (m *machine) compareAnswers(t *testing.T, seen fields, reference, gateway *http.Client, request string) ([]difference, int) {
 	t.Helper()
 	header := "X-SLURM-USER-TOKEN: " + m.admin
 	get := func(c *http.Client) (status any, body any) {
 		a, err := sendRequest(c, "GET", request, "", header)
 		must(t, err)
-		// slurmrestd writes numbers that JSON does not have.
+		// slurmrestd writes numbers that JSON does not permit.
 		d := json.NewDecoder(bytes.NewReader(nonJSONNumber.ReplaceAll(a.body, []byte(`: "$1"`))))
 		d.UseNumber() // so that 2.0 differs from 2
 		if err := d.Decode(&body); err != nil && len(a.body) > 0 {

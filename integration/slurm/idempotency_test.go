@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestSubmitOnce repeats a submission with the same Idempotency-Key. The
+// TestSubmitOnce repeats submissions with the same Idempotency-Key. The
 // repetition must create no other job, and its answer must have the same job
-// number and message as the first answer. Heterogeneous jobs are tried too.
+// number and message as the first answer. This must also hold for heterogeneous
+// jobs.
 func TestSubmitOnce(t *testing.T) {
 	m := useCluster(t)
 	m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_NAMES=slurm", "SCHEDRESTD_IDEMPOTENCY_FILE=/root/keys"},

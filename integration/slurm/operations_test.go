@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// call is a request for an operation that must succeed. In all texts, N stands
-// for the version's number, JOB for a new held job, RUNS for a running job, and
-// RECORD for a job that the accounting daemon has recorded.
+// A call is a request for an operation that must succeed. In all texts, N
+// stands for the number of the version, JOB stands for a new held job, RUNS for
+// a running job, and RECORD for a job that the accounting daemon has recorded.
 type call struct {
 	setup  []string // commands that create the objects of the request
 	path   string   // "": the path of the operation
@@ -31,8 +31,8 @@ const (
 	heldJobBody    = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
 )
 
-// calls has the requests for operations, by "METHOD path" without the version.
-// All operations that are not in calls are GETs that need no preparation.
+// The map calls has the requests for operations, by "METHOD path" without the
+// version. All other operations are GETs that need no preparation.
 var calls = map[string]call{
 	"POST /slurm/job/submit":                       {body: heldJobBody},
 	"POST /slurm/job/allocate":                     {body: `{"job": {"name": "opN", "current_working_directory": "/tmp", "environment": ["A=1"]}}`},
@@ -108,7 +108,8 @@ func declaredOperations(t *testing.T) (rows [][3]string) {
 	return rows
 }
 
-// allowMoreNodes permits nodes that the cluster's configuration does not name.
+// allowMoreNodes makes the cluster permit nodes that its configuration does not
+// name.
 func (m *machine) allowMoreNodes(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
@@ -168,8 +169,9 @@ func TestOperations(t *testing.T) {
 		case c.status != 0:
 			want = c.status
 		}
-		// After a reconfiguration slurmctld hands over to another process,
-		// which does not know what the old one has created meanwhile.
+		// After a reconfiguration slurmctld hands over to a new process. This
+		// process does not know the objects that the old one has created
+		// meanwhile.
 		if a.status != want && row[1] == "GET" && len(c.setup) > 0 {
 			m.prepareCall(t, c, number)
 			a, err = sendRequest(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
@@ -194,8 +196,8 @@ func TestOperations(t *testing.T) {
 // sbatchCommand is a command that submits a job.
 var sbatchCommand = []string{"sbatch", "--parsable", "-o", "/dev/null", "--wrap=sleep 600"}
 
-// prepareCall runs a call's commands. If the call needs a held job, it returns
-// the job's number.
+// prepareCall runs the commands that a call needs. If the call needs a held
+// job, prepareCall returns the job's number.
 func (m *machine) prepareCall(t *testing.T, c call, number string) string {
 	t.Helper()
 	for _, line := range c.setup {
@@ -208,9 +210,8 @@ func (m *machine) prepareCall(t *testing.T, c call, number string) string {
 	return ""
 }
 
-// TestInvalidBodies sends bodies that can't be understood to every operation
-// that takes a body, in each version. All must be refused, and the cluster must
-// not change.
+// TestInvalidBodies sends invalid bodies to every operation that takes a body,
+// in each version. All must be refused, and the cluster must not change.
 func TestInvalidBodies(t *testing.T) {
 	m := freshCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -259,9 +260,9 @@ func (m *machine) state(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// invalidBodies returns bodies that can't be understood: a text that is not
-// JSON, JSON that is not an object, and variants of the valid body that have a
-// value of another type in one place.
+// invalidBodies returns bodies that no operation may accept: a text that is not
+// JSON, JSON that is not an object, and variants of the valid body in which one
+// value has another type.
 func invalidBodies(valid string) []string {
 	list := []string{"{", "[]", "null", `"x"`, "1", valid[1:], valid + "}", valid[:len(valid)-1], strings.Replace(valid, ":", "", 1), strings.Replace(valid, `"`, "", 1)}
 	for _, place := range regexp.MustCompile(`: ("[^"]*"|true|\d+|\[[^][]*\]|\[\{[^][]*\}\])`).FindAllStringSubmatchIndex(valid, -1) {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// maxDuration is longer than any request may take, whatever happens to the
-// daemons. The gateway gives a controller 10 seconds for an answer, unless
-// MessageTimeout sets another limit.
+// maxDuration is the maximum duration of a request, whatever happens to the
+// daemons. It includes the 10 seconds that the gateway gives a controller for
+// an answer, unless MessageTimeout sets another limit.
 const maxDuration = 45 * time.Second
 
 // signal sends a daemon of the cluster a signal.
@@ -79,10 +79,10 @@ func (d *daemon) descriptors(t *testing.T) int {
 }
 
 // TestOutage kills and stops the daemons while a gateway continues to run.
-// During each outage, requests must get their status within the limit, and
-// requests that do not need the daemon must succeed. Afterwards, requests must
-// be served again without any action, and no more descriptors may be open than
-// before.
+// During each outage, requests must get the expected status within the time
+// limit, and requests that do not need the daemon must succeed. Afterwards,
+// without any action, requests must be served again, and no more descriptors
+// may be open than before.
 func TestOutage(t *testing.T) {
 	m := useCluster(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")

@@ -25,8 +25,8 @@ func symptomsPage(t *testing.T) string {
 	return string(text)
 }
 
-// step is a block of commands of the page, docs/SLURM.md. The block's first
-// line has the step's name, and the user who runs the commands.
+// A step is a block of commands on the page docs/SLURM.md. The block's first
+// line has the step's name and the user who runs the commands.
 type step struct{ name, user, text string }
 
 // stepTimeout is the time limit of a step.
@@ -56,8 +56,8 @@ func TestPageSteps(t *testing.T) {
 	}
 }
 
-// readSteps returns the page's steps. Blocks that continue in the same shell
-// belong to the step before them.
+// readSteps returns the steps of the page. A block that continues in the same
+// shell belongs to the step before it.
 func readSteps(t *testing.T) map[string]step {
 	t.Helper()
 	blocks, err := page.Blocks("../../docs/SLURM.md")
@@ -91,8 +91,8 @@ type site struct {
 	steps map[string]step
 }
 
-// runStep runs a step and fails the test unless its output contains everything
-// that the page shows, in that order.
+// runStep runs a step. It fails the test unless the output contains everything
+// that the page shows, in the same order.
 func (s *site) runStep(name string) string {
 	s.t.Helper()
 	b, ok := s.steps[name]
@@ -105,9 +105,9 @@ func (s *site) runStep(name string) string {
 			s.systemctl(words[1:])
 			continue
 		}
-		// The program timeout runs in the machine, so it can end the step
-		// together with all processes that the step started. From outside the
-		// machine, only the process that entered it can be killed.
+		// timeout(1) runs in the machine, so it can end the step together with
+		// all processes that the step started. From outside the machine, only
+		// the process that entered it can be killed.
 		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout+20*time.Second)
 		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(stepTimeout.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
@@ -178,8 +178,8 @@ func (s *site) systemctl(words []string) {
 	}
 }
 
-// unitValues returns the values that an installed unit has for a key, one for
-// each line.
+// unitValues returns the values that an installed unit sets for a key, one for
+// each line with the key.
 func (s *site) unitValues(unit, key string) (values []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))
@@ -191,8 +191,8 @@ func (s *site) unitValues(unit, key string) (values []string) {
 }
 
 // startService starts a service as its installed units would: with sockets that
-// another process opened, and with the units' user, environment and command.
-// The units' confinement is missing.
+// another process opened, and with the units' user, environment and command. It
+// does not apply the units' confinement.
 func (s *site) startService(name string) {
 	s.t.Helper()
 	args := []string{"systemd-socket-activate"}
@@ -226,8 +226,8 @@ func octal(t *testing.T, values []string) (mode uint32) {
 	return mode
 }
 
-// newSite returns a machine on which nothing was set up yet. The archive that
-// "make dist" builds is in the machine's directory /root/page.
+// newSite returns a machine on which nothing has been set up yet. Its directory
+// /root/page has the archive that "make dist" builds.
 func newSite(t *testing.T) *site {
 	m := freshCluster(t)
 	s := &site{machine: m, t: t, steps: readSteps(t)}
@@ -315,8 +315,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// runByHand runs a step that keeps running until the test ends. ready is a
-// command that succeeds when the gateway serves.
+// runByHand runs a step that continues until the test ends. ready is a command
+// that succeeds when the gateway serves.
 func (s *site) runByHand(name, ready string) {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.root, "var/log/slurm/byhand.log"))
@@ -341,8 +341,8 @@ func (s *site) runByHand(name, ready string) {
 	})
 }
 
-// runSubmitStep follows a step that submits a job, and fails the test unless
-// the job belongs to the user.
+// runSubmitStep runs a step that submits a job. It fails the test unless the
+// job belongs to the user.
 func (s *site) runSubmitStep(name, user string, uid uint32, job string) {
 	s.t.Helper()
 	output := "/tmp/page-" + user + "/" + job + ".out"

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSubmitPolicy checks that the messages of the site's policy
-// (testdata/conf/job_submit.lua) reach the submitting user, whether the job is
-// accepted or refused, in every API version.
+// TestSubmitPolicy checks the messages of a site's policy
+// (testdata/conf/job_submit.lua). In every API version, they must reach the
+// user who submits a job, whether the job is accepted or refused.
 func TestSubmitPolicy(t *testing.T) {
 	m := useCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")

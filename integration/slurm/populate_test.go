@@ -8,7 +8,8 @@ import (
 
 // populate fills the cluster with examples of everything that an answer can
 // contain: jobs in many states, reservations, drained nodes, limits. It uses
-// only Slurm's commands. A command that a release does not support is logged.
+// only Slurm's commands. If a release does not support a command, this is
+// logged.
 func (m *machine) populate(t *testing.T) {
 	t.Helper()
 	m.populateAccounting(t)
@@ -17,7 +18,7 @@ func (m *machine) populate(t *testing.T) {
 	time.Sleep(6 * time.Second) // until the accounting daemon has the records, and the schedulers have run
 }
 
-// attempt runs a command that some releases do not support.
+// attempt runs a command that not all releases support.
 func (m *machine) attempt(t *testing.T, user, command string) {
 	t.Helper()
 	if _, err := m.try(user, strings.Fields(command)...); err != nil {
@@ -52,8 +53,8 @@ func (m *machine) populateNodes(t *testing.T) {
 	}
 }
 
-// populateAccounting sets limits and shares of users. No limit is so low that
-// it affects a job of populateJobs.
+// populateAccounting sets limits and shares of users. The limits are too high
+// to affect the jobs of populateJobs.
 func (m *machine) populateAccounting(t *testing.T) {
 	for _, change := range []string{
 		"add qos full description=everything-set priority=50 flags=DenyOnLimit,NoDecay,OverPartQOS gracetime=60",

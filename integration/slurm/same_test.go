@@ -9,14 +9,15 @@ import (
 	"testing"
 )
 
-// individual matches fields that may differ between two records that were made
-// in the same way: numbers, times, and places that the scheduler chose.
+// The pattern individual matches fields that may differ between two records,
+// although both were made in the same way: numbers, times, and places that the
+// scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
 
 // compareMade lists records with slurmrestd. The records that were made through
 // our gateway must have the same fields and values as those that were made
-// through Slurm's gateway. Names of records, and the fields that the variable
-// individual matches, may differ.
+// through Slurm's gateway. Only the names of records and the fields that match
+// the pattern individual may differ.
 func (s *sides) compareMade(t *testing.T, version, prefix string, lists ...string) {
 	t.Helper()
 	count := 0
@@ -65,8 +66,8 @@ func (s *sides) compareMade(t *testing.T, version, prefix string, lists ...strin
 }
 
 // leaves returns the fields of a record with their values, as lines of text. It
-// omits the fields that the variable individual matches. In the values, it
-// replaces the text in side by NAME, and makes the replacements in words.
+// omits the fields that match the pattern individual. In the values, it
+// replaces the text of side with NAME, and makes the replacements in words.
 func leaves(at string, value any, side string, words []string) (list []string) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -12,10 +12,11 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// checkSilent maintains testdata/silent. For each release, the file there lists
-// the fields that always had the default value, so that comparing them proves
-// nothing. Any other field must have a value other than the default at least
-// once in each run.
+// checkSilent compares the fields with the lists in testdata/silent, and
+// updates the lists with -update. For each release, the list has the fields
+// that always have the default value, so that comparing them proves nothing.
+// Any other field must have a value other than the default at least once in
+// each run.
 func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
 	nonDefault := map[string]bool{} // whether a field of a record had a value other than the default in any answer
@@ -49,8 +50,9 @@ func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string
 	}
 }
 
-// sometimes marks a listed field that has a value other than the default only
-// in some runs, for example when the schedulers are at work.
+// The mark sometimes follows the name of a listed field that has a value other
+// than the default in some runs but not in all, for example because a scheduler
+// is running.
 const sometimes = " sometimes"
 
 func readSilent(t *testing.T, file string) map[string]string {
@@ -77,8 +79,8 @@ func writeSilent(t *testing.T, file string, listed map[string]string) {
 }
 
 // recordField returns the name of a field with its record, such as "slurm
-// jobs[].name". Fields of the envelope are the same in all answers and get no
-// name.
+// jobs[].name". It returns "" for fields of the envelope, which are the same in
+// all answers.
 func recordField(endpoint, field string) string {
 	record, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"meta", "errors", "warnings", "errors[]", "warnings[]"}, record) {
@@ -88,7 +90,7 @@ func recordField(endpoint, field string) string {
 	return spelling + "/" + field
 }
 
-// moves reports whether docs/DIFFERENCES.md has a row for a field that changes
+// moves reports whether docs/DIFFERENCES.md says that the field changes
 // constantly.
 func (list exceptions) moves(endpoint, field string) bool {
 	return slices.ContainsFunc(list, func(e *exception) bool {

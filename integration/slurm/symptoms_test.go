@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// symptom is a row of the page's table that the test provokes: a change of a
-// file or of the request, and the visible result.
+// symptom is a row of the page's table. The test changes a file or the request,
+// and checks the result that the row describes.
 type symptom struct {
 	name   string
 	conf   func(string) string // changes slurm.conf
@@ -41,8 +41,8 @@ func replaceText(old, replacement string) func(string) string {
 	return func(c string) string { return regexp.MustCompile(old).ReplaceAllLiteralString(c, replacement) }
 }
 
-// signedToken returns a function that makes a token of alice, valid between two
-// times. Both times are in seconds from now.
+// signedToken returns a function that makes a token of alice. issued and
+// expires are the times between which the token is valid, in seconds from now.
 func signedToken(issued, expires int64, forged bool) func(*machine, *testing.T) string {
 	return func(m *machine, t *testing.T) string {
 		key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
@@ -59,7 +59,8 @@ func signedToken(issued, expires int64, forged bool) func(*machine, *testing.T) 
 	}
 }
 
-// guessedToken returns a token with a signature that has not been sent before.
+// guessedToken returns a token with a random signature, which has not been sent
+// before.
 func guessedToken(m *machine, t *testing.T) string {
 	token := m.token[:strings.LastIndexByte(m.token, '.')+1]
 	var random [32]byte
@@ -115,8 +116,8 @@ var symptoms = []symptom{
 }
 
 // TestPageSymptoms provokes the problems that docs/TROUBLESHOOTING.md lists for
-// a gateway that does not answer. It checks what the client gets and what the
-// log says.
+// a gateway that does not answer. It checks the answer to the client, and the
+// log.
 func TestPageSymptoms(t *testing.T) {
 	m := useCluster(t)
 	text := symptomsPage(t)
@@ -208,8 +209,8 @@ func (m *machine) writeConf(t *testing.T, s symptom) string {
 }
 
 // runFailing returns the output of a gateway that does not start. For the
-// symptom "unreadable", the gateway runs as an ordinary user, because root can
-// read every file.
+// symptom "unreadable", the gateway runs as an ordinary user, because root
+// could read the file.
 func (m *machine) runFailing(t *testing.T, s symptom, args []string) string {
 	t.Helper()
 	args = append([]string{"timeout", "60", "env"}, args...) // in case it starts

@@ -15,7 +15,7 @@ import (
 // versions are the versions of the API.
 var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 
-// backend is a cluster behind the gateway, as its users see it.
+// backend is a cluster behind the gateway, as a user sees the cluster.
 type backend struct {
 	conf  string   // path of the gateway's configuration in the machine
 	token string   // token of alice
@@ -47,9 +47,9 @@ func (m *machine) bundledBackend(t *testing.T) backend {
 	return backend{etc + "/schedctld.conf", strings.TrimPrefix(token, "SCHED_JWT="), []string{"head"}}
 }
 
-// TestUser performs a user's day at the gateway, with a token of the cluster,
-// in every API version: list, submit, list again, cancel. The cluster is first
-// Slurm, and then the bundled daemons.
+// TestUser performs a user's day at the gateway, with a token of the cluster:
+// it lists, submits, lists again and cancels jobs, in every API version. The
+// cluster is first Slurm, and then the bundled daemons.
 func TestUser(t *testing.T) {
 	m := useCluster(t)
 	for _, cluster := range []struct {
@@ -105,8 +105,8 @@ type response struct {
 	UserMsg string      `json:"job_submit_user_msg"`
 }
 
-// request sends a request, and fails the test unless the answer has the status.
-// In path, such as "/slurm/…/ping", the API version replaces "…".
+// request sends a request, and fails the test unless the answer has the given
+// status. In path, such as "/slurm/…/ping", the API version replaces "…".
 func (d userSession) request(method, path, body string, status int, headers ...string) (s response) {
 	d.t.Helper()
 	a, err := sendRequest(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)

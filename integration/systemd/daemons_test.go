@@ -9,7 +9,7 @@ import (
 
 // squatterScript is a program that alice runs. It tries to listen on a port
 // until it is killed. It prints a line when it is ready, and another line if it
-// could listen.
+// has succeeded.
 const squatterScript = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
 while (1) {
@@ -21,9 +21,9 @@ while (1) {
 END
 `
 
-// TestDaemonsPortsAreNeverFree checks that a daemon's port is never free,
-// however the daemon ends. Another user must not be able to listen on the port.
-// Requests that arrive before the next daemon has started must wait for it.
+// TestDaemonsPortsAreNeverFree checks that no other user can ever listen on a
+// daemon's port, however the daemon ends. Requests that arrive before the next
+// daemon has started must wait for this daemon.
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
@@ -62,9 +62,9 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	}
 }
 
-// TestForeignSocket checks that a daemon does not start if the socket that
-// systemd passes differs from the socket in its configuration, and that the
-// error names both sockets.
+// TestForeignSocket checks that a daemon does not start if systemd passes a
+// socket that differs from the one in the daemon's configuration. The error
+// must name both sockets.
 func TestForeignSocket(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)

@@ -4,8 +4,8 @@
 //
 // "make integration-systemd" runs it. SYSTEMD_SUITE selects the Debian suite;
 // without it all tests are skipped. SYSTEMD_REQUIRED=1 turns skips into
-// failures, and SYSTEMD_KEEP=1 keeps the machine running, until "machine trixie
-// down".
+// failures. With SYSTEMD_KEEP=1 the machine keeps running until "machine trixie
+// down" stops it.
 package systemd
 
 import (
@@ -80,8 +80,8 @@ func (m *machine) open(suite string) error {
 	return m.install()
 }
 
-// install follows the first parts of the page. Files written in the machine are
-// in memory and are lost when it stops.
+// install follows the first parts of the page. The machine keeps written files
+// in memory, and loses them when it stops.
 func (m *machine) install() error {
 	for _, heading := range []string{"1. Install the programs", "2. Configure", "3. Choose the units"} {
 		if out, err := m.follow(heading); err != nil {
@@ -91,8 +91,8 @@ func (m *machine) install() error {
 	return nil
 }
 
-// blocks returns the command blocks below a heading of docs/INSTALL.md. ""
-// stands for the whole page.
+// blocks returns the command blocks below a heading of docs/INSTALL.md, or
+// those of the whole page if heading is "".
 func blocks(heading string) ([]page.Block, error) {
 	all, err := page.Blocks("../../docs/INSTALL.md")
 	if err != nil || heading == "" {
@@ -120,8 +120,8 @@ func (m *machine) follow(heading string) (string, error) {
 }
 
 // runBlock runs a block as printed: as root, or as alice if its first line says
-// "as a user". It runs make on the test's own machine, which has the project
-// and Go, and make installs into the other machine.
+// "as a user". The make commands in it run on the test's own machine, which has
+// the project and Go, and install into the other machine.
 func (m *machine) runBlock(b page.Block) (string, error) {
 	var all, piece strings.Builder
 	flush := func() error {

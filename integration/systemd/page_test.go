@@ -6,8 +6,8 @@ import (
 )
 
 // TestPage follows docs/INSTALL.md from the first command to the last, so that
-// each command on the page is tested. After the last command nothing may be
-// left of the installation. Then TestPage installs everything again, for the
+// each command on the page is tested. After the last command, nothing of the
+// installation may be left. Then TestPage installs everything again, for the
 // other tests.
 func TestPage(t *testing.T) {
 	m := bootedMachine(t)

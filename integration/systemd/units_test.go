@@ -27,7 +27,7 @@ const (
 )
 
 // unitStarts has the ways to start the gateway that docs/INSTALL.md describes,
-// and another way that an administrator might choose.
+// and one more that an administrator might choose.
 var unitStarts = map[string]struct {
 	row        string // row in the table of the page
 	unit, env  string
@@ -45,8 +45,8 @@ var unitStarts = map[string]struct {
 }
 
 // TestUnitsStart checks that each unit serves as soon as it reports that it is
-// ready, and that its line in the journal has the layers that the page lists.
-// With require_confinement, each unit must start or refuse to start, whichever
+// ready. The unit's line in the journal must have the layers that the page
+// lists. With require_confinement, each unit must start or refuse to start, as
 // the page says.
 func TestUnitsStart(t *testing.T) {
 	m := bootedMachine(t)
@@ -110,7 +110,7 @@ const makeCertificate = `cd /root
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -subj /CN=head -addext subjectAltName=DNS:localhost 2>&1
 	`
 
-// TestTLS follows the page's part about TLS, with a sched.conf and with a
+// TestTLS follows the page's part about TLS. It uses a sched.conf, and also a
 // site's slurm.conf that includes another file.
 func TestTLS(t *testing.T) {
 	m := bootedMachine(t)
@@ -138,7 +138,7 @@ func TestTLS(t *testing.T) {
 }
 
 // TestCheckInsideTheUnit follows the page's commands for testing the
-// confinement, which run the test inside the unit's own sandbox.
+// confinement. They run the test inside the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := bootedMachine(t)
 	list, err := blocks("Verify the sandbox")
@@ -227,7 +227,7 @@ func TestSocketActivation(t *testing.T) {
 	m.Run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
 }
 
-// TestStartedAgain checks that the parent is started again however often it is
+// TestStartedAgain checks that the parent is started again each time it is
 // killed, and that clients wait for it.
 func TestStartedAgain(t *testing.T) {
 	m := bootedMachine(t)
@@ -259,8 +259,8 @@ func TestStop(t *testing.T) {
 }
 
 // TestAuditLog checks that the audit log is in the only directory to which the
-// unit may write. When an administrator changes the user of the unit, the
-// gateway must continue the log.
+// unit may write. If an administrator changes the unit's user, the gateway must
+// continue the log.
 func TestAuditLog(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)

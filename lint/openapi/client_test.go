@@ -13,9 +13,9 @@ import (
 	client "schedrestd/lint/openapi/sched_v0_0_42"
 )
 
-// TestClient checks that a client that was generated from the document can use
-// a running gateway. The variable SCHEDCTL names the program that starts a
-// gateway.
+// TestClient checks that a client generated from the OpenAPI document can use a
+// running gateway. The environment variable SCHEDCTL names the program that
+// starts a gateway.
 func TestClient(t *testing.T) {
 	url, token := demo(t)
 	ctx := context.Background()
@@ -51,8 +51,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestLive compares the answers of a running gateway with the document. The
-// variable LIVE names the program that makes the comparison.
+// TestLive compares the answers of a running gateway with the OpenAPI document.
+// The environment variable LIVE names the program that makes the comparison.
 func TestLive(t *testing.T) {
 	url, token := demo(t)
 	cmd := exec.Command("node", os.Getenv("LIVE"))

@@ -3,12 +3,14 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// It prints the numbers of findings. allowed.tsv has the permitted numbers: for
-// all Go files of a top-level folder together, and for each other file on its
-// own. The command fails if there are more findings than permitted, or if the
-// subject of a commit violates the rules. With -v it lists every finding, or
-// only those in files whose paths begin with one of the arguments. With -update
-// it lowers the permitted numbers to the present numbers; it never raises them.
+// The file allowed.tsv limits the number of findings: for all Go files of a
+// top-level folder together, and for each other file separately. The command
+// prints the numbers of findings. It fails if a number exceeds its limit, or if
+// the subject of a commit violates the rules.
+//
+// With -v it lists every finding, or only those in files whose paths begin with
+// one of the arguments. With -update it lowers the limits to the present
+// numbers of findings; it never raises them.
 package main
 
 import (
@@ -27,7 +29,7 @@ import (
 
 const allowedFile = "lint/prose/allowed.tsv"
 
-// lastUncheckedCommit is the commit after which subjects are checked.
+// lastUncheckedCommit is the last commit whose subject is not checked.
 const lastUncheckedCommit = "66f69cd12b83"
 
 func main() {
@@ -111,8 +113,8 @@ func (r *report) printFigures() {
 	fmt.Printf("retired words: %d in names, %d in texts\n", total[retiredName], total[retiredWord])
 }
 
-// readAllowed reads allowed.tsv. It returns the permitted number of findings of
-// each kind, by place.
+// readAllowed reads allowed.tsv. It returns the limits of the findings of each
+// kind, by the name of the place.
 func readAllowed() (map[string][len(kinds)]int, error) {
 	allowed := map[string][len(kinds)]int{}
 	raw, err := os.ReadFile(allowedFile)
@@ -154,8 +156,8 @@ func writeAllowed(allowed map[string][len(kinds)]int, places map[string]*place) 
 
 var goodSubject = regexp.MustCompile(`^[\w./*{}, -]+: .{1,}$`)
 
-// badSubjects returns the commits whose subjects violate the rules. It returns
-// none if the clone does not have all commits.
+// badSubjects returns the commits whose subjects violate the rules. If the
+// clone lacks some commits, it returns none.
 func badSubjects() ([]string, error) {
 	if exec.Command("git", "cat-file", "-e", lastUncheckedCommit+"^{commit}").Run() != nil {
 		fmt.Println("commit subjects were not checked: this is no full clone")

@@ -23,8 +23,8 @@ const (
 
 var kinds = [...]string{"forbidden phrases", "function comments that define", "retired names", "retired words"}
 
-// A place has findings that are counted together: those in all Go files of a
-// top-level folder, or those in one other file.
+// A place holds the findings that are counted together: those in all Go files
+// of a top-level folder, or those in one other file.
 type place struct {
 	findings [len(kinds)][]finding
 }
@@ -45,8 +45,8 @@ func (f finding) inPaths(prefixes []string) bool {
 	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f.path, p) })
 }
 
-// A report collects findings, and counts words and functions, so that the
-// numbers of findings can be shown in proportion to them.
+// A report collects findings. It also counts words and functions, so that the
+// findings can be reported in proportion to them.
 type report struct {
 	places           map[string]*place
 	words, functions int
@@ -64,7 +64,8 @@ func (r *report) add(kind int, path string, line int, text, replacement string) 
 	p.findings[kind] = append(p.findings[kind], finding{path, line, strings.TrimSpace(text), replacement})
 }
 
-// file checks the texts in a file of a known kind.
+// file checks the texts in the file at path. It ignores a file if it does not
+// know the file's kind.
 func (r *report) file(path string) error {
 	extract := map[string]func(string) string{
 		".md": fromMarkdown, ".1": fromMdoc, ".5": fromMdoc, ".8": fromMdoc,
@@ -159,7 +160,7 @@ var (
 	wordPart    = regexp.MustCompile(`[A-Z]?[a-z]+`)
 )
 
-// name checks the words of a declared name.
+// name checks the words of the declared name.
 func (r *report) name(path string, line int, name string) {
 	for _, part := range wordPart.FindAllString(name, -1) {
 		if replacement := replacementFor(retiredInNames, strings.ToLower(part)); replacement != "" {
@@ -168,8 +169,8 @@ func (r *report) name(path string, line int, name string) {
 	}
 }
 
-// text checks a text that begins at a line of a file. It skips text in
-// backquotes, which is a name or a quotation.
+// text checks a text that begins at the given line of the file at path. It
+// skips names and quotations, which are in backquotes.
 func (r *report) text(path string, line int, text string) {
 	text = inlineCode.ReplaceAllString(text, "CODE")
 	for _, loc := range wordPattern.FindAllStringIndex(text, -1) {
@@ -224,7 +225,8 @@ func fromMdoc(page string) string {
 	})
 }
 
-// fromHashComments returns the comments of a Makefile, a unit or a script.
+// fromHashComments returns the comments of a Makefile, a systemd unit or a
+// script.
 func fromHashComments(page string) string {
 	return lines(page, func(line string) string {
 		_, comment, _ := strings.Cut(" "+line, " #")

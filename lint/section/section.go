@@ -1,6 +1,6 @@
-// Package section is for tests that compare a generated part of a page with the
-// text that the code generates. The part is between two marks, which are
-// comments in the page.
+// Package section compares a section of a documentation page with the text that
+// code generates for it. It is for tests. Comments in the page mark the
+// beginning and the end of the section.
 package section
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check compares text with the section of a page that is between two lines,
-// begin and end. If update is set, it writes text into the section instead.
+// Check compares text with the part of the file page that is between the lines
+// begin and end. If update is set, Check replaces that part with text instead.
 func Check(t *testing.T, page, begin, end, text string, update bool) {
 	t.Helper()
 	raw, err := os.ReadFile(page)

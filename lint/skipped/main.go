@@ -1,5 +1,5 @@
-// Command skipped runs "go test" and prints its output, followed by the skipped
-// tests with the reasons. Its exit status is that of go test.
+// Command skipped runs "go test" and prints its output, followed by a list of
+// the skipped tests with the reasons. Its exit status is that of go test.
 //
 //	skipped ARGUMENT... [-- ARGUMENT...]...
 //

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// module has packages whose tests end in every possible way.
+// The map module has the files of a Go module. The tests of its packages have
+// every possible result.
 var module = map[string]string{
 	"go.mod": "module m\ngo 1.26\n",
 	"good/good_test.go": `package good

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// event is a line of "go test -json": see "go doc test2json".
+// An event is a line that "go test -json" printed: see "go doc test2json".
 type event struct {
 	Action  string
 	Package string
@@ -17,9 +17,9 @@ type event struct {
 	Output  string
 }
 
-// report prints events as "go test" does without -v: one line for each package
-// that passed, and for each other package everything that its failed tests
-// printed.
+// A report prints events as "go test" does without -v. For a package that
+// passed it prints one line. For any other package it prints the whole output
+// of the tests that failed.
 type report struct {
 	out      io.Writer
 	skips    skips
@@ -106,9 +106,9 @@ func (p *packageRun) reason(test string) string {
 	return reason
 }
 
-// print prints a package that has ended: the failed tests, each with its own
-// output, and then the package's own lines. Tests that ran in parallel are
-// printed one after the other.
+// print prints the results of a package that has ended: first the output of
+// each failed test, and then the package's own lines. The outputs of tests that
+// ran in parallel are not mixed.
 func (p *packageRun) print(out io.Writer) {
 	byTest := map[string][]string{}
 	for _, l := range p.lines {

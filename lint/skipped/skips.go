@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// skips maps the reasons to the skipped tests, as PACKAGE.TEST.
+// A skips value maps each reason to the tests that were skipped for it, as
+// PACKAGE.TEST.
 type skips map[string][]string
 
 func (s skips) add(reason, pkg, test string) {
@@ -19,7 +20,7 @@ func (s skips) add(reason, pkg, test string) {
 	}
 }
 
-// maxNamed limits the number of tests that are named for one reason.
+// maxNamed is the maximum number of tests that are named for one reason.
 const maxNamed = 4
 
 // print lists the reasons, the most frequent first.

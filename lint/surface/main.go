@@ -1,6 +1,6 @@
 // Command surface reads OpenAPI documents of slurmrestd and writes the tables
-// that the API is tested against. They list every operation, every parameter
-// and every field of each version, by name and type.
+// with which tests compare the API. The tables list every operation, parameter
+// and field of each version, by name and type.
 //
 //	slurmrestd --generate-openapi-spec -d v0.0.40,v0.0.41,v0.0.42 >24.11.json
 //	slurmrestd --generate-openapi-spec -d v0.0.43,v0.0.44,v0.0.45 >26.05.json
@@ -110,9 +110,9 @@ func splitVersion(path string) (v, rest string) {
 	return m[1], strings.Split(path, "/")[1] + "/" + strings.TrimSuffix(m[2], "/")
 }
 
-// bodyNames returns the names of bodies, by operation. If a version defines a
-// body in place, without a name, bodyNames takes the name from a version whose
-// operation refers to a named body.
+// bodyNames maps each operation to the names of its bodies. A version may
+// define a body in place, without a name. Then bodyNames takes the name from a
+// version whose operation refers to a named body.
 func bodyNames(documents []document) map[string]string {
 	names := map[string]string{}
 	for _, d := range documents {
@@ -186,8 +186,8 @@ func (t *tables) operation(key []string, op operation) {
 	}
 }
 
-// fields adds the fields of the schema s, and of the objects that the schema
-// defines in place. name is the name of the schema.
+// fields adds the fields of the schema s, which has the given name, and the
+// fields of the objects that s defines in place.
 func (t *tables) fields(v, name string, s *schema) {
 	if s.Type == "array" {
 		t.field(v, name, "[]", s.Items, "", name+"[]")

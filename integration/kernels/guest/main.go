@@ -1,6 +1,6 @@
-// The program guest is the first process of a virtual machine that consists of
-// a kernel and some files in memory. It performs the steps in /plan, reports
-// each over the console, and switches the machine off.
+// The program guest is the first process of a virtual machine, which consists
+// of a kernel and some files in memory. The program performs the steps in
+// /plan, reports each step on the console, and switches the machine off.
 package main
 
 import (
@@ -45,9 +45,9 @@ func main() {
 	}
 }
 
-// reap executes this program again, to perform the steps, and waits for it and
-// for all orphans. Orphans must not stay zombies, because a test may wait until
-// an orphan is gone.
+// reap executes this program again to perform the steps. It waits for that
+// process and for all orphans. Orphans must not stay zombies, because a test
+// may wait until an orphan is gone.
 func reap() error {
 	steps, err := os.StartProcess("/init", os.Args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
@@ -70,9 +70,9 @@ func powerOff() {
 	select {}
 }
 
-// leaveRootfs moves all files from the kernel's initial file system, whose root
-// can't be changed, to another one, and executes this program there. It returns
-// only if it fails.
+// leaveRootfs moves all files from the kernel's initial file system to another
+// one, and executes this program there. It is needed because the root of the
+// initial file system can't be changed. It returns only if it fails.
 func leaveRootfs() error {
 	const to = "/new"
 	if err := os.Mkdir(to, 0o755); err != nil {
@@ -99,8 +99,8 @@ func leaveRootfs() error {
 	return unix.Exec("/init", []string{"/init"}, []string{"SECOND=1", "PATH=/usr/local/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"})
 }
 
-// move moves a file to another file system. It copies a directory without its
-// contents, and leaves the original directory.
+// move moves a file to another file system. For a directory, it makes a new
+// directory without contents, and leaves the original.
 func move(from, to string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil {
@@ -260,8 +260,8 @@ func runStep(s plan.Step) plan.Result {
 	return r
 }
 
-// echo prints a line whenever a test has ended, to show progress, because a
-// whole package takes long.
+// An echo prints a line whenever a test has ended. This shows progress, because
+// the tests of a whole package take long.
 type echo struct{ line []byte }
 
 func (e *echo) Write(text []byte) (int, error) {

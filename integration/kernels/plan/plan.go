@@ -1,11 +1,10 @@
-// Package plan defines the messages between the test and the first process of
-// the machine that the test boots.
+// Package plan defines the messages between a test and the first process of the
+// machine that the test boots.
 package plan
 
 import "time"
 
-// Step is one step in the machine: first files are written, then a program is
-// run.
+// Step is one step in the machine. It writes files and then runs a program.
 type Step struct {
 	Name     string
 	Write    map[string]string // contents by path
@@ -29,8 +28,8 @@ type Result struct {
 // Skipped is the status of an optional step that was skipped.
 const Skipped = -2
 
-// Prefixes of the console lines that the guest writes, to distinguish them from
-// the kernel's.
+// Prefixes of the console lines that the guest writes. They distinguish these
+// lines from the kernel's.
 const (
 	Begin  = "@begin"
 	Part   = "@ "
