@@ -268,7 +268,7 @@ func (g *gateway) attackExporter(scraper *http.Client, name string) string {
 	exits := g.count("exporter exited")
 	g.eventually("an exporter runs", func() bool { return g.count("exporter ready") > exits })
 	time.Sleep(250 * time.Millisecond) // an exporter that exits sooner makes the parent pause before the next one
-	answer, err := get(scraper, "/attack?name="+url.QueryEscape(name))
+	answer, err := sendAttack(scraper, "/attack?name="+url.QueryEscape(name))
 	if err == nil {
 		if answer == "EPERM" || answer == "ENOSYS" {
 			answer += " from the filter"

@@ -318,7 +318,7 @@ func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged s
 	pid, c := g.worker()
 	defer c.CloseIdleConnections()
 	number := g.await("worker ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
-	answer, err := get(c, fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
+	answer, err := sendAttack(c, fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
 	reported := services[to].reported
 	if refused {

@@ -530,7 +530,22 @@ func client(network, addr string, keep bool) *http.Client {
 func (g *gateway) get(path string) (string, error) { return get(client("tcp", g.addr, false), path) }
 
 func get(c *http.Client, path string) (string, error) {
-	r, err := c.Get("http://gateway" + path)
+	return do(c, http.MethodGet, path)
+}
+
+// sendAttack makes a worker carry out an attack. It sends a POST, because the
+// client would send a GET again over another connection if this worker was
+// killed, and another worker would repeat the attack.
+func sendAttack(c *http.Client, path string) (string, error) {
+	return do(c, http.MethodPost, path)
+}
+
+func do(c *http.Client, method, path string) (string, error) {
+	request, err := http.NewRequest(method, "http://gateway"+path, nil)
+	if err != nil {
+		return "", err
+	}
+	r, err := c.Do(request)
 	if err != nil {
 		return "", err
 	}
