@@ -7,8 +7,8 @@
 // Since Linux 6.16, Refuse makes the kernel reject messages with descriptors
 // when they are sent. On older kernels, and on connections that were made
 // before Refuse, calls of read(2) and close(2) must run in Do, which wakes a
-// sleeping thread. Package unixconn uses Do for its calls. The function Close
-// does so for a descriptor, and Release for a connection.
+// sleeping thread. Package unixconn uses Do for its calls. To close a
+// descriptor or a connection in Do, call Close or Release.
 package fdpass
 
 import (

@@ -2,12 +2,12 @@ package keeper
 
 import "crypto/rsa"
 
-// The costs of questions, in units of 20 µs, the CPU time of one verification.
-// A worker may use budgetPerSecond units each second, which is half of one CPU.
-// It can use a second's budget in one burst. An honest worker stays far below
-// this budget, because its own work on a handshake or a token takes longer than
-// the keeper's. A compromised worker can't use up the CPU: its further
-// questions wait in its own channel.
+// The costs of questions, in units of 20 µs. One verification takes 20 µs of
+// CPU time. A worker may use budgetPerSecond units each second, which is half
+// of one CPU. It can use a second's budget in one burst. An honest worker stays
+// far below this budget, because its own work on a handshake or a token takes
+// longer than the keeper's. A compromised worker can't use up the CPU: its
+// further questions wait in its own channel.
 const (
 	budgetPerSecond = 25_000
 	signCost        = budgetPerSecond / 5000 // with an elliptic curve

@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestCost checks that the questions of one second's budget are answered
-// immediately, and further questions at the permitted rate.
+// TestCost checks that a worker gets immediate answers until it has used up one
+// second's budget. Further questions must be answered at the permitted rate.
 func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {

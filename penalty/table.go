@@ -1,6 +1,6 @@
-// Package penalty records which sources have committed offences, and how long
-// they are blocked. The model is PerSourcePenalties of OpenSSH
-// (sshd_config(5)).
+// Package penalty records which sources of requests, such as client addresses,
+// have committed offences, and how long these sources are blocked. The model is
+// PerSourcePenalties of OpenSSH (sshd_config(5)).
 //
 // Each offence adds seconds to a debt, which decreases as time passes. Up to a
 // threshold nothing happens, because honest clients make mistakes too. An
@@ -45,7 +45,8 @@ type Rules struct {
 // cost.
 const MaxMultiple = 10
 
-// Table has the debts of each source. A nil Table never blocks a source.
+// Table has the debts of each source of requests. A nil Table never blocks a
+// source.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
@@ -60,7 +61,7 @@ type account[S comparable] struct {
 	kind   Kind
 }
 
-// debt is the debt of a source for one kind of offence.
+// debt is the debt of one source of requests for one kind of offence.
 type debt struct {
 	expires      time.Time     // when the debt is 0
 	blockedUntil time.Time     // when the last block ends

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRulesInForce checks that the log shows those rules of the gateway that
-// can't be seen from outside, including the rules that have their default.
+// can't be seen from outside, even rules that have their default value.
 func TestRulesInForce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(socketDir(t, t.TempDir(), plainUser(t)), "audit.log")

@@ -44,7 +44,7 @@ func sends(name string, raw func() []byte, fds int) attack {
 }
 
 // countAttacks lists messages with which a worker falsifies counters. The first
-// one shows how far a worker can change a counter.
+// message shows how far a worker can change a counter.
 var countAttacks = []attack{
 	{"the largest number for a counter of requests", func() string {
 		sendFrame(counts(0, 1<<32-1, metric.FromWorkers), 0)
@@ -70,7 +70,7 @@ var countAttacks = []attack{
 	frame("a socket for scrapes (MetricsFD)", ipc.KindOf(new(ipc.MetricsFD)), 0, 0),
 }
 
-// exporterAttacks lists the attacks of a compromised exporter. The first one
+// exporterAttacks lists the attacks of a compromised exporter. The first attack
 // shows which text an exporter can send to the servers that scrape it.
 var exporterAttacks = slices.Concat([]attack{
 	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},

@@ -149,9 +149,9 @@ var keeperAttacks = []serviceAttack{
 }
 
 // services lists each service with the messages that a captured worker sends to
-// it. The field nth is the index of the service among the worker's channels to
-// services, starting at 0. The keeper and the auditor have the same index, so
-// the list is right only for a gateway that does not run both.
+// it. The field nth is the index, from 0 on, of the service's channel among the
+// worker's channels to services. The keeper and the auditor have the same
+// index, so the list is right only for a gateway that does not run both.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -310,9 +310,10 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	checkTable(t, beginKeeperAttacks, endKeeperAttacks, table.String())
 }
 
-// runServiceAttack makes a worker that has served before send a message to a
-// service. It returns the outcome, and the reason in the log. Afterwards it
-// kills the worker, because the worker has lost its channel to the service.
+// runServiceAttack makes a worker send a message to a service. It chooses a
+// worker that has already served a request. It returns the outcome, and the
+// reason in the log. Afterwards it kills the worker, because the worker has
+// lost its channel to the service.
 func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()

@@ -225,8 +225,8 @@ func onClient(number uintptr, args ...uintptr) string {
 }
 
 // frame returns an attack that sends one message of the given kind, with size
-// bytes of zeros. The list values has pairs of an offset and the byte to put at
-// that offset.
+// bytes of zeros. The argument values is a list of pairs: an offset, and the
+// byte to put there.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {
 		raw := append([]byte{byte(kind)}, make([]byte, size)...)

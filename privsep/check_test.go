@@ -97,7 +97,7 @@ func TestCheckAsRoot(t *testing.T) {
 }
 
 // TestCheckUnfit checks the page with disable_user_check. If the worker has its
-// own uid and gid, the setting is no missing protection. If the worker runs as
+// own uid and gid, the page must not name the setting. If the worker runs as
 // root, the page must report that the worker does not have its own uid and gid.
 func TestCheckUnfit(t *testing.T) {
 	t.Parallel()

@@ -84,8 +84,7 @@ func (c Config) listenOptions(service identity.Service) listen.Options {
 func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 
 // maxProcesses returns the maximum number of the dispatcher's processes: those
-// of a gateway at its limits, and those of earlier generations that still
-// finish requests.
+// of a gateway at its limits, and older processes that still finish requests.
 func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
 // defaultIdentity returns the identity of processes that are not started for
@@ -108,7 +107,8 @@ func (c Config) spawnOptions(service identity.Service, programs program.Set) spa
 		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
-// keyOptions returns the options for the keys of a generation.
+// keyOptions returns the options for the keys of a generation of workers and
+// services.
 func (c Config) keyOptions(service identity.Service, https bool) keys.Options {
 	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: service.Root, Worker: service.Identity, SchedUID: service.SchedUID, Log: c.Log}
 }

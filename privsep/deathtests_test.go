@@ -14,8 +14,8 @@ import (
 )
 
 // noDeathTests is the last argument of a worker's program in tests without
-// death tests. The parent then starts after a check that the sandbox can be
-// closed.
+// death tests. In these tests the parent only checks, before it serves, that
+// the sandbox can be closed.
 const noDeathTests = "no death tests"
 
 // playProof runs the program with the death tests: either the real one, or one

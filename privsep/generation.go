@@ -14,8 +14,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// generation is a configuration with its open keys. The dispatcher builds
-// services and workers from it.
+// generation is a configuration with its open keys. The dispatcher starts a set
+// of workers and services for each generation.
 type generation struct {
 	id              uint32
 	cause           generationCause
@@ -26,8 +26,9 @@ type generation struct {
 	spawner         *spawn.Spawner // started the confined processes when this generation was announced
 }
 
-// generationCause is the reason for building a generation. A generation with a
-// greater cause also does everything that a smaller cause requires.
+// generationCause is the reason for a new generation of workers and services. A
+// generation with a greater cause also does everything that a smaller cause
+// requires.
 type generationCause int
 
 const (
@@ -37,7 +38,8 @@ const (
 	causeReload                 // SIGHUP
 )
 
-// reload requests a generation from the current configuration.
+// reload requests a new generation of workers and services. Its configuration
+// is read again.
 func (m *monitor) reload() {
 	if m.dispatcher != nil && m.auditLog != nil {
 		go m.auditLog.Follow(m.dispatcher.listAuditors(), true) // whether or not the reload succeeds
@@ -45,18 +47,18 @@ func (m *monitor) reload() {
 	m.requestGeneration(causeReload)
 }
 
-// checkKeyFiles requests a generation if a key file has changed since the
-// parent last tried to use the keys. It does nothing while a program may still
-// be writing to a file with token keys.
+// checkKeyFiles requests a new generation of workers and services if a key file
+// has changed since the parent last tried to use the keys. It does nothing
+// while a program may still be writing to a file with token keys.
 func (m *monitor) checkKeyFiles() {
 	if m.currentGeneration != nil && keys.Stamp(m.config.Secrets) != m.lastKeyStamp && m.keys.IsSettled(settleTime) {
 		m.requestGeneration(causeKeys)
 	}
 }
 
-// requestGeneration starts to build a generation. If another generation is
-// being built, or if no dispatcher is ready, it only records the cause, and the
-// generation is built later.
+// requestGeneration starts to build a new generation of workers and services.
+// If another generation is being built, or if no dispatcher is ready, it only
+// records the cause. The new generation is then built later.
 func (m *monitor) requestGeneration(cause generationCause) {
 	m.pendingCause = max(m.pendingCause, cause)
 	if m.pendingCause == causeNone || m.openingGeneration || m.nextGeneration != nil || m.stopSignal != nil || m.dispatcher == nil || !m.dispatcher.isConfigured {
@@ -85,8 +87,9 @@ func (m *monitor) openGeneration(g *generation, previous *keys.Keys, hasCurrent 
 	return err
 }
 
-// announceGeneration sends g to the dispatcher, which builds it. If
-// openGeneration returned the error err, announceGeneration rejects g instead.
+// announceGeneration sends g to the dispatcher, which starts the workers and
+// services of g. If openGeneration returned the error err, announceGeneration
+// rejects g instead.
 func (m *monitor) announceGeneration(g *generation, err error) {
 	m.openingGeneration = false
 	m.lastKeyStamp = keys.Stamp(g.config.Secrets)
@@ -133,8 +136,9 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	return nil
 }
 
-// handleOutcome handles the dispatcher's report about a new generation. It puts
-// the new generation in force, or keeps the current one.
+// handleOutcome handles the dispatcher's report about a new generation of
+// workers and services. It puts the new generation in force, or keeps the
+// current one.
 func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	g := m.nextGeneration
 	if g == nil || g.id != o.ID {

@@ -18,7 +18,7 @@ import (
 
 // compromised is a dispatcher that an attacker controls. It starts like an
 // honest dispatcher, and breaks the protocol as soon as it has received the
-// setup of a generation.
+// setup of the first generation of workers.
 type compromised struct {
 	parent *ipc.Channel
 	part   string

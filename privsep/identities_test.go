@@ -296,9 +296,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSubordinate checks that a uid that belongs to no user gets no worker.
-// Otherwise users could exceed their share of the workers by connecting with
-// their subordinate uids.
+// TestSubordinate checks that a uid that belongs to no user gets no worker. If
+// such uids got workers, users could exceed their share of the workers by
+// connecting with their subordinate uids.
 func TestSubordinate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]testConfig{"a worker each": accountsOnly, "a worker for each connection": {Argv: accountsOnly.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {

@@ -246,9 +246,9 @@ func TestNeverDone(t *testing.T) {
 }
 
 // TestVisitEnds checks that in inetd mode, too, the gateway ends a worker that
-// hangs, or that does not exit after it has served its client. Otherwise the
-// gateway would never exit, and would permanently count against inetd's limit
-// of instances.
+// hangs, or that does not exit after it has served its client. Such a worker
+// could keep the gateway from exiting. The gateway would then permanently count
+// against inetd's limit of instances.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{

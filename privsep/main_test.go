@@ -109,8 +109,8 @@ type argv map[ipc.Role][]string
 // The map good has arguments that make all processes follow the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a copy of a. For each role without arguments in a, it adds the
-// arguments in others.
+// or returns a copy of a, completed with others: for each role that has no
+// arguments in a, the copy has the arguments in others.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)

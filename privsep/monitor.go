@@ -256,9 +256,9 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 }
 
 // sendTo sends a message to d if d is still the dispatcher. If the message
-// waits too long, sendTo kills d. Otherwise a dispatcher that asks many
-// questions and does not read the answers would block the loop, even if it
-// answers every Ping.
+// waits too long, sendTo kills d. Without this time limit, a dispatcher that
+// asks many questions and does not read the answers would block the loop, even
+// if it answered every Ping.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
 		defer time.AfterFunc(pingTimeout, func() { d.killWithReason(notReadingReason()) }).Stop()
@@ -408,16 +408,17 @@ func (m *monitor) restartDispatcher() {
 
 const (
 	// maxPendingFollows limits the questions about the audit log that wait for
-	// an answer. Each generation has at most one.
+	// an answer. Each generation of processes asks at most one question at a
+	// time.
 	maxPendingFollows = 16
 
-	// maxGenerations limits the generations that a dispatcher keeps, because
-	// their workers still have connections, when it asks for another
-	// generation.
+	// maxGenerations limits the generations of workers that a dispatcher has
+	// not released, because some of the workers still have connections. A
+	// dispatcher with more generations must not ask for a new one.
 	maxGenerations = 256
 
-	// minRenewInterval is the shortest time between two generations at the
-	// dispatcher's request.
+	// minRenewInterval is the shortest time between two new generations of
+	// workers that the dispatcher asks for.
 	minRenewInterval = 20 * time.Millisecond
 )
 
@@ -430,9 +431,9 @@ func restartDelay(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renewGeneration replaces the generation with the number id by a new one. If
-// it has already been replaced, or is being replaced, renewGeneration does
-// nothing.
+// renewGeneration replaces the generation of workers with the number id. If
+// that generation has already been replaced, or is being replaced,
+// renewGeneration does nothing.
 func (m *monitor) renewGeneration(id uint32) {
 	if m.currentGeneration != nil && m.currentGeneration.id == id && m.nextGeneration == nil && !m.openingGeneration {
 		m.requestGeneration(causeAge)

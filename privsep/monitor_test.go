@@ -36,9 +36,9 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 				m.dispatcher = start()
 			}
 			(<-m.events)()
-			// A Followed is the answer. Neither dispatcher is in a phase in
-			// which it may receive one. So if the parent tries to send the
-			// answer to a dispatcher, the parent kills that dispatcher, and
+			// The answer is an ipc.Followed message, which neither dispatcher
+			// may receive in its current phase. So if the parent tries to send
+			// the answer to a dispatcher, the parent kills that dispatcher, and
 			// killReason is set.
 			if reason := m.dispatcher.killReason.Load(); (reason == nil) != replaced {
 				t.Errorf("killed because: %v", reason)

@@ -125,8 +125,9 @@ func TestNamespaceInitGone(t *testing.T) {
 
 // TestNamespaceInitAsksForGeneration checks the loss of an init process when
 // only workers run in its namespace. The dispatcher must then ask for exactly
-// one new generation. The test counts resolvers, because each generation starts
-// one. A resolver is in no PID namespace, so it survives the loss.
+// one new generation of workers and services. The test counts resolvers,
+// because each generation starts one. A resolver is in no PID namespace, so it
+// survives the loss.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -166,8 +166,9 @@ func TestFramed(t *testing.T) {
 }
 
 // TestAuditLongWords checks a change with the longest texts that the protocol
-// table permits. Both lines of the audit log must still be JSON, and the texts
-// may appear only in the object that has the worker's values.
+// table permits. The audit log gets two lines about the change. Both must still
+// be JSON, and the texts may appear only in the object that has the worker's
+// values.
 func TestAuditLongWords(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

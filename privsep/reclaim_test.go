@@ -118,8 +118,9 @@ func TestYields(t *testing.T) {
 }
 
 // TestNoneYieldsNeedlessly checks that no connection is closed for others while
-// a slot is free. The limit is well above the number of connections, because a
-// dispatcher on a busy machine learns late that a slot is free.
+// a slot is free. The gateway's limit of connections is well above the number
+// that the test opens, because a dispatcher on a busy machine learns late that
+// a slot is free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10})

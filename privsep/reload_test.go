@@ -217,8 +217,8 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 }
 
 // TestReloadWithDispatcherThatExits checks a dispatcher that exits while it
-// builds a generation. The log must say that the new configuration is not in
-// force.
+// starts the workers for a new configuration. The log must say that the new
+// configuration is not in force.
 func TestReloadWithDispatcherThatExits(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)

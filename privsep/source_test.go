@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestProxyIsNoSource checks that the limit for one source does not apply to
-// connections through a trusted proxy. It must still apply to an address that
-// is only exempt from penalties.
+// TestProxyIsNoSource checks that a trusted proxy may have more connections
+// than one user or address (PerSource). The limit must still apply to an
+// address that is only exempt from penalties.
 func TestProxyIsNoSource(t *testing.T) {
 	t.Parallel()
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -81,10 +81,10 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 	}
 }
 
-// TestParking checks a source that has the maximum number of connections and
-// opens another one. The new connection must wait until another connection of
-// the source ends. While it waits, it must hold no slot, and other sources must
-// be served.
+// TestParking checks a source, such as a user, that has the maximum number of
+// connections and opens another one. The new connection must wait until another
+// connection of the source ends. While it waits, it must hold no slot, and
+// other sources must be served.
 func TestParking(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -122,9 +122,10 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks a source that has the maximum number of
-// connections and opens another one. The gateway must close an idle connection
-// of the same source, although there are free slots for other sources.
+// TestOwnSourceYields checks a source, such as a user, that has the maximum
+// number of connections and opens another one. The gateway must close an idle
+// connection of the same source, although there are free slots for other
+// sources.
 func TestOwnSourceYields(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10, PerSource: 1})

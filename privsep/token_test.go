@@ -437,9 +437,9 @@ func TestBrokenKeySet(t *testing.T) {
 	}
 }
 
-// TestBrokenKeySetLater checks a new generation whose workers can't use the key
-// set. It must not serve, and the previous generation must stay in force. Later
-// generations must use the previous key set until the file changes.
+// TestBrokenKeySetLater checks new workers that can't use the key set. They
+// must not serve, and the previous workers must stay. Workers that start later
+// must use the previous key set until the file changes.
 func TestBrokenKeySetLater(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

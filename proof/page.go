@@ -88,8 +88,8 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	return p.writeVerdict()
 }
 
-// writeTable writes the table of the parts. Parts that are off although this
-// start could have them become problems.
+// writeTable writes the table of the parts. It adds a part to p.problems if the
+// part is off although a gateway that is started in this way could have it.
 func (p *page) writeTable() {
 	p.printf("%-34s %-4s %s\n", "PART", "IS", "WHY")
 	row := func(name, is, why string) {
@@ -201,8 +201,8 @@ func (p *page) escapes() []string {
 }
 
 // writeVerdict writes the end of the page: whether all parts are on, and how to
-// get missing parts. It returns an error if a part is off although this start
-// could have it.
+// get missing parts. It returns an error if a part is off although a gateway
+// that is started in this way could have it.
 func (p *page) writeVerdict() error {
 	kind := "without root"
 	if p.has(ipc.FactRoot) {

@@ -100,7 +100,7 @@ type prover struct {
 }
 
 // prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
-// ipc.ProvePage. First it sets up its namespaces and root
+// ipc.ProvePage. First it sets up its namespaces and root directory
 // (self.SetUpNamespaces), so that all processes that it starts share them.
 func prove(prefix []string, options, name, limit string, facts []string) (security.Sandbox, error) {
 	s, err := strconv.ParseUint(options, 10, 8)
@@ -178,7 +178,7 @@ type deathTest struct {
 
 // start starts a process of the same program. The new process shares the
 // standard input and output of the prover, because there may be no /dev/null in
-// its root.
+// the prover's root directory.
 func (p *prover) start(name string) (*deathTest, error) {
 	t := &deathTest{name: name, cmd: exec.Command("/proc/self/exe")}
 	t.cmd.Args = append(slices.Clone(p.prefix), caseMode, strconv.Itoa(int(p.options)), name)

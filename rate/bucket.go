@@ -1,5 +1,5 @@
-// Package rate provides a token bucket, which permits a burst, and then a rate
-// per second.
+// Package rate provides a token bucket, which permits a burst of requests, and
+// then a limited number of requests per second.
 //
 // It has no clock and no lock: callers provide both. It neither decides what
 // happens to requests over the limit nor counts them. Start with New.

@@ -43,9 +43,9 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestNumbersOfNames checks look-ups of names: with a number, without a number,
-// and while the user database is unavailable. An ambiguous name must belong to
-// no user.
+// TestNumbersOfNames checks look-ups of names that have an id, of names that
+// have none, and of names while the user database is unavailable. A text that
+// can't be a name must have no id.
 func TestNumbersOfNames(t *testing.T) {
 	d := newDirectory()
 	lookups := 0

@@ -44,8 +44,8 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// capsetData returns the data for a capset(2) that makes held the permitted and
-// the effective set, and pass the inheritable set.
+// capsetData returns the data for capset(2). The argument held is the permitted
+// and the effective set, and pass is the inheritable set.
 func capsetData(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
@@ -82,7 +82,8 @@ func PassCapabilities(pass Capabilities) error {
 // KeepCapabilities drops all capabilities except those in keep, on every
 // thread. It returns those capabilities in keep that the process has, and
 // verifies in /proc that each thread has exactly these. Programs that root
-// executes afterwards have at most the capabilities in pass, a subset of keep.
+// executes afterwards have at most the capabilities in pass, which is a subset
+// of keep.
 //
 // If the parent kept the other capabilities, an attacker who takes over the
 // parent through a fault in package ipc could load kernel modules or read every

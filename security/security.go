@@ -9,6 +9,6 @@
 //
 // Package sandbox takes the last step. From then on the process can open no
 // files, and can make only listed system calls. Only the confined processes
-// link package sandbox. Entering namespaces and roots is the parent's task
-// (package privsep).
+// link package sandbox. Entering namespaces and root directories is the
+// parent's task (package privsep).
 package security

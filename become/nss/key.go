@@ -11,10 +11,10 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// checkName returns an error if name can't be a name. getent would treat a
-// leading hyphen as the start of an option, and would look up a number as an
-// id. Characters that separate the fields of /etc/passwd and /etc/group are
-// refused, too.
+// checkName returns an error if no user or group can have this name: getent
+// would treat a leading hyphen as the start of an option, and would look up a
+// number as an id. Characters that separate the fields of /etc/passwd and
+// /etc/group are refused, too.
 func checkName(kind, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {

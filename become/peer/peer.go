@@ -10,8 +10,9 @@ import (
 )
 
 // BrokeredConn is a connection that another process opened on behalf of this
-// process. The other process may know which user runs the server, because its
-// user namespace has more ids than the user namespace of this process.
+// process. The other process may know which user runs the server at the other
+// end of the connection, because its user namespace has more ids than the user
+// namespace of this process.
 type BrokeredConn interface {
 	Server() (uid uint32, known bool)
 }

@@ -237,7 +237,7 @@ func TestAUserGainsNothing(t *testing.T) {
 }
 
 // TestSetUserIDIsRefused checks that the stage refuses to run if the program is
-// installed set-user-ID. Otherwise it would make any user root.
+// installed set-user-ID. Without this check, any user could become root.
 func TestSetUserIDIsRefused(t *testing.T) {
 	needRoot(t)
 	dir, err := os.MkdirTemp("", "stage")

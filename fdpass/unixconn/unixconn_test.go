@@ -82,8 +82,8 @@ func mustNotBlock(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering checks that reads and closes are not delayed if peers send
-// lingering sockets on many connections at once.
+// TestLingering checks many connections at the same time. The peer of each has
+// sent a lingering socket. No Read and no Close may block.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * maxCalls {

@@ -23,8 +23,8 @@ func Read(path string, rule guard.Rule, maxBytes int64) ([]byte, guard.Facts, er
 	return data, facts, err
 }
 
-// ReadOpened reads all of a file that guard.Open opened, here or in another
-// process.
+// ReadOpened reads all of a file that guard.Open opened, in this process or in
+// another.
 func ReadOpened(f *os.File, path string, rule guard.Rule, maxBytes int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {

@@ -59,9 +59,9 @@ func (t tokenFile) check() error {
 	return err
 }
 
-// openEntry opens the file. If the file has not changed since previous, the
-// entry in force, it reuses the open file. A missing or unreadable file counts
-// as no key.
+// openEntry opens the file. The argument previous is the entry in force. If the
+// file has not changed since that entry was opened, openEntry reuses the open
+// file. A missing or unreadable file counts as no key.
 func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
 	samePath := previous.path == t.path

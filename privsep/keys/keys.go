@@ -1,8 +1,8 @@
-// Package keys opens the keys of one generation, and checks which users can
-// read and write their files. The parent does not parse any of them. The keeper
-// gets each secret key as an open file. Public files are copied to memory files
-// that no process can change, so that every worker uses exactly the
-// certificates that the keeper has accepted.
+// Package keys opens the keys of one generation of workers and services, and
+// checks which users can read and write their files. The parent does not parse
+// any of them. The keeper gets each secret key as an open file. Public files
+// are copied to memory files that no process can change, so that every worker
+// uses exactly the certificates that the keeper has accepted.
 //
 // The file keys.go is about all keys of a generation, entry.go is about one
 // key, files.go opens files, and rules.go defines which files may be used.
@@ -19,8 +19,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Keys holds the keys of one generation as open files. If a file is replaced
-// later, the new file belongs to the next generation.
+// Keys holds the keys of one generation of workers and services, as open files.
+// If a file is replaced later, the next generation gets the new file.
 type Keys struct {
 	Stamp    string // stamp of all files, before the first was opened
 	options  Options
@@ -140,11 +140,11 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 	return nil
 }
 
-// RefuseKeySet records in k, the keys in force, that workers can't use the key
-// set of next. Later generations then use the key set of k until the file
-// changes again. If the key set of next is not newer, RefuseKeySet records
-// nothing and returns false. While it runs, no other goroutine may pass k to
-// Open.
+// RefuseKeySet records that workers can't use the key set in next. The keys in
+// force are k. Later generations use the key set of k until the file changes
+// again. RefuseKeySet records nothing and returns false if the key set in next
+// is not a newer version of the file. While it runs, no other goroutine may
+// pass k to Open.
 func (k *Keys) RefuseKeySet(next *Keys) bool {
 	if k.keySet.path != next.keySet.path || k.keySet.stamp == next.keySet.stamp || !next.keySet.newest {
 		return false

@@ -70,7 +70,8 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 		return nil, err
 	}
 	// The switches come from schedrestd-config, which has not run yet. So the
-	// parent does not know whether it may unshare more.
+	// parent does not know yet whether it may unshare the descriptor table and
+	// the IPC namespace.
 	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // playConfig acts as schedrestd-config. Its first argument selects what it
-// does, and the second is the path of a file for that.
+// does. The second is the path of the file that it asks for.
 func playConfig(args []string) int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {

@@ -72,7 +72,7 @@ func serviceIdentity(worker security.Identity, root bool) (security.Identity, er
 }
 
 // Start starts a process with the identity id, and sends it setup as its first
-// message. Before that, it sets the process's limits in setup.
+// message. The message includes the process's limits, which Start adds.
 func (p *Program) Start(spawner *spawn.Spawner, id security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	if p.openErr != nil {
 		return nil, p.openErr

@@ -61,7 +61,7 @@ func (s *Spawner) setState(p part, err error) {
 	}
 }
 
-// coversAll reports whether l has every part on that is on in other.
+// coversAll reports whether all parts that are on in other are also on in l.
 func (l partStates) coversAll(other partStates) bool {
 	for p := range l {
 		if other[p].State == ipc.PartOn && l[p].State != ipc.PartOn {

@@ -40,8 +40,8 @@ func CheckCapabilities() error {
 }
 
 // New makes a Spawner with as much confinement as the capabilities of this
-// process allow. With CAP_SYS_ADMIN, all processes share a root and the
-// namespaces of the Spawner's thread. Without it, each process gets its own
+// process allow. With CAP_SYS_ADMIN, all processes share one root directory and
+// the namespaces of the Spawner's thread. Without it, each process gets its own
 // user namespace, if the kernel permits that, and creates its other namespaces
 // there. The parent drops CAP_SYS_ADMIN after it has made the first Spawner and
 // the spare ones. It can still call New afterwards.

@@ -20,10 +20,11 @@ import (
 )
 
 // The sandbox answers some forbidden operations with an error, so a worker can
-// try them itself. For other operations the sandbox kills the process. So each
-// of these is tried by a separate process, which must be killed. The parent
-// starts one process in the same way as a worker. That process starts the
-// others (package proof), and reports the result to the parent.
+// try them itself. For other operations the sandbox kills the process. So a
+// separate process tries each of these other operations, and must be killed.
+// The parent starts one process in the same way as a worker. That process
+// starts the separate processes (package proof), and reports the result to the
+// parent.
 
 const (
 	maxProofLog   = 4 << 10         // how many bytes of that process's log are read

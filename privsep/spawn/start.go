@@ -48,9 +48,9 @@ func (s *Child) stop() {
 }
 
 // Start starts a process with its own channel and log, and sends it two
-// messages. The first is the result of setup, which gets the limit on the tasks
-// of the process. The second has the attributes that the process must have. If
-// the PID namespace has ended, Start returns ENOMEM.
+// messages. To get the first message, it calls the function setup with the
+// limit on the tasks of the process. The second message has the attributes that
+// the process must have. If the PID namespace has ended, Start returns ENOMEM.
 func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child, error) {
 	p, err := s.Launch(spec)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 
 // A parent without CAP_SYS_ADMIN may not create namespaces. If the kernel
 // permits it, such a parent puts each process into its own user namespace, in
-// which the process may create other namespaces and its own root. The ids stay
-// the same, so that munged and the kernel identify a worker as they would
-// without the user namespace.
+// which the process may create other namespaces and its own root directory. The
+// ids stay the same, so that munged and the kernel identify a worker as they
+// would without the user namespace.
 
 // userNSSetup describes how a process with its own user namespace starts.
 type userNSSetup struct {
@@ -62,12 +62,12 @@ func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, 
 }
 
 // makeDumpableForStart makes this process dumpable until the returned function
-// is called. It is needed to start a child in a user namespace. This process
-// has to write the child's id maps, which are files in /proc, before the child
-// executes its program. Until then the child shares this process's memory. If
-// that memory is not dumpable, the files belong to root. While it is dumpable,
-// only a process with the same uid and outside of any sandbox could attack this
-// process.
+// is called. This is necessary to start a child in a user namespace: this
+// process has to write the child's id maps, which are files in /proc, before
+// the child executes its program. Until then the child shares this process's
+// memory. If that memory is not dumpable, the files belong to root. While this
+// process is dumpable, it can be attacked only by a process that has the same
+// uid and no sandbox.
 func makeDumpableForStart() (restore func() error) {
 	previous, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || previous == 1 {

@@ -7,9 +7,9 @@ import (
 	"schedrestd/security"
 )
 
-// Close takes the three steps that the package comment describes, and returns
-// the layers that the kernel enforces. If requireAll is set, it fails if a
-// layer is missing.
+// Close closes the sandbox of this process with Landlock and a filter for
+// system calls, tries forbidden operations, and returns the layers that the
+// kernel enforces. If requireAll is set, Close fails if a layer is missing.
 func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// row is one line of a table: this system call gets this verdict when all tests
-// hold. Rows of one call are tried in order. A call that matches none of them
-// is treated like a call without rows.
+// row is one line of a table. It gives a system call its verdict if all tests
+// of the call's arguments hold. Rows of one call are tried in order. A call
+// that matches none of them is treated like a call without rows.
 type row struct {
 	call    call
 	verdict verdict
@@ -154,7 +154,7 @@ func (a *assembler) emitRows(rows []row, audit bool) error {
 }
 
 // emitTest emits code that checks t. If t holds, this code continues with the
-// next instruction. Otherwise it jumps to the label differs.
+// next instruction. If not, it jumps to the given label.
 func (a *assembler) emitTest(t test, differs label) error {
 	if len(t.values) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.values))

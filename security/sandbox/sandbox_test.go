@@ -275,7 +275,8 @@ func TestActsInAudit(t *testing.T) {
 	})
 }
 
-// TestDivided checks that a thread with a different filter is reported.
+// TestDivided checks that installFilter returns an error if one thread already
+// has another filter, and that the error names the thread.
 func TestDivided(t *testing.T) {
 	out, status := child(t, "divided", Options{}, nil)
 	checkSurvived(t, out, status)

@@ -193,11 +193,11 @@ var exporterRows = []row{
 // dialRows allow a worker to connect to daemons that need to see its own uid. A
 // filter can't see addresses. So the mount namespace must limit the UNIX
 // sockets that the worker can reach, and Landlock (version 4) must deny
-// connect(2) on TCP sockets. Otherwise a worker could disconnect (AF_UNSPEC) a
-// TCP socket that it was given, and connect it to another address. The
-// connection would be made in the network namespace of the process that opened
-// the socket, not in the worker's. Landlock does not cover Multipath TCP, so
-// the parent's listeners do not use Multipath TCP.
+// connect(2) on TCP sockets. If Landlock allowed that call, a worker could
+// disconnect (AF_UNSPEC) a TCP socket that it was given, and connect it to
+// another address. The connection would be made in the network namespace of the
+// process that opened the socket, not in the worker's. Landlock does not cover
+// Multipath TCP, so the parent's listeners do not use Multipath TCP.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).named("AF_UNIX"),

@@ -9,10 +9,10 @@ import (
 )
 
 // SetUpNamespaces takes the first step of a process that starts with
-// capabilities over its own namespaces. If the process needs its own root,
-// SetUpNamespaces creates that root and leaves the machine's file system. It
-// then drops every capability and empties the bounding set, on all threads. In
-// any other process, SetUpNamespaces does nothing.
+// capabilities over its own namespaces. If the process needs its own root
+// directory, SetUpNamespaces creates that directory and leaves the machine's
+// file system. It then drops every capability and empties the bounding set, on
+// all threads. In any other process, SetUpNamespaces does nothing.
 func SetUpNamespaces() error {
 	switch v := os.Getenv(root.CapsVariable); v {
 	case "":
