@@ -131,8 +131,8 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
 // setDefault makes an association its user's default. It ignores the value
-// false, because a user always has a default: it changes only when another
-// association becomes the default.
+// false, because a user always has a default. The default changes only when
+// another association becomes the default.
 func setDefault(a *AssociationRow, is bool) error {
 	if is {
 		a.IsDefault = model.Some[uint16](1)

@@ -13,8 +13,8 @@ type AssocSet struct {
 	Common *AssociationRow // values that all associations get; nil for none
 }
 
-// row returns s.Common, which it allocates if it is nil. A parser writes to the
-// row.
+// row returns s.Common, so that a parser can write to it. If s.Common is nil,
+// row allocates it first.
 func (s *AssocSet) row() *AssociationRow {
 	if s.Common == nil {
 		row := blankAssociation()

@@ -17,8 +17,8 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 }
 
 // unusedEnvelope returns the fields of an answer's envelope, for a request
-// whose schema is also that of an answer. In the request the fields have no
-// effect, but their descriptions are for answers.
+// whose schema is also that of an answer. The fields have no effect in the
+// request. Their descriptions are those for the answer.
 func unusedEnvelope[O any]() schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),

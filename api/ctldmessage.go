@@ -12,8 +12,8 @@ func messageName(n uint32) string {
 }
 
 // messages maps the numbers of the messages that controllers receive to their
-// names in Slurm 26.05. The table is valid for all releases. Since 22.05, only
-// numbers of other messages have been reassigned.
+// names in Slurm 26.05. The table is valid for all releases: none of these
+// numbers had another meaning in 22.05 or later.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

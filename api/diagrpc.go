@@ -10,7 +10,7 @@ import (
 
 // The functions below declare the statistics of RPCs that the controller
 // received. In v0.0.40 the schemas of these objects have no name and no
-// required fields, and their numbers have no wrapper.
+// required fields, and all numbers are plain integers.
 
 func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
 	return schema.Named(name, schema.List(func() schema.Type[T] {

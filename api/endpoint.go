@@ -51,8 +51,8 @@ const (
 // exist in slurmrestd.
 const SlurmNever schema.Version = 255
 
-// Table is a table of fields or parameters, without the type of the object that
-// it describes.
+// Table is the interface of all tables of fields or parameters, whatever the Go
+// type of the objects that they describe.
 type Table interface {
 	Shape(schema.View) *schema.Shape
 }
@@ -72,7 +72,8 @@ func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
 	return Operation[P]{&e, params}
 }
 
-// Segment returns the first segment of the endpoint's path in the spelling s.
+// Segment returns the first segment of the endpoint's path, such as "sched" or,
+// in Slurm's spelling, "slurm".
 func (e *Endpoint) Segment(s schema.Spelling) string {
 	if e.Util {
 		return pathUtil
@@ -83,8 +84,8 @@ func (e *Endpoint) Segment(s schema.Spelling) string {
 	return pathController.in(s)
 }
 
-// URL returns the full path of the endpoint in the View v, such as
-// "/sched/v0.0.42/nodes/".
+// URL returns the full path of the endpoint for the version and spelling in v,
+// such as "/sched/v0.0.42/nodes/".
 func (e *Endpoint) URL(v schema.View) string {
 	return "/" + e.Segment(v.Spelling) + "/" + v.Version.String() + "/" + e.Path
 }

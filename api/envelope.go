@@ -100,8 +100,9 @@ func (m *Meta) storage() name {
 	return pluginStorage
 }
 
-// part returns one number of a release, such as 05 for 26.05 and i = 1: that of
-// this program's release, and that of the controller's.
+// part returns one number of a release, such as 05 for the release 26.05 if i
+// is 1. In this project's spelling, the number is from this program's release.
+// In Slurm's spelling, it is from the controller's release.
 func (m *Meta) part(i int) name {
 	partOf := func(release string) string {
 		if parts := strings.SplitN(release, ".", 3); i < len(parts) {

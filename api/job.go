@@ -59,14 +59,14 @@ func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 	return wireValue(o)
 }
 
-// memoryNotSet is the RPC's 64-bit number for "not set". Its top bit is set, so
-// it must not be mistaken for an amount of memory per CPU.
+// memoryNotSet is the RPC's 64-bit number for "not set". It must not be
+// mistaken for an amount of memory per CPU, which also has the top bit set.
 const memoryNotSet = ^uint64(0) - 1
 
 // jobMemory returns the memory that a job requests. A job that requests memory
 // per unit of a trackable resource, such as per GPU, may request different
-// amounts for several resources. jobMemory returns the first of them, because
-// MinMemory then has only the partition's default.
+// amounts for several resources. jobMemory returns the first amount. For such a
+// job it can't use MinMemory, which has only the partition's default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)

@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// taskResult declares the result of a change to some tasks of an array. The
-// tasks in it have the same result.
+// taskResult declares the result of a change to some tasks of an array. All
+// these tasks have the same result.
 var taskResult = schema.Object("job_array_response_msg_entry", func() schema.Fields[model.TaskResult] {
 	return schema.Fields[model.TaskResult]{
 		schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),

@@ -151,8 +151,9 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest returns the largest value of T that a client may send. The two
-// special values are larger. It is at most the largest int64.
+// greatest returns the largest value of T that a client may send. It is smaller
+// than the two special values, "infinite" and "not set", and at most the
+// largest int64.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
 }

@@ -89,10 +89,10 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 	}
 })
 
-// partitionMemory returns three fields for an amount of memory, which is per
-// CPU or per node. The second field has an amount per CPU, and the third field
-// an amount per node. Before v0.0.45, the first field has either, and is
-// negative if the amount is per CPU.
+// partitionMemory returns the fields for an amount of memory, which is either
+// per CPU or per node. partition_memory_per_cpu has an amount per CPU, and
+// partition_memory_per_node an amount per node. Before v0.0.45, memory_per_cpu
+// has both kinds of amount, and is negative for an amount per CPU.
 func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
 	return schema.Fields[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),

@@ -51,8 +51,8 @@ func (r *Records) qos(id uint32) string {
 }
 
 // qosList returns the names for a list of ids. A sign in front of an id stays
-// in front of the name. The signs mean that the parent's list applies, after
-// the name was added to it (+) or removed from it (-).
+// in front of the name. A "+" means that the name is added to the parent's
+// list, and a "-" means that it is removed from that list.
 func (r *Records) qosList(ids []string) []string {
 	list := make([]string, 0, len(ids))
 	for _, s := range ids {

@@ -110,7 +110,7 @@ var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAns
 )
 
 // SinceParams are the parameters of a list that has no hidden entries. The only
-// one is update_time.
+// parameter is update_time.
 type SinceParams struct{ model.Query }
 
 var sinceParams = schema.Object("", func() schema.Fields[SinceParams] {

@@ -32,8 +32,8 @@ var SubmissionBody = schema.Object("job_submit_req", func() schema.Fields[Submis
 const maxComponents = 128
 
 // Descs returns complete descriptions of the job's components. A job that is
-// not heterogeneous has one component. For error messages, Descs also returns
-// at, the place of the descriptions in the request.
+// not heterogeneous has one component. The result at is the place of the
+// descriptions in the request, for error messages.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err

@@ -34,7 +34,7 @@ var DeleteUser = declare(namedUserParams, Endpoint{
 })
 
 // UsersWithAssocs is a request to create users and their associations
-// (PostUsersAssociation). All new users get the fields of User.
+// (PostUsersAssociation). All new users get the values in the field User.
 type UsersWithAssocs struct {
 	Set  AssocSet
 	User model.User

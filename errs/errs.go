@@ -33,7 +33,7 @@ const (
 	BadAnswer                   // a daemon's answer is invalid
 	Unsupported                 // neither the gateway nor the daemon supports this
 
-	// The kinds below are about HTTP requests, whatever the operation.
+	// The kinds below are for problems with the HTTP request itself.
 	MethodNotAllowed // the path exists without this method
 	UnsupportedMedia // an unsupported media type of the body
 	RequestTimeout   // the rest of the request did not arrive in time

@@ -21,9 +21,9 @@ const (
 	// dispatcher.
 	answerTimeout = 5 * time.Second
 
-	// cacheTTL is how long samples are reused. Otherwise several Prometheus
-	// servers, or a client that scrapes continuously, could keep the dispatcher
-	// busy.
+	// cacheTTL is how long samples are reused. Without the reuse, several
+	// Prometheus servers, or a client that scrapes continuously, could keep the
+	// dispatcher busy.
 	cacheTTL = 100 * time.Millisecond
 
 	// maxScrapes is the maximum number of concurrent scrapes.
@@ -104,7 +104,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect sends the metrics. In histograms, and in families with more than
-// maxDenseCells cells, it omits combinations of labels whose value is 0.
+// maxDenseCells cells, it sends no metric for a combination of labels if the
+// metric's value would be 0.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {
@@ -122,9 +123,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// maxDenseCells is the maximum number of cells of a family whose zeros are
-// sent, too. If Prometheus knows the zeros, it can compute a rate from the
-// first event on.
+// maxDenseCells is the maximum number of cells in a family for which the
+// exporter also sends values of 0. If Prometheus has received the 0, it can
+// compute a rate from the first event on.
 const maxDenseCells = 16
 
 func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {

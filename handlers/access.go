@@ -28,8 +28,8 @@ type Access struct {
 
 // Log writes the line. The line contains neither headers nor the query, because
 // a token may be in either. It names a user only if the credential was
-// verified. Otherwise a client with a forged token could make a line appear
-// under another user's name.
+// verified, so that a client with a forged token can't make a line appear under
+// another user's name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"

@@ -54,8 +54,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// completeRange sets the missing limit of a range that has only one. slurmdbd
-// would treat a lone minimum as the exact value, and ignore a lone maximum.
+// completeRange completes a range that has only a minimum or only a maximum.
+// slurmdbd would treat a lone minimum as the exact value, and ignore a lone
+// maximum.
 func completeRange(low, high uint32) (uint32, uint32) {
 	switch {
 	case low == 0 && high == 0:

@@ -64,8 +64,8 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 
 // cancelWhen calls halfClosed once a second, and cancels ctx when halfClosed
 // returns true. This is necessary because ctx does not end when a client closes
-// its TCP connection. Until the gateway sends something, it can't distinguish
-// this from a client that has shut down only its sending side.
+// its TCP connection. Until the gateway sends something, a closed connection
+// looks the same as one whose client has shut down only its sending side.
 func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Context) bool) {
 	for {
 		select {

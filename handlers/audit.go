@@ -14,8 +14,9 @@ import (
 // Audit writes a line to the audit log before each change.
 type Audit interface {
 	// Intend records a change before it is made. It returns when the line is
-	// written. If it returns an error, the change must not be made. Otherwise
-	// the caller must make the change, and then call the function report once.
+	// written. If it returns an error, the change must not be made. If it
+	// returns no error, the caller must make the change, and then call the
+	// function report once.
 	Intend(context.Context, Change) (report func(Result), err error)
 }
 
@@ -41,9 +42,9 @@ type Result struct {
 }
 
 // change calls the function do to make a change, and records the change in the
-// audit log. Every call that makes a daemon change something must be in such a
-// function. Before change calls the function, it evaluates the client's
-// If-Match and If-None-Match.
+// audit log. Every call that makes a daemon change something must be inside the
+// function that is passed as do. Before change calls this function, it
+// evaluates the client's If-Match and If-None-Match.
 //
 // The argument object is the name of the object, or "" if the name is not known
 // before the change. After a successful change, the function describe returns

@@ -209,9 +209,9 @@ func TestOneDaemonDown(t *testing.T) {
 }
 
 // TestAfterAChangeOfKey checks a daemon that gets a new key after it has
-// verified a token. The gateway relies on the verification for the rest of its
-// minute. But if the daemon refuses the token when it serves a request, the
-// gateway must forget the verification at once.
+// verified a token. The gateway relies on the verification for one minute. But
+// if the daemon refuses the token when it serves a request, the gateway must
+// forget the verification at once.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)

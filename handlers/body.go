@@ -70,13 +70,14 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	return body, nil
 }
 
-// closeUnlessRead prepares the connection to end after the answer if the
-// request has a body. If net/http kept the connection, it would wait for the
-// rest of the body before it sends the answer. An unauthenticated client that
-// sends one byte of a thousand could then occupy its slot permanently.
+// closeUnlessRead makes the connection end after the answer if the request has
+// a body. If net/http kept the connection, it would wait for the rest of the
+// body before it sends the answer. An unauthenticated client that sends one
+// byte of a thousand could then occupy one of the worker's connection slots
+// permanently.
 //
 // If readBody later reads the whole body, the connection may stay open, unless
-// its worker is retired or another client waits for its slot.
+// its worker is retired or another connection waits for a slot.
 //
 // A connection always ends after a chunked body or an HTTP/1.0 request, because
 // a proxy may parse chunks differently. Bytes that the proxy takes for a part
@@ -167,10 +168,10 @@ func (c *call) unsupported(header string) *errs.Error {
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))
 }
 
-// readText reads a body, whose length is limited by the reader. A client may
-// announce a long body and not send it. So the announced length determines only
-// the size of the first, small buffer, and more memory is allocated as bytes
-// arrive.
+// readText reads a body. The reader that is passed as body limits the length. A
+// client may announce a long body and not send it. So the announced length
+// determines only the size of the first, small buffer, and more memory is
+// allocated as bytes arrive.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(announced, 0), 1<<20)))

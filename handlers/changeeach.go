@@ -66,7 +66,7 @@ func changeEach(c *call, kind, list string, names []string, do func(i int) error
 	return nil, err
 }
 
-// source returns where the name of record i is in the body.
+// source returns the place of record i's name in the body.
 func (e *changeResults) source(i int) string { return sourceOf(e.list, i, "name") }
 
 // status returns the status of the first failure, or 200 if there was none.
@@ -135,7 +135,7 @@ func checkNames(kind, list string, names []string) error {
 	return nil
 }
 
-// sourceOf returns where a field of record i is in the body.
+// sourceOf returns the place of a field of record i in the body.
 func sourceOf(list string, i int, field string) string {
 	if list == "" {
 		return "#/" + field

@@ -11,9 +11,9 @@ import (
 	"schedrestd/model"
 )
 
-// edit calls the function f to make changes in one transaction, and returns its
-// result. It may call f again if the session with the daemon is lost, which
-// discards all changes. The argument object is the object's name in the
+// edit calls the function f to make changes in one transaction, and returns the
+// result of f. It may call f again if the session with the daemon is lost,
+// which discards all changes. The argument object is the object's name in the
 // request, for the audit log.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	numWarnings := len(c.warnings)

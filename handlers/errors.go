@@ -242,7 +242,8 @@ func retryable(code string) bool {
 	return false
 }
 
-// notesError is the error for a body or parameters that do not match the table.
+// notesError is the error for a body or parameters with values that the
+// endpoint's tables don't permit.
 type notesError struct {
 	subject string
 	notes   []schema.Note

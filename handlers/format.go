@@ -37,7 +37,7 @@ func (f *formats) pool(media string) *sync.Pool {
 	return &f.json
 }
 
-// get returns a writer for the media type media that writes to w.
+// get returns a writer that writes to w in the format of the media type.
 func (f *formats) get(media string, w io.Writer) writer {
 	out := f.pool(media).Get().(writer)
 	out.Reset(w)

@@ -219,9 +219,9 @@ func TestIdempotencyKeyPanics(t *testing.T) {
 	}
 }
 
-// TestRemember checks that decodeAnswer returns what encodeAnswer has encoded,
-// with a message that is too long truncated. Anything else must not count as an
-// answer.
+// TestRemember checks that decodeAnswer returns the answer that encodeAnswer
+// has encoded. A message that is too long must be truncated. Bytes that are not
+// an encoded answer must be refused.
 func TestRemember(t *testing.T) {
 	for _, s := range []*model.Submitted{
 		{StepID: model.StepID{JobID: 1}},
@@ -245,7 +245,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// answered is a Keys with an answer for every key, which can't be decoded.
+// answered is a Keys that returns a stored answer for every key. The answer
+// can't be decoded.
 type answered struct{}
 
 func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {

@@ -30,8 +30,8 @@ func BenchmarkJobs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/job")
 }
 
-// BenchmarkPing measures the smallest cost that a request can have in this
-// package.
+// BenchmarkPing measures the minimum time that this package needs for a
+// request.
 func BenchmarkPing(b *testing.B) {
 	h := New(config(demo()))
 	r := request(http.MethodGet, "/sched/v0.0.43/ping", "")

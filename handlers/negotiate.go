@@ -148,8 +148,8 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality returns the weight of a media type, offer. If no preference matches
-// it, matched is false.
+// quality returns the weight of the media type in the argument offer. If no
+// preference matches this type, matched is false.
 func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {

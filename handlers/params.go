@@ -94,7 +94,7 @@ func (c *call) paramSource(n schema.Note) string {
 // lists accept.
 //
 // A query parameter is ignored with a warning if it has the name of a parameter
-// in the path. Otherwise it could replace the value in the path.
+// in the path, so that it can't replace the value in the path.
 func (c *call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {

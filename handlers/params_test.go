@@ -123,9 +123,9 @@ func TestFilterRefused(t *testing.T) {
 	}
 }
 
-// TestOpenRanges checks that every version supports a range with only one
-// limit. slurmdbd itself would treat a lone minimum as the exact value, and
-// ignore a lone maximum.
+// TestOpenRanges checks that every version supports a range with only a minimum
+// or only a maximum. slurmdbd itself would treat a lone minimum as the exact
+// value, and ignore a lone maximum.
 func TestOpenRanges(t *testing.T) {
 	const most = 1<<32 - 1
 	for query, want := range map[string]model.AccountingJobFilter{

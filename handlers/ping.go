@@ -22,9 +22,9 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// noAnswerError returns the error for a ping that no daemon answered. It
-// depends on the primary daemon, which is first in pings: the error is a
-// timeout if this daemon timed out. Otherwise it was unreachable.
+// noAnswerError returns the error for a ping that no daemon answered. If the
+// primary daemon, which is first in pings, timed out, the error is
+// errs.Timeout. If it did not time out, the error is errs.Unavailable.
 func noAnswerError(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {
 		return errs.New(errs.Timeout, "%s in time", text)

@@ -110,9 +110,9 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 // It returns nil if the filter is for another kind of records.
 type recordLookup func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// lookupIn returns a recordLookup for the records in list. The function wants
-// reports whether a filter selects a record. The fake logs requests with the
-// text in call.
+// lookupIn returns a recordLookup for the records in list. The argument wants
+// is a function that reports whether a filter selects a record. The argument
+// call is the text with which the fake logs requests.
 func lookupIn[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) recordLookup {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)

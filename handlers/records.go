@@ -41,9 +41,9 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// findFirst returns the first record of a list for which the function matches
-// returns true. If there is none, the error is errs.NotFound. The whole list is
-// always read, because a daemon may report an error at its end.
+// findFirst returns the first record of a list for which matches(record) is
+// true. If there is none, the error is errs.NotFound. The whole list is always
+// read, because a daemon may report an error at its end.
 func findFirst[T any](kind, name string, list schema.Stream[T], matches func(*T) bool) (found *T, err error) {
 	err = list(func(record *T) error {
 		if found == nil && matches(record) {

@@ -117,8 +117,8 @@ func (s *sink) Write(b []byte) (int, error) {
 	return s.c.w.Write(b)
 }
 
-// needsLength reports whether the answer must announce its length. Some clients
-// can't tell otherwise whether the answer is complete when the connection ends.
+// needsLength reports whether the answer must announce its length. Without the
+// length, some clients can't recognize a truncated answer.
 func (c *call) needsLength() bool { return c.h.SendLength || !c.r.ProtoAtLeast(1, 1) }
 
 // store stores a part of the body. If there is not enough memory, it sends the

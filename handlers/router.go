@@ -176,8 +176,8 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 	}
 }
 
-// isUnserved reports whether slurmrestd has an operation that this gateway
-// lacks.
+// isUnserved reports whether a method and path belong to an operation that
+// slurmrestd has and this gateway lacks.
 func (rt *router) isUnserved(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
 	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
 		params, ok := p.fits(seg, v, parts)

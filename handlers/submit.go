@@ -69,9 +69,9 @@ func prepareDescs(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// annotateComponents calls annotateJob if the job has only one component.
-// Otherwise the controller does not report which component it rejects, so
-// annotateComponents adds the place of the whole list to the error.
+// annotateComponents calls annotateJob if the job has only one component. For a
+// job with several components, the controller does not report which one it
+// rejects, so annotateComponents adds the place of the whole list to the error.
 func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.annotateJob(err, &descs[0], componentAt(at, 0))
@@ -124,8 +124,8 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 
 // dropTokens removes tokens from a job's environment. These are the variables
 // for tokens in both spellings, and any variable that contains the request's
-// token. Otherwise other users on the node, or readers of core files, could
-// find the token.
+// token. If they stayed, other users on the node, or readers of core files,
+// could find the token.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {

@@ -56,8 +56,9 @@ func TestSubmitTimes(t *testing.T) {
 	}
 }
 
-// TestSubmitTexts checks that a text for memory may have a unit, and that a
-// text for the distribution "plane" may have its size.
+// TestSubmitTexts checks that an amount of memory may be a text with a unit, as
+// in "1G", and that the distribution "plane" may contain the size, as in
+// "plane=4".
 func TestSubmitTexts(t *testing.T) {
 	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }
 	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4)}

@@ -14,7 +14,8 @@ import (
 
 // TestUnfinishedBody checks requests that announce a body and do not send all
 // of it. The gateway must answer and close the connection. If it waited for the
-// rest of the body, a client could hold a slot forever with one byte.
+// rest of the body, a client that sends one byte could keep the connection open
+// forever.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"

@@ -139,9 +139,9 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// newPaths returns the paths of fields that known lacks, or has with another
-// type. It adds these fields to known, which has the fields of earlier
-// versions.
+// newPaths returns the paths of fields that are new, or have another type than
+// in earlier versions. The map known has the fields of the earlier versions.
+// newPaths adds the new fields to this map.
 func (b *bodyEndpoint) newPaths(known map[field]*schema.Shape) (list [][]string) {
 	for _, p := range places(b.Request.Shape(schema.View{Version: b.version, Spelling: schema.Slurm}), nil) {
 		f := field{b.Endpoint, strings.Join(p.path, "/")}

@@ -1,12 +1,12 @@
 package http1
 
 // isToken has the bytes that methods and field names may contain (RFC 9110,
-// 5.6.2). isName has those of a registered name without percent-encoding (RFC
-// 3986, 3.2.2).
+// 5.6.2). isName has the bytes that a host name may contain unless it is
+// percent-encoded (RFC 3986, 3.2.2).
 var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
 
-// isText has the bytes that a field's value may contain: all except control
-// characters, but including the tab (RFC 9110, 5.5).
+// isText has the bytes that a field's value may contain: the tab, and all bytes
+// that are not control characters (RFC 9110, 5.5).
 var isText = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != 0x7f || c == '\t'

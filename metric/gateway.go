@@ -1,6 +1,6 @@
 package metric
 
-// Prefix is how the names of all the gateway's metrics begin.
+// Prefix begins the names of all the gateway's metrics.
 const Prefix = "schedrestd_"
 
 // Values of labels, by index.

@@ -72,7 +72,7 @@ func (f *Family) depth() int {
 	return 1
 }
 
-// Cell returns the first cell for a combination of label values. Each of values
+// Cell returns the first cell for a combination of label values. Each argument
 // is the index of one label's value.
 func (f *Family) Cell(values ...int) int {
 	if len(values) != len(f.Labels) {

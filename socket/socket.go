@@ -43,7 +43,7 @@ type Options struct {
 // Owner is a uid and a gid.
 type Owner struct{ UID, GID uint32 }
 
-// Socket is a listening UNIX socket, with what Remove needs.
+// Socket is a listening UNIX socket, with the data that Remove needs.
 type Socket struct {
 	File       *os.File // listening and non-blocking
 	path       string   // absolute, without links
@@ -92,8 +92,9 @@ func Open(path string, o Options) (*Socket, error) {
 }
 
 // OpenDirectory opens the directory of a socket with O_PATH. It returns an
-// error if Open would not accept the directory. It also returns the path
-// without links (real), and the last component of this path (name).
+// error if Open would not accept the directory. It also returns the path with
+// all symbolic links resolved (real), and the last component of this path
+// (name).
 func OpenDirectory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: o.PrivateGroup, DirOwners: []uint32{o.DirOwner}}
 	return guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
@@ -266,9 +267,10 @@ func (s *Socket) setOwner(owner *Owner) error {
 	return unix.Fchownat(fd, "", int(owner.UID), int(owner.GID), unix.AT_EMPTY_PATH)
 }
 
-// Remove unlinks the socket, releases its lock and closes its directory. File
-// stays open. If the path no longer names this socket, Remove does not unlink
-// it: another user may have moved the socket away and put a new one there.
+// Remove unlinks the socket, releases its lock and closes its directory. It
+// does not close s.File. If the path no longer names this socket, Remove does
+// not unlink it: another user may have moved the socket away and put a new one
+// there.
 func (s *Socket) Remove() {
 	s.removeOnce.Do(func() {
 		if st, err := s.stat(s.name); err == nil && s.ino != 0 && uint64(st.Dev) == s.dev && st.Ino == s.ino {

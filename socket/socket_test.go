@@ -276,7 +276,7 @@ func TestHolder(t *testing.T) {
 			s.File.Close()
 		})
 	}
-	// The hint creates a directory that both daemons accept.
+	// The hint has a command that creates a directory that both daemons accept.
 	path := socketDir(t) + "/run/s"
 	_, err := socket.Open(path, socket.Options{Mode: 0o600, DirOwner: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {

@@ -28,7 +28,8 @@ const (
 // From v0.0.43 on, only objects have names.
 //
 // In v0.0.40, all lists have names too. From v0.0.42 on, a list that is used
-// only once has none unless +minimize_refs is set, because no client needs it.
+// only once has no name unless +minimize_refs is set, because no client needs
+// the name.
 func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:

@@ -17,7 +17,8 @@ type schemas struct {
 	order    []*schemaUse
 }
 
-// place identifies a schema, because each name in a View belongs to one schema.
+// place identifies a schema by its View and its name. Within a View, each name
+// belongs to one schema.
 type place struct {
 	view schema.View
 	name string

@@ -385,8 +385,8 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 // property writes a field.
 //
 // OpenAPI 3.0 ignores members beside a reference, such as a description. So for
-// a field with an object, the reference is inside an allOf, and the description
-// is beside the allOf.
+// a field whose value is an object, the reference is inside an allOf, and the
+// description is beside the allOf.
 //
 // For an array this does not work. Generators expect an object in an allOf, and
 // the array would lose its type. So the field is only a reference, without a

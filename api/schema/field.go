@@ -126,8 +126,8 @@ func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc s
 	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseWith(typ, store)}, opts)}
 }
 
-// GetSet returns a field that is shown like a field of Show, and parsed like a
-// field of Set.
+// GetSet returns a field that is both shown and parsed. The function get
+// computes its value, as in Show. The function set stores its value, as in Set.
 func GetSet[O, T any](
 	name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option,
 ) Field[O] {

@@ -16,9 +16,9 @@ const pieceSize = 64 << 10
 // JSONWriter is an Encoder that writes JSON (RFC 8259) in the layout Compact or
 // Pretty. It appends the JSON to one buffer, and writes the buffer in pieces.
 //
-// Its output is always valid. Bytes that are not UTF-8 become U+FFFD. Otherwise
-// a job name with a Latin-1 letter would make the whole list unreadable for
-// every user. Integers keep all 64 bits. Numbers that JSON lacks (NaN,
+// Its output is always valid. Bytes that are not UTF-8 become U+FFFD. If they
+// stayed, a job name with a Latin-1 letter would make the whole list unreadable
+// for every user. Integers keep all 64 bits. Numbers that JSON lacks (NaN,
 // infinity) become 0.
 type JSONWriter struct {
 	output

@@ -50,7 +50,7 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 
 // Stream is a list that is never in memory as a whole. It calls the function
 // each for one element after another, and stops if a call returns an error. It
-// returns this error, or its own.
+// returns this error, or an error of its own.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.
@@ -59,8 +59,8 @@ func One[T any](item *T) Stream[T] {
 }
 
 // StreamOf returns the type of an array whose elements come from a Stream, one
-// at a time. If the stream returns an error, the whole body fails
-// (Encoder.Fail). Otherwise an array that ends early would look complete.
+// at a time. If the stream returns an error, the body is aborted
+// (Encoder.Fail), so that an array that ends early can't look complete.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
 	return func() Type[Stream[T]] { return stream[T]{elem()} }
 }

@@ -10,7 +10,7 @@ type ObjectType[O any] struct{ table }
 
 // Object declares an object. The argument name is the name of its schema. The
 // function fields returns its table, in the order in which the fields are
-// shown. Object does not call it: the table is built when it is first used,
+// shown. Object does not call fields: the table is built when it is first used,
 // because building all tables would slow down the start of a worker.
 func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	return &ObjectType[O]{table{name: name, load: func() []field { return untyped(fields()) }}}
@@ -165,9 +165,10 @@ func warnNotSettable(r *Report, doc *Value, _ any) {
 	}
 }
 
-// parseMembers parses the members of doc into o. It ignores a null, unless the
-// field is required. It is an error if a known name occurs twice: a filter in
-// front of the gateway may have checked the wrong one of the two values.
+// parseMembers parses the members of doc into o. It ignores a member that is
+// null, unless the field is required. It is an error if a known name occurs
+// twice: a filter in front of the gateway may have checked the wrong one of the
+// two values.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)

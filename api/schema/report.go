@@ -52,8 +52,8 @@ func (r *Report) Warn(v *Value, format string, args ...any) {
 }
 
 // unknown adds a note about a field that the object does not have. Once the
-// limit on notes is reached, it no longer searches for similar names. Otherwise
-// a body with a million unknown names would be expensive.
+// limit on notes is reached, it no longer searches for similar names, because a
+// search for each of a million unknown names would take long.
 func (r *Report) unknown(v *Value, known []string) {
 	list, text := &r.Warnings, "unknown field, ignored"
 	if r.Strict {
@@ -78,8 +78,8 @@ func (r *Report) Error(v *Value, format string, args ...any) bool {
 }
 
 // WarnKind adds the warning that v was accepted although it is not of the
-// expected kind. A slash at the end of the warning's source shows that the
-// warning is about v itself.
+// expected kind. The place in the warning ends with a slash, as in
+// "#/job/tasks/", to show that the warning is about v itself.
 func (r *Report) WarnKind(v *Value, want Kind) {
 	if v.Untyped {
 		return

@@ -1,5 +1,5 @@
-// Package cluster counts the jobs, nodes and shares of a cluster, and writes
-// the numbers as metrics.
+// Package cluster counts the jobs, nodes and fair shares of a cluster, and
+// writes the numbers as metrics.
 //
 // A Counts gets the controller's records one at a time, and does not store
 // them. So its memory depends on the number of partitions, users and accounts,
@@ -19,7 +19,7 @@ import (
 	"schedrestd/model"
 )
 
-// Prefix is how the names of metrics begin that Slurm does not have.
+// Prefix begins the name of each metric that Slurm does not have.
 const Prefix = "schedrestd_cluster_"
 
 // maxValues is the maximum number of values of each label. Each value costs

@@ -19,8 +19,9 @@ type share struct {
 	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
 }
 
-// Share adds the share of an association. It ignores associations of users
-// unless By.User is set, and associations of accounts unless By.Account is set.
+// Share adds the fair share of an association: an account, or a user in an
+// account. It ignores associations of users unless By.User is set, and
+// associations of accounts unless By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
 	list, enabled, label := &c.fairShare.accounts, c.by.Account, "account"
 	record := share{
@@ -74,8 +75,8 @@ func (f *fairShare) write(w *exposition.Writer, by By) {
 }
 
 // writeShares writes the metrics of the shares in list. It omits values that
-// are not set. If several shares have the same labels, which no controller
-// sends, it writes only the first of them.
+// are not set. If several shares have the same labels, it writes only the first
+// of them. Controllers never send such shares.
 func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
 	slices.SortStableFunc(list, compareShares)
 	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })

@@ -70,7 +70,8 @@ type group struct {
 	nodes              []byte // bit set of the allocated nodes
 }
 
-// queue has more counts of a partition's jobs, in addition to those in a group.
+// queue has numbers about a partition's jobs that other groups of jobs don't
+// have.
 type queue struct {
 	maxNodes        uint32 // largest number of nodes that a pending job requests
 	maxNodesNotHeld uint32 // the same, of jobs that are not held
@@ -158,9 +159,10 @@ func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns how many tasks of a job array the record j is for. If the job
-// is not an array, this is 1. j.ArrayTasks is a bit mask in hexadecimal digits,
-// of the tasks that have no record of their own.
+// tasks returns the number of tasks that the record j stands for. If j has no
+// bit mask of tasks, this is 1. The bit mask, j.ArrayTasks, is written in
+// hexadecimal digits. It has the tasks of an array that have no record of their
+// own.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {

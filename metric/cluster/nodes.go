@@ -70,7 +70,8 @@ func takesJobs(s model.NodeState) bool {
 }
 
 // effectiveState returns the state of n. If jobs use only a part of the node,
-// this is MIXED, which controllers leave to their clients to compute.
+// the state is MIXED. Controllers don't always send this state, so clients must
+// compute it.
 func effectiveState(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {

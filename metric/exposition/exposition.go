@@ -6,9 +6,9 @@
 //	w.Sample("slurm_nodes_idle", 12)
 //	err := w.Flush()
 //
-// All samples of a family must be written between the call of Family for it and
-// the next one. The package has only a small buffer, so its memory does not
-// depend on the length of the answer.
+// After a call of Family, all samples of this family must be written before the
+// next call of Family. The package has only a small buffer, so its memory does
+// not depend on the length of the answer.
 //
 // Workers use this package. The exporter uses Prometheus's own library, which
 // would add 2.6 MB to each worker.
@@ -59,7 +59,8 @@ func (w *Writer) Family(name string, kind Kind, help string) {
 	_, _ = w.w.Write(w.line) // Flush returns the error
 }
 
-// Sample writes a sample. Names and values of its labels alternate in labels.
+// Sample writes a sample. The argument labels has the name of the first label,
+// its value, the name of the second label, and so on.
 func (w *Writer) Sample(name string, value float64, labels ...string) {
 	w.line = append(w.line[:0], name...)
 	for i := 0; i+1 < len(labels); i += 2 {

@@ -132,7 +132,8 @@ func New() *Table {
 }
 
 // routeLabel returns the label with all combinations of a route and a method.
-// Routes have this project's spelling, even if the request has Slurm's.
+// In the label, each path has this project's spelling (/sched), even if the
+// client used Slurm's spelling (/slurm).
 func (t *Table) routeLabel() metric.Label {
 	l := metric.Label{Names: []string{"route", "method"}}
 	add := func(route, method string) {
