@@ -99,8 +99,8 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 }
 
 // writeResult ends the document d or, if d is nil, writes the table t. If some
-// names are not in seen, it returns an error that lists them. kind is the kind
-// of object that the error mentions, such as "job".
+// names are not in seen, it returns an error that lists them. The argument kind
+// is the word for an object in that error, such as "job".
 func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
 	seen map[string]bool) (err error) {
 	if d != nil {

@@ -69,8 +69,8 @@ func isRetryable(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// exitStatus returns the first exit status of a job that is not 0. If there is
-// none, it returns 0.
+// exitStatus returns the exit status of the first job whose exit status is not
+// 0. If there is no such job, it returns 0.
 func exitStatus(jobs []rest.Job) int {
 	for i := range jobs {
 		if status := jobs[i].ExitStatus(); status != 0 {

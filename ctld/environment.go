@@ -34,9 +34,10 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 }
 
 // environment returns the environment of the script. It contains the user's
-// variables, and the variables that a login would set and the user has not set.
-// It also contains variables that describe the job, each with the prefix SCHED_
-// and with the prefix SLURM_. The user can't override these.
+// variables. If the user has not set a variable that a login would set, the
+// function adds it. The result also contains variables that describe the job,
+// each with the prefix SCHED_ and with the prefix SLURM_. The user can't
+// override these.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
 	reserved := make(map[string]bool)

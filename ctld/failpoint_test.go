@@ -48,8 +48,9 @@ func TestKilledAtFailpoints(t *testing.T) {
 }
 
 // TestStepDiesAtFailpoints checks what happens to a job whose step is killed.
-// If the step has not claimed the job yet, the job is started again. Otherwise
-// the job counts as lost.
+// If a step is killed before it has claimed the job (see package step), the
+// controller starts the job again. If the step is killed later, the job counts
+// as lost.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
 		"unclaimed": model.JobFailed, // after each attempt, until the controller gives up

@@ -12,8 +12,8 @@ import (
 )
 
 // The first three handlers return empty lists, because this controller has no
-// reservations, licenses or shares. They exist so that clients can send the
-// same requests to every controller.
+// reservations, licenses or fair shares. They exist so that clients can send
+// the same requests to every controller.
 
 // handleReservations returns an empty list: there are no reservations.
 func (c *Controller) handleReservations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {

@@ -10,9 +10,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestInquiries checks two things in old and new protocol versions: the lists
-// of objects that do not exist on a single machine are empty, and jobs are
-// counted.
+// TestInquiries checks, in old and new protocol versions, that the lists of
+// reservations, licenses and shares are empty. It also checks that the
+// statistics count jobs.
 func TestInquiries(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{Node: "here"})

@@ -46,7 +46,8 @@ func (c *Controller) launch(j *job) {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrClaimed):
-		// A step of an earlier controller has claimed the job only now.
+		// Meanwhile a step that an earlier controller started has claimed the
+		// job.
 		c.adoptStep(j)
 	default:
 		c.handleStartFailure(j, err)
@@ -295,10 +296,10 @@ func (c *Controller) handleStartFailure(j *job, err error) {
 	})
 }
 
-// finish ends job j. It calls change to record how the job ended. Only the
-// step's files show this until the changed record is in the journal, so finish
-// removes these files last. If the job is to be requeued, finish puts it back
-// into the queue instead.
+// finish ends job j. It calls change to record how the job ended. Until the
+// changed record is in the journal, only the step's files show how the job
+// ended. So finish removes these files last. If the job is to be requeued,
+// finish puts it back into the queue instead.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.editMu.Lock()
 	defer j.editMu.Unlock()

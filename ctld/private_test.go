@@ -12,7 +12,7 @@ import (
 )
 
 // TestPrivate checks that PrivateData= hides jobs, nodes and partitions from an
-// ordinary user, but not a user's own jobs from that user. It also checks that
+// ordinary user, but that users always see their own jobs. It also checks that
 // an ordinary user can't cancel another user's job, even if the job is visible.
 func TestPrivate(t *testing.T) {
 	for _, tt := range []struct {

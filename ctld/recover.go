@@ -19,8 +19,9 @@ import (
 // recover restores the state that an earlier controller left.
 //
 // The journal holds the accepted jobs. It also says how some of them ended. For
-// every other job, the claim and the outcome in the job's home directory show
-// its state (see package step):
+// every other job, two files in the job's home directory show its state: the
+// claim, which names the process that runs the job, and the outcome, which says
+// how the job ended (see package step):
 //
 //   - There is no claim: the job was never started, and waits as before.
 //   - There is a claim, and its process runs: the job runs.
@@ -89,8 +90,9 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 	}
 	var spooled struct{ UserID uint32 }
 	if err := json.Unmarshal(value, &spooled); err != nil {
-		// A pending record will be set aside when the spool tries to send it.
-		// Its owner is unknown, so it counts against no user.
+		// If the accounting daemon has not received the damaged record yet, the
+		// spool sets it aside when it tries to send it. The owner of the record
+		// is unknown, so its bytes count against no user.
 		c.log.Warn("job record damaged", "record", k, "error", err)
 		spooled.UserID = noUser
 	}

@@ -118,8 +118,8 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline ti
 }
 
 // withdrawRequeue withdraws an earlier request to requeue job j, because the
-// job is being cancelled. Otherwise, if the controller crashed, the next
-// controller would find the request in the journal and run the job again.
+// job is being cancelled. If the request stayed in the journal and the
+// controller crashed, the next controller would run the job again.
 func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 	if err := c.lockEdit(j, deadline); err != nil {
 		return err
@@ -134,9 +134,9 @@ func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 	return err
 }
 
-// queueNextRun puts j back into the queue after a run has ended. The next run
-// has another directory, so a single commit of the job's record switches to the
-// next run. The caller holds j.editMu.
+// queueNextRun puts j back into the queue after a run has ended. Each run has a
+// directory of its own. So a single commit of the job's record is enough to
+// switch to the next run. The caller holds j.editMu.
 func (c *Controller) queueNextRun(j *job) {
 	now := time.Now()
 	c.mu.Lock()
@@ -177,7 +177,8 @@ func (c *Controller) queueNextRun(j *job) {
 	c.wakeScheduler()
 }
 
-// toPending makes m a waiting job, without results of a run.
+// toPending makes m a waiting job. It clears the fields that the last run has
+// set.
 func toPending(m *model.Job) {
 	m.State = model.JobPending
 	m.StartTime, m.EndTime = 0, 0

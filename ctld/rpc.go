@@ -71,9 +71,9 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	return e
 }
 
-// clientAttrs returns log attributes that identify the client of r. The
-// attributes in the argument more follow. If the client acts for another user,
-// the attributes include both names.
+// clientAttrs returns the log attributes in the argument more, followed by
+// attributes that identify the client of r. If the client acts for another
+// user, the attributes include both names.
 func clientAttrs(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {

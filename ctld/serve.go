@@ -53,8 +53,9 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	return err
 }
 
-// Requests that are in memory at the same time have these limits in bytes. The
-// limit for one user is large enough for the longest submission.
+// These constants limit the total size, in bytes, of the requests that are in
+// memory at the same time. The limit for one user is large enough for the
+// longest submission.
 const (
 	maxRequestBytes     = 64 << 20 // of all users
 	maxUserRequestBytes = 16 << 20 // of one user

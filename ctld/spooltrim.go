@@ -2,8 +2,8 @@ package ctld
 
 import "slices"
 
-// trim drops records if list exceeds its limit. Otherwise the records could
-// fill the journal, and the controller would accept no more jobs.
+// trim drops records if list exceeds its limit. Without this limit the records
+// could fill the journal, and the controller would accept no more jobs.
 func (s *spool) trim(list *records) {
 	for uid, surplus := range s.surplus(list) {
 		s.c.log.Error("job records dropped: accounting spool full",
@@ -21,9 +21,9 @@ type userRecords struct {
 	bytes   int64
 }
 
-// surplus returns the numbers of the records to drop, by user. Until the other
-// records fit, it repeatedly selects the oldest record of the user whose
-// records take the most space.
+// surplus returns, for each user, the numbers of the records to drop. It
+// repeatedly selects the oldest record of the user whose records take the most
+// space, until the remaining records are within the limit.
 func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	s.mu.Lock()
 	numbers := slices.Clone(list.numbers)

@@ -18,9 +18,10 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// openStateDir locks the state directory, and creates it if it is missing. lock
-// is an open file, so the kernel releases the lock when this process exits for
-// any reason. realPath is the path of the directory without symbolic links.
+// openStateDir locks the state directory, and creates it if it is missing. The
+// result lock is an open file, so the kernel releases the lock when this
+// process exits for any reason. The result realPath is the path of the
+// directory without symbolic links.
 //
 // openStateDir checks the parent directories, too. Otherwise the owner of a
 // parent directory could replace the state directory with another one that

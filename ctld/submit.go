@@ -81,9 +81,9 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 // batchStep is the number that Slurm gives to the step of the batch script.
 const batchStep uint32 = 0xfffffffb
 
-// reserve gives j a number and counts j against the limits. The job is in phase
-// starting until its record is on disk: clients see the job, but the controller
-// does not start it.
+// reserve gives j a number and counts j against the limits on the number of
+// jobs. The job is in phase starting until its record is on disk: clients see
+// the job, but the controller does not start it.
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,8 @@ func testKey(t *testing.T) auth.Key {
 	return key
 }
 
-// The type odd also looks up users whose tokens no daemon accepts.
+// The type odd knows the users of the type known, and also users whose tokens
+// no daemon accepts.
 type odd struct{ known }
 
 func (o odd) LookupUser(name string) (nss.User, error) {

@@ -50,9 +50,9 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 	return success()
 }
 
-// jobError returns the answer to a request to change a job that was refused
-// with err. Slurm's commands expect a text in this answer. Most other answers
-// have none.
+// jobError returns the answer to a refused request to change a job. The
+// argument err says why the request was refused. Slurm's commands expect a text
+// in this answer. Most other answers have none.
 func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {

@@ -19,7 +19,7 @@ const (
 	adminShare = 10 // 1/adminShare of MaxJobs is reserved for exempt users
 )
 
-// The type limits holds limits in bytes, counted as they are in the journal.
+// The type limits holds limits on the bytes that jobs take in the journal.
 type limits struct {
 	userBytes, totalBytes             int64 // bytes of scripts, environments and records of jobs
 	userRecordBytes, totalRecordBytes int64 // part of these: records of jobs, which are also in memory
@@ -78,9 +78,9 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	return l
 }
 
-// reserveLoad counts job j with the load l. If this would exceed a limit,
-// reserveLoad first forgets the user's oldest ended jobs. The caller holds
-// c.mu, but reserveLoad releases it while it forgets jobs.
+// reserveLoad adds the load l of job j to the counts of jobs and bytes. If this
+// would exceed a limit, reserveLoad first forgets the user's oldest ended jobs.
+// The caller holds c.mu, but reserveLoad releases it while it forgets jobs.
 func (c *Controller) reserveLoad(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 // shutdownTimeout limits how long the shutdown waits for pending requests.
 const shutdownTimeout = 10 * time.Second
 
-// Serve serves the listeners until ctx is done, and then returns nil. If work
-// is not nil, Serve also runs it. work does the daemon's background work, and
-// must return when its context is done. If work fails or a listener can't be
-// served, Serve stops and returns the error. It always closes the listeners.
+// Serve serves the listeners until ctx is done, and then returns nil. If the
+// argument work is not nil, Serve also calls this function. It does the
+// daemon's background work, and must return when its context is done. If the
+// function fails or a listener can't be served, Serve stops and returns the
+// error. It always closes the listeners.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger,
 	work func(context.Context) error) error {
 	failures := make(chan error, len(listeners)+1)

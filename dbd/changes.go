@@ -12,8 +12,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Most changes require the level Operator. Some require Administrator, because
-// otherwise an Operator could become Administrator:
+// Most changes require that the client's level is Operator or higher. The
+// following changes require Administrator, because otherwise an Operator could
+// become Administrator:
 //
 //   - a change of a cluster or QOS
 //   - giving a level to a user
@@ -119,7 +120,7 @@ func unselective() error {
 	return errs.New(errs.Invalid, "the request selects all records; name those to remove")
 }
 
-// A rule names a kind of change, and the level that it requires.
+// A rule names a kind of change, and the level that the client must have.
 type rule struct {
 	object string
 	level  uint16
@@ -238,8 +239,8 @@ func addToHandler[M any, B interface {
 }
 
 // namesHandler returns the handler for a request whose answer is a list of
-// names. These are the records that were changed or, if the change fails, the
-// records that prevent it.
+// names. The list names the records that were changed or, if the change fails,
+// the records that prevent it.
 func namesHandler[M any, B interface {
 	*M
 	message.Body

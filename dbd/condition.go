@@ -124,7 +124,8 @@ func equal(column string, value int64) condition {
 	return condition{column + " = ?", []any{value}, byColumn + column}
 }
 
-// unindexed returns c without an index. It is for columns that have none.
+// unindexed returns c without an index. It is for conditions on columns that
+// have no index.
 func unindexed(c condition) condition {
 	c.from = ""
 	return c

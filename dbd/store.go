@@ -210,7 +210,7 @@ func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) er
 }
 
 // recordVersion is the protocol version in which new records are stored. Older
-// records can still be read, because the walks of package message know all
+// records can still be read, because package message decodes records of all
 // versions.
 const recordVersion = codec.Newest
 

@@ -62,8 +62,8 @@ type Options struct {
 	Err    io.Writer
 }
 
-// Status is the exit status of the demo if the stage has already printed the
-// error.
+// Status is the exit status of the demo if the stage, its second process, has
+// already printed the error.
 type Status int
 
 func (s Status) Error() string { return fmt.Sprintf("demo exited with status %d", int(s)) }
@@ -98,9 +98,9 @@ func Run(opt Options) error {
 	return errors.Join(err, sweep(), remove(dir))
 }
 
-// runFront starts the stage and waits until it exits. At the first signal it
-// closes the pipe, so that the stage stops the demo. At the second signal it
-// kills the stage.
+// runFront starts the second process, the stage, and waits until it exits. At
+// the first signal runFront closes the pipe, so that the stage stops the demo.
+// At another signal it kills the stage.
 func runFront(opt Options, program, dir string, signals <-chan os.Signal) error {
 	readEnd, writeEnd, err := os.Pipe()
 	if err != nil {

@@ -31,7 +31,7 @@ type stage struct {
 // the demo's processes.
 func runStage(opt Options) error {
 	// Ctrl-C sends a signal to all processes at the terminal, but only the
-	// front may react to it.
+	// first process, the front, may react to it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, err := frontContext()
 	if err != nil {
@@ -57,9 +57,10 @@ func interrupted(opt Options) error {
 	return nil
 }
 
-// frontContext returns a context that is cancelled when the front closes its
-// end of the pipe. Descriptor 3 is the stage's end. The front closes the pipe
-// to stop the demo. If the front is killed, the kernel closes the pipe.
+// frontContext returns a context that is cancelled when the front, which
+// started this process, closes its end of the pipe. Descriptor 3 is the stage's
+// end. The front closes the pipe to stop the demo. If the front is killed, the
+// kernel closes the pipe.
 func frontContext() (context.Context, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {

@@ -24,11 +24,11 @@ func NewClient(worker work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: worker, channel: channel}
 }
 
-// serveClient makes s serve the worker at the other end of the channel fd. It
-// returns when s has begun to read messages or has finished. So if Serve
-// records the worker before it calls EachMessage, the worker is recorded when
-// Run handles the dispatcher's next message. That may be the message that the
-// worker has exited.
+// serveClient starts s.Serve for the worker at the other end of the channel fd,
+// and returns when Serve has called EachMessage or has returned. Run handles
+// the dispatcher's next message only after that. So if Serve records the worker
+// before it calls EachMessage, the worker is recorded when Run handles a
+// message about it, for example that the worker has exited.
 func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {

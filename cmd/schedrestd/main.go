@@ -94,7 +94,7 @@ func printError(w io.Writer, err error) {
 
 // standardError returns the file to which errors and the log are written. This
 // is /dev/null if inetd has passed the client's socket as standard error, too.
-// Otherwise log lines would appear within answers.
+// If log lines were written to that socket, they would appear within answers.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
 		if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {

@@ -40,8 +40,8 @@ func (g *Group) limitMemory(memory uint64) error {
 	if err := g.write("memory.max", strconv.FormatUint(memory, 10)); err != nil {
 		return err
 	}
-	// If the kernel does not account for swap, these files are missing, and
-	// swap needs no limit.
+	// memory.swap.max is missing if the kernel does not account for swap. Then
+	// swap needs no limit. memory.oom.group is missing before Linux 4.19.
 	for file, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := g.write(file, value); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err

@@ -14,7 +14,8 @@ import (
 )
 
 // minRewriteSize is the size in bytes up to which the file is never rewritten.
-// A larger file is rewritten when live values take less than half of it.
+// A larger file is rewritten when the values that are still valid take less
+// than half of it.
 const minRewriteSize = 1 << 20
 
 // run writes waiting commits in batches. While it writes one batch, further

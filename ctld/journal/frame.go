@@ -60,8 +60,9 @@ func appendHeader(b []byte, initialSize int64, s salt) []byte {
 
 func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 
-// appendFrame appends a frame of entries to b. If onValue is not nil, it is
-// called for each value with the position in b at which the value begins.
+// appendFrame appends to b a frame that contains the entries. If onValue is not
+// nil, appendFrame calls it for each value, with the position in b at which the
+// value begins.
 func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func(e Entry, pos int)) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, s.mark())

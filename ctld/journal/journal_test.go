@@ -351,8 +351,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzEntries decodes entries without the checksum, which random bytes never
-// match.
+// FuzzEntries decodes entries and does not check the frame's checksum, because
+// random bytes would never match it.
 func FuzzEntries(f *testing.F) {
 	frame := salt(0).appendFrame(nil, 0, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)
 	f.Add(frame[frameHeader:])

@@ -74,8 +74,8 @@ func readHeader(r io.ReaderAt, size int64) (initialSize int64, s salt, err error
 }
 
 // readFrame reads the next frame. The argument remaining is the number of bytes
-// left in the file. Before readFrame allocates memory, it compares lengths with
-// this number.
+// left in the file. readFrame compares the length of the frame with this number
+// before it allocates memory.
 func (s salt) readFrame(in io.Reader, remaining int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if remaining < frameHeader {

@@ -17,10 +17,11 @@ func closeOnExec() error {
 	return nil
 }
 
-// disableTracing prevents other processes of the job's user from tracing the
-// second stage, and from taking its descriptors (pidfd_getfd). The second stage
-// runs as this user until it becomes the script. The user can trace it before
-// this call, unless the program is installed with mode 0711.
+// disableTracing prevents other processes of the job's user from tracing this
+// process, and from taking its descriptors (pidfd_getfd). This process is the
+// second stage of a step. It already runs as the job's user, and has not
+// executed the script yet. The user can trace it before this call, unless the
+// program is installed with mode 0711.
 func disableTracing() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("disable tracing: %w", err)

@@ -25,16 +25,17 @@ const (
 	startName = "schedctld-start"
 )
 
-// Both stages have these descriptors, in addition to the three standard ones.
+// Both stages of a step have these descriptors, in addition to the three
+// standard ones.
 const (
 	specFD   = 3
 	reportFD = 4
 	firstFD  = 10 // descriptors to pass are first duplicated to numbers from here on
 )
 
-// stageEnv is the environment of both stages. GOMAXPROCS is 1 because a stage
-// needs few threads. Without containermaxprocs=0, the Go runtime would keep
-// open the cgroup files from which it reads its CPU limit.
+// stageEnv is the environment of both stages of a step. GOMAXPROCS is 1 because
+// a stage needs few threads. Without containermaxprocs=0, the Go runtime would
+// keep open the cgroup files from which it reads its CPU limit.
 var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 
 // Main runs one of a step's stages and then exits, if this process was started
@@ -73,7 +74,7 @@ func OpenProgram() (*Program, error) {
 	return &Program{fd}, nil
 }
 
-// dupFD duplicates f to a descriptor of firstFD or above. The child's
+// dupFD duplicates f. The duplicate's number is firstFD or higher. The child's
 // descriptors 0 to 4 are set up later, and must not replace this duplicate.
 func dupFD(f *os.File) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, firstFD)

@@ -136,9 +136,9 @@ func (s *Spec) execute() error {
 // example nohup, a shell or a service manager. Without the reset, the script
 // would ignore these signals, too.
 //
-// For the signals below the real-time signals, resetSignals installs a handler,
-// because exec resets every signal that has a handler. The Go runtime does not
-// handle real-time signals, so resetSignals resets them directly.
+// For all signals except the real-time signals, resetSignals installs a
+// handler, because exec resets every signal that has a handler. The Go runtime
+// does not handle real-time signals, so resetSignals resets them directly.
 func resetSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {

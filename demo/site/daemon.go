@@ -62,7 +62,7 @@ func Start(p Part) (*Daemon, error) {
 	d.cmd.Dir = "/"
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
 	// The daemon has a process group of its own, so that Ctrl-C in the terminal
-	// does not reach it. The stage stops the daemons in order.
+	// does not reach it. The demo stops the daemons in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.Credential}
 	if err := thread.Start(d.cmd); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "start %s", p.Name)

@@ -29,7 +29,7 @@ func (s *Site) newPart(bin, name, conf string) Part {
 
 // Scheddbd returns a Part for the accounting daemon. Its check succeeds when
 // the daemon accepts connections. The check of Schedrestd shows whether the
-// daemon also answers requests.
+// accounting daemon also answers requests.
 func (s *Site) Scheddbd(bin string) Part {
 	p := s.newPart(bin, "scheddbd", s.DbdConf())
 	p.Address = fmt.Sprintf("127.0.0.1:%d", s.Accounting)

@@ -22,8 +22,8 @@ var reservedPorts struct {
 // finds its port free.
 //
 // No other call returns the same ports until this process exits, not even a
-// call in another process. Otherwise two sites that start at the same time
-// could get the same ports, because their daemons do not listen yet.
+// call in another process. Without this guarantee, two sites that start at the
+// same time could get the same ports, because their daemons do not listen yet.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int
@@ -38,7 +38,8 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		// Abstract names and ports both belong to the network namespace.
+		// This abstract socket marks the port as reserved. Its name is visible
+		// in the same network namespace as the port.
 		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port))
 		if err != nil {
 			continue
