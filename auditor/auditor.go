@@ -231,7 +231,8 @@ func (a *auditor) Serve(c *service.Client) {
 }
 
 // workerExited records that a worker has exited. When the worker's earlier
-// messages have been handled, its unfinished changes get the outcome unknown.
+// messages have been handled, the log shows the outcome "unknown" for its
+// unfinished changes.
 func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]

@@ -61,7 +61,7 @@ func FuzzAuditLine(f *testing.F) {
 	})
 }
 
-// A disk is a file for tests. The disk that it is on can be full, or hang.
+// A disk is a log file for tests. It can be full, and its writes can hang.
 type disk struct {
 	mu        sync.Mutex
 	free      int
@@ -118,8 +118,9 @@ func await(t *testing.T, desc string, condition func() bool) {
 	}
 }
 
-// TestAuditDiskFull checks that intents are refused while the disk is full.
-// Outcomes are queued, and written when there is space again.
+// TestAuditDiskFull checks that changes are refused while the disk is full. The
+// outcomes of earlier changes are queued, and written when there is space
+// again.
 func TestAuditDiskFull(t *testing.T) {
 	d := &disk{free: 4}
 	a := testAudit(t, d, false, testTimeout)
@@ -159,9 +160,9 @@ func TestAuditOpen(t *testing.T) {
 	a.close()
 }
 
-// TestAuditHangs checks that while a write to the file hangs, intents are
-// refused at their time limit and nothing else is delayed. The line of a
-// refused intent may be written later. Then a second line must record that the
+// TestAuditHangs checks that while a write to the file hangs, changes are
+// refused at their time limit and nothing else is delayed. The first line of a
+// refused change may be written later. Then a second line must record that the
 // change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, syncFails := range []bool{false, true} {
@@ -183,7 +184,8 @@ func TestAuditHangs(t *testing.T) {
 }
 
 // TestTorn checks that after a full disk has cut off a line, the next line does
-// not continue it. It also checks that lines go to the file that was sent last.
+// not continue it. It also checks that lines go to the file that the parent has
+// sent last.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	f := new(file)
@@ -279,8 +281,8 @@ func TestAuditCutOff(t *testing.T) {
 	}
 }
 
-// TestAsksForLeaveOnAndOn checks that a worker that sends too many intents gets
-// the answer TryLater, and that it is reported if it continues.
+// TestAsksForLeaveOnAndOn checks that a worker that announces too many changes
+// gets the answer TryLater, and that a worker that does not stop is reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), newTestClient(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.quota.Charge(time.Now(), 3600*changeRate)
@@ -297,10 +299,10 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 }
 
 // TestChangesNeverEnded checks workers that complete no change. All workers
-// share a limit on open changes. Each of these workers must get only half of
-// the part that is still free. So other workers can still make changes. The
-// refusal must be logged. Intents for closed connections must also count
-// against the worker's rate limit.
+// share a limit on open changes. Each of these workers may use only half of the
+// remaining limit, so that other workers can still make changes. The refusal
+// must be logged. Changes for closed connections must also count against the
+// worker's rate limit.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -397,8 +399,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestExitsAtOnce checks that the auditor keeps no data about a worker that
-// exits as soon as the auditor learns of it.
+// TestExitsAtOnce checks that the auditor keeps no data about a worker that has
+// already exited when the auditor learns that it exists.
 func TestExitsAtOnce(t *testing.T) {
 	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
 	must(t, err)

@@ -33,15 +33,15 @@ type claimer struct {
 	refusals   uint // claims that were refused because the file is full; only the ledger's goroutine uses it
 }
 
-// Limits on the claims of a worker. They are higher than the limits on its
-// submissions, so an honest worker does not reach them.
+// Limits on the Idempotency-Keys that a worker claims. They are higher than the
+// limits on its submissions, so an honest worker does not reach them.
 const (
 	claimBurst = 2000
 	claimRate  = 1000 // per second
 )
 
-// This line compiles only if the longest answer of the protocol fits into the
-// file.
+// This line compiles only if the longest answer that the protocol allows fits
+// into the file.
 const _ = uint(claims.MaxAnswer - query.MaxClaimAnswer)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
@@ -126,7 +126,7 @@ func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 }
 
 // warnFull logs that a claim was refused because the file is full. To limit the
-// log, it skips all but the first, second, fourth, eighth such refusal of this
+// log, it logs only the first, second, fourth and eighth refusal of this
 // worker, and so on.
 func (c *claimer) warnFull() {
 	if c.refusals++; bits.OnesCount(c.refusals) == 1 {
@@ -135,8 +135,8 @@ func (c *claimer) warnFull() {
 	}
 }
 
-// answer sends the worker the state of a key. It runs in the ledger's goroutine
-// or in the worker's.
+// answer sends the worker the state of an Idempotency-Key. It runs in the
+// ledger's goroutine or in the worker's.
 func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	c.Answer(&query.Claimed{ID: id, State: query.ClaimState(state), Answer: answer})
 }
 
-// settle queues the final state of a claim.
+// settle queues the final state of a claimed Idempotency-Key.
 func (c *claimer) settle(m *query.Settle) error {
 	c.mu.Lock()
 	number := c.open[m.Claim]

@@ -34,15 +34,17 @@ type client struct {
 	deferrals uint // intents that got the answer TryLater because too little of the shared limit was left
 }
 
-// openChange is a change whose intent was received, and whose outcome was not.
+// openChange is a change that the worker has announced, and whose outcome it
+// has not reported.
 type openChange struct {
 	change
 	granted bool
 }
 
-// Limits on the intents of a worker. The daemons are too slow for an honest
-// worker to reach changeRate. Intents above this rate get the answer TryLater,
-// so that a compromised worker can't fill the disk with them.
+// Limits on the changes that a worker announces (Intent). An honest worker
+// stays below changeRate, because the daemons are slower. Above this rate, the
+// worker gets the answer TryLater, so that a compromised worker can't fill the
+// disk with log lines.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
@@ -70,9 +72,9 @@ func (a *client) handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// handleIntent queues the line of an intent. If the connection has closed in
-// the meantime, handleIntent refuses the change, because no client waits for
-// its result.
+// handleIntent queues the log line for a change that the worker announces. If
+// the connection has closed in the meantime, handleIntent refuses the change,
+// because no client waits for its result.
 func (a *client) handleIntent(m *query.Intent) error {
 	facts, err := a.facts(m.Connection)
 	if err != nil {
@@ -158,7 +160,7 @@ func (a *client) handleOutcome(m *query.Outcome) error {
 	return nil
 }
 
-// handleExit records the outcome unknown for the changes that the worker left
+// handleExit records the outcome "unknown" for the changes that the worker left
 // open when it exited.
 func (a *client) handleExit(reason string) {
 	a.mu.Lock()

@@ -103,8 +103,9 @@ type tail struct {
 
 // append appends text, and returns how many bytes of text are now in the file.
 // If the file ends with a partial line, append first writes a line break.
-// Otherwise a reader would take the partial line for the beginning of the next
-// line. A line that lacks only its line break counts as written.
+// Without this line break, a reader would take the partial line for the
+// beginning of the next line. A line that lacks only its line break counts as
+// written.
 func (t *tail) append(text []byte) (int, error) {
 	head := 0
 	if t.torn {

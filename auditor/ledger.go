@@ -29,8 +29,8 @@ type ledger struct {
 }
 
 // A task is a function that may use the file. It is called between the store's
-// Begin and Commit. If the file can't be used, fileErr is the reason. The task
-// returns the function after, which is called with the error of Commit.
+// Begin and Commit. If the file can't be used, fileErr is the reason. The
+// function that the task returns is called with the error of Commit.
 type task func(fileErr error) (after func(commitErr error))
 
 // ledgerCounts counts events since the start.

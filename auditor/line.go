@@ -65,7 +65,7 @@ func (l *auditLine) beginObject(name string) {
 
 func (l *auditLine) endObject() { l.b = append(l.b, '}') }
 
-// change is a change whose intent was received.
+// change is a change that a worker has announced.
 type change struct {
 	id     string // id of the change in the log
 	facts  ipc.Connection

@@ -44,8 +44,8 @@ type record struct {
 	intent *intent // nil for an outcome, which is written again until it succeeds
 }
 
-// An intent is a change whose line is not written yet. The goroutine that
-// writes or the timer answers it, but not both.
+// An intent is an announced change whose line is not written yet. It is
+// answered once: by the goroutine that writes the line, or by the timer.
 type intent struct {
 	answered    atomic.Bool
 	answer      func(granted bool) // tells the worker
@@ -85,9 +85,9 @@ func newJournal(failOpen bool) (*journal, error) {
 func (a *journal) nextID() string { return fmt.Sprintf("%s-%d", a.runID, a.lastID.Add(1)) }
 
 // mayBegin reports whether a worker with the given number of open changes may
-// begin another. The limit for all workers together is maxPending. A worker may
-// begin another change if it has fewer open changes than are left of this
-// limit. So a compromised worker that completes no change uses half of the
+// begin another. All workers together may have maxPending open changes. The
+// worker may begin another if it has fewer open changes than the number that is
+// still free. So a compromised worker that completes no change uses half of the
 // limit, and a second one uses half of the rest. Other workers always find some
 // of the limit left.
 func (a *journal) mayBegin(open int) bool {
@@ -96,11 +96,11 @@ func (a *journal) mayBegin(open int) bool {
 	return open == 0 || open < maxPending-a.pending
 }
 
-// queueIntent queues the line of an intent, without waiting. It calls answer
-// once with the decision: at once if the queue is full, and otherwise later, in
-// the goroutine that writes or in the timer's goroutine. The caller must queue
-// an outcome for each granted change. notMade returns the line that records
-// that the change was not made.
+// queueIntent queues the line that announces a change, without waiting. It
+// calls the function answer exactly once, with the decision: immediately if the
+// queue is full, and otherwise later, in the goroutine that writes or in the
+// timer's goroutine. The caller must queue an outcome for each granted change.
+// notMade returns the line that records that the change was not made.
 func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, notMadeLine: notMade}
 	a.mu.Lock()

@@ -45,10 +45,10 @@ type Options struct {
 	// Privileged reports whether requests must never be served as the given
 	// user (require_user_name). A request is refused if it names such a user.
 	// If it names no user, it is refused if its token belongs to such a user.
-	// If Privileged is nil, no user is privileged. This protects a proxy that
-	// has root's token and adds the user's name to each request. Without this
-	// check, a request in which the proxy omits the name, or passes on a name
-	// that the client chose, could be served as root.
+	// If Privileged is nil, no user is privileged. The check protects a proxy
+	// that has root's token and adds the user's name to each request. Without
+	// this check, a request in which the proxy omits the name, or passes on a
+	// name that the client chose, could be served as root.
 	Privileged func(user string) bool
 }
 

@@ -57,9 +57,9 @@ const (
 )
 
 // Authenticate returns nil if c is genuine. For a local client, the peer's uid
-// decides. For a token, a key of this process or the named daemon decides. The
-// error is errs.Unauthenticated, or the reason why the daemon could not be
-// asked.
+// decides. For a token, a key of this process decides if possible, and
+// otherwise the named daemon. The error is errs.Unauthenticated, or the reason
+// why the daemon could not be asked.
 //
 // To ask the daemon, Authenticate calls ask, which must send the daemon a cheap
 // request. Concurrent requests with the same credential share one such call.
@@ -107,8 +107,8 @@ const rejectionTTL = time.Second
 // IsOutOfDate reports whether a token was rejected only because of its dates.
 // Then its user needs a new token, or a clock is wrong. If this process has a
 // key, the signature must also be genuine. Without a key, the signature is not
-// checked. This tells an attacker nothing about a guessed token, because the
-// result depends only on the dates that the attacker wrote.
+// checked. In that case the result tells an attacker nothing about a guessed
+// token, because it depends only on the dates that the attacker wrote.
 func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
@@ -118,8 +118,9 @@ func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	return err == nil
 }
 
-// Forget removes everything that is remembered about c. It is called when the
-// named daemon has just refused c.
+// Forget removes two remembered results about c: that a key of this process
+// verified its token, and that the named daemon accepted it. The caller calls
+// it when this daemon has just refused c.
 func (a *Authenticator) Forget(c Credential, daemon string) {
 	p, err := c.tokenProof()
 	if c.Local || err != nil {

@@ -23,7 +23,8 @@ type testAuthenticator struct {
 }
 
 // newTestAuthenticator returns an authenticator whose keys give the answer
-// *keyAnswer, for both algorithms. If keyAnswer is nil, it has no keys.
+// *keyAnswer, for both algorithms. If keyAnswer is nil, the authenticator has
+// no keys.
 func newTestAuthenticator(keyAnswer *Answer) *testAuthenticator {
 	a := &testAuthenticator{now: now, daemonCalls: map[string]int{}}
 	a.Now = func() time.Time { return a.now }
@@ -41,8 +42,8 @@ func (a *testAuthenticator) authenticate(c Credential, daemon string) error {
 	})
 }
 
-// expect checks that a accepts c, and how many calls to the daemon and to the
-// keys this takes.
+// expect checks that Authenticate accepts c, and how many calls to the daemon
+// and to the keys this takes.
 func (a *testAuthenticator) expect(t *testing.T, c Credential, daemon string, daemonCalls, keyCalls int) {
 	t.Helper()
 	clear(a.daemonCalls)
@@ -111,9 +112,9 @@ func TestAuthenticatorForgetsAtTheEndOfTheToken(t *testing.T) {
 	}
 }
 
-// TestAuthenticatorWithKeys checks that no daemon is asked if a key verifies
-// the token, and the request acts as the token's own user. If it acts as
-// another user, the daemon must be asked.
+// TestAuthenticatorWithKeys checks that if a key verifies the token, no daemon
+// is asked about a request that acts as the token's own user. If the request
+// acts as another user, the daemon must be asked.
 func TestAuthenticatorWithKeys(t *testing.T) {
 	good := Good
 	token := sign(goodHeader, goodClaims)
@@ -289,7 +290,7 @@ func TestAuthenticatorOfNoRequest(t *testing.T) {
 }
 
 // TestAuthenticatorCancelled checks that nothing is remembered if the client
-// disconnects during the question.
+// disconnects while the daemon is being asked.
 func TestAuthenticatorCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

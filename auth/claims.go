@@ -22,9 +22,9 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// parseClaims reads the claims, and compares their dates with the current time,
-// the argument now. The claim named by the argument field may contain the
-// user's name, in addition to sun and username.
+// parseClaims reads the claims, and compares their dates with the current time.
+// The user's name may be in the claim sun, in the claim username, or in the
+// claim whose name is the argument field.
 func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {

@@ -13,7 +13,8 @@ import (
 	"schedrestd/guard"
 )
 
-// refusal loads a key (secret) or a key set from a file, and returns the error.
+// refusal loads a file and returns the error. If secret is true, it loads a
+// key, and otherwise a key set.
 func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	if secret {
 		_, err = LoadKey(path, trust)

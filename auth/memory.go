@@ -11,7 +11,8 @@ const (
 	maxRemembered = 4096             // an entry takes about 150 bytes
 )
 
-// A memory remembers positive answers for a while. The zero memory is empty.
+// A memory remembers for a while which credentials got a certain answer. The
+// zero memory is empty.
 type memory[K comparable] struct {
 	mu       sync.Mutex
 	expiry   map[K]time.Time
@@ -25,22 +26,22 @@ func (m *memory[K]) has(key K, now time.Time) bool {
 }
 
 // removalCount returns the number of calls of drop so far. Call it before
-// sending a question, and pass its result to add when the answer has arrived.
+// verifying a credential, and pass its result to add when the answer is known.
 func (m *memory[K]) removalCount() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.removals
 }
 
-// add remembers a positive answer until the token expires, but at most for
-// memoryTTL. It does nothing if drop was called after the question was sent
-// (see removalCount). Such a call means that a daemon has refused a credential,
-// probably because its keys have changed. Then the answer may be based on the
-// previous keys. If the memory is full, add removes other entries, beginning
-// with expired ones. Their tokens will be verified again.
+// add remembers an answer until the given expiry, but at most for memoryTTL. It
+// does nothing if drop was called after the verification began (see
+// removalCount). Such a call means that a daemon has refused a credential,
+// probably because the daemon's keys have changed. So the answer may be based
+// on the previous keys. If the memory is full, add removes other entries,
+// beginning with expired ones. Their tokens will be verified again.
 func (m *memory[K]) add(key K, expires, now time.Time, removals uint64) {
-	// The expiry is computed from now, which includes the monotonic clock.
-	// Otherwise setting the clock back would postpone it.
+	// The expiry is a time on the monotonic clock. So setting the clock back
+	// does not postpone it.
 	lifetime := min(memoryTTL, expires.Sub(now))
 	m.mu.Lock()
 	defer m.mu.Unlock()

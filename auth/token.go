@@ -69,7 +69,7 @@ func (p parts) proof(token string) *proof {
 }
 
 // claims parses the payload and checks the claims. It compares the dates with
-// the current time, the argument now.
+// the current time.
 func (p parts) claims(field string, now time.Time) (Claims, error) {
 	o, err := parseObject(p.payload)
 	if err != nil {

@@ -104,9 +104,9 @@ func hasOurAlgorithm(token string) bool {
 	return json.Unmarshal(raw, &header) == nil && (header.Alg == "HS256" || header.Alg == "RS256")
 }
 
-// verifierOf returns a verifier with the keys of a test group, where an
-// administrator would configure them: a secret for HS256 in the key file, and
-// all other keys in a key set. It omits keys that a key set would refuse.
+// verifierOf returns a verifier with the keys of a test group. As an
+// administrator would do, it puts a secret for HS256 into the key file, and all
+// other keys into a key set. It omits keys that a key set would refuse.
 func verifierOf(t *testing.T, public, private json.RawMessage) Verifier {
 	t.Helper()
 	raw := public

@@ -192,7 +192,8 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 	return true, err
 }
 
-// configure sets what stays the same in all generations.
+// configure sets what stays the same in all generations of workers and
+// services.
 func (d *dispatcher) configure(c ipc.Dispatch) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
@@ -215,7 +216,8 @@ func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	return service.New(o)
 }
 
-// createPools creates the pools when the first generation is announced.
+// createPools creates the pools when the parent announces the first generation
+// of workers.
 func (d *dispatcher) createPools(a announced) {
 	if d.Set != nil {
 		return
@@ -270,9 +272,9 @@ func (d *dispatcher) accept(fd, diag int) error {
 	return nil
 }
 
-// replace builds the generation that the parent has announced, makes it the
-// current one, and reports the result to the parent. If it fails, the current
-// generation stays.
+// replace builds the generation of workers and services that the parent has
+// announced. It makes this generation the current one, and reports the result
+// to the parent. If replace fails, the current generation stays.
 func (d *dispatcher) replace(a announced) {
 	d.Do(d.stopRenewTimer)
 	g, err := d.build(a)
@@ -286,8 +288,8 @@ func (d *dispatcher) replace(a announced) {
 	})
 }
 
-// reportOutcome informs the parent that generation id is now the current one, or
-// why it can't be.
+// reportOutcome informs the parent that the workers of generation id now serve,
+// or why they can't serve.
 func (d *dispatcher) reportOutcome(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
@@ -301,8 +303,9 @@ func (d *dispatcher) reportOutcome(id uint32, err error) {
 	}
 }
 
-// activate makes g the current generation, unless err is not nil. err is the
-// reason why the workers of g can't serve. activate returns err.
+// activate makes g the current generation. If err is not nil, it is the reason
+// why the workers of g can't serve. In that case, activate only releases g and
+// returns err.
 func (d *dispatcher) activate(g *generation, err error) error {
 	if err != nil {
 		g.Release()
@@ -330,8 +333,8 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	return nil
 }
 
-// serviceExited asks the parent for a new generation, because the service p of
-// generation g has exited.
+// serviceExited asks the parent for a new generation of workers and services,
+// because the service p of generation g has exited.
 func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	if g != d.current || d.stopped {
 		return
@@ -347,9 +350,9 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	d.After(wait, d.renew)
 }
 
-// retryRenew asks for another generation after a pause, if a service of the
-// current generation has exited. The caller calls it when a generation could
-// not replace the current one. Until there is another generation, the current
+// retryRenew asks for another generation of workers and services after a pause,
+// if a service of the current generation has exited. The caller calls it when a
+// new generation could not replace the current one. Until one can, the current
 // workers serve without the service.
 func (d *dispatcher) retryRenew() {
 	if d.current == nil || !d.current.isBroken() {
@@ -361,9 +364,10 @@ func (d *dispatcher) retryRenew() {
 	d.After(pool.Backoff(d.failures), d.renew)
 }
 
-// renew asks the parent for a new generation. The parent may not announce one,
-// for example because it can't open the key files. Then renew asks again later
-// if a service of the current generation has exited.
+// renew asks the parent for a new generation of workers and services. The
+// parent may not announce one, for example because it can't open the key files.
+// In that case, if a service of the current generation has exited, renew asks
+// again later.
 func (d *dispatcher) renew() {
 	if d.renewPending || d.stopped {
 		return
@@ -380,8 +384,8 @@ func (d *dispatcher) renew() {
 	d.renewTimer = timer
 }
 
-// stopRenewTimer records that the parent has announced a generation, so that
-// renew does not ask again.
+// stopRenewTimer records that the parent has announced a generation of workers,
+// so that renew does not ask for it again.
 func (d *dispatcher) stopRenewTimer() {
 	if d.renewTimer != nil {
 		d.renewTimer.Stop()
@@ -389,8 +393,8 @@ func (d *dispatcher) stopRenewTimer() {
 	}
 }
 
-// renewTimeout is how long the dispatcher waits for the announcement of a
-// generation before it asks again.
+// renewTimeout is how long the dispatcher waits for the parent to announce a
+// new generation of workers before it asks again.
 const renewTimeout = 5 * time.Second
 
 // show makes all processes log their counters. The counters of requests are in

@@ -22,8 +22,8 @@ type scraper struct {
 	quota   *rate.Bucket
 }
 
-// Limits on the questions of an exporter: the number at once, and per second.
-// An honest exporter asks at most ten times a second.
+// Limits on the questions of an exporter: how many at once, and how many per
+// second. An honest exporter asks at most ten times a second.
 const (
 	scrapeBurst = 40
 	scrapeRate  = 20

@@ -32,7 +32,8 @@ type generation struct {
 	audit      *auditlog.Feed   // nil: there is no audit log
 }
 
-// announced has the configuration of a generation, as the parent sends it.
+// announced has the configuration of a generation of workers and services, as
+// the parent sends it.
 type announced struct {
 	ipc.Build
 	ranges  []ipc.Subuids
@@ -58,7 +59,8 @@ func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
 }
 
-// build starts the services of a generation, and gets its keys.
+// build starts the services of a new generation, and gets the keys for its
+// workers.
 func (d *dispatcher) build(a announced) (g *generation, err error) {
 	g = d.newGeneration(a)
 	if err = a.invalid; err == nil {
@@ -192,7 +194,7 @@ func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 }
 
 // onServiceExit waits in a goroutine until a service of g exits, and then calls
-// f with it.
+// f with that service.
 func (g *generation) onServiceExit(f func(*service.Process)) {
 	var first sync.Once
 	for _, p := range g.services() {

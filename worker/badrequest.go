@@ -74,7 +74,7 @@ func isMalformed(err error) bool {
 // too long because too many requests were in progress.
 var errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
-// refuse answers err to the client of c, whose input is invalid.
+// refuse sends err as the answer to the client of c, whose input is invalid.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, err error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))

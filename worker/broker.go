@@ -46,9 +46,9 @@ func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	}
 }
 
-// roundTrip sends one request to the dispatcher and waits for the answer. It
-// calls question for the message, with the number of the request. The caller
-// must close the descriptors in the answer.
+// roundTrip sends one request to the dispatcher and waits for the answer. The
+// function question returns the message for the request with the number id. The
+// caller must close the descriptors in the answer.
 func (b *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case b.dialSem <- struct{}{}:

@@ -16,7 +16,8 @@ import (
 type claims struct{ *remoteService }
 
 const (
-	// claimTimeout is how long a worker waits for the answer to a claim.
+	// claimTimeout is how long a worker waits for the answer when it claims an
+	// Idempotency-Key.
 	claimTimeout = 10 * time.Second
 	// settleTimeout is how long a client's answer is held back, at most, until
 	// the auditor has stored it.

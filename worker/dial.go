@@ -19,8 +19,8 @@ import (
 	"schedrestd/security"
 )
 
-// A dialer dials the daemons of one list in the Setup. The first of them may
-// also have a UNIX socket.
+// A dialer dials the daemons of one list in the worker's Setup. The first
+// daemon of the list may also have a UNIX socket.
 type dialer struct {
 	*Broker
 	upstream work.Upstream

@@ -51,9 +51,9 @@ func (b *budget) earn(f frame) {
 	}
 }
 
-// cost returns the cost of a client's frame. Most frames cost 1. So does a
-// frame that opens a stream, but the answer on this stream earns more
-// (frameCredit).
+// cost returns how much a client's frame takes from the budget. For most
+// frames, this is 1. For a frame that opens a stream, it is also 1, but the
+// answer on this stream earns more (frameCredit).
 func (b *budget) cost(f frame) int {
 	switch {
 	case f.kind == dataFrame && (f.flags&endStream != 0 || f.length >= smallData):

@@ -120,7 +120,8 @@ func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
 	}
 }
 
-// An owner is the owner of a socket's directory, once the socket was dialled.
+// An owner holds the uid of the owner of a socket's directory. The uid is known
+// when the socket has been dialled.
 type owner struct{ uid atomic.Uint32 }
 
 func (o *owner) record(nc net.Conn, uid uint32, err error) (net.Conn, error) {
@@ -169,7 +170,8 @@ type noAccounting struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's
 // commands, it tries the controllers in order. If they have a shared address,
-// it uses only that one, except that a ping uses each controller's own address.
+// it uses only that address, except that a ping uses each controller's own
+// address.
 func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {

@@ -116,8 +116,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestFront checks that if controllers have a shared address, only that one is
-// used, except for pings.
+// TestFront checks that if controllers have a shared address, only that address
+// is used, except for pings.
 func TestFront(t *testing.T) {
 	var dialled []string
 	var mu sync.Mutex

@@ -59,8 +59,8 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 }
 
 // sends returns a client that sends text and then reads. The client stops
-// reading when it has received every text in the list has, or when the
-// connection ends. If the list contains "", the client reads until the
+// reading when it has received every text in the argument "has", or when the
+// connection ends. If one of these texts is "", the client reads until the
 // connection ends.
 func sends(text string, has ...string) func(net.Conn) {
 	return func(c net.Conn) {

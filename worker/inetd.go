@@ -16,8 +16,8 @@ import (
 )
 
 // serveInetd serves the only client of a worker in inetd mode. It answers
-// requests until the connection ends. It does not use http.Server, which would
-// refuse requests without Host or with a complete URL, but http.ReadRequest.
+// requests until the connection ends. It uses http.ReadRequest instead of
+// http.Server, which would refuse requests without Host or with a complete URL.
 func (s *server) serveInetd(c *http1Conn) {
 	s.connStateChanged(c, http.StateNew)
 	defer c.Close()

@@ -12,8 +12,9 @@ import (
 )
 
 // requestLimiter limits how many requests, including HTTP/2 streams, this
-// worker answers concurrently. While clients wait for a slot or requests wait
-// for a place, it shortens the deadlines of the requests in progress.
+// worker answers concurrently. It shortens the deadlines of the requests in
+// progress while other connections wait to be admitted, or other requests wait
+// for their turn.
 type requestLimiter struct {
 	server   *server
 	handlers http.Handler
@@ -71,9 +72,9 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer place.Release()
-	// The client may have been blocked while the request waited. The place is
-	// freed before the answer is sent, because the client may not read the
-	// answer.
+	// The client may have been blocked while the request waited. The request's
+	// place in the semaphore is freed before the answer is sent, because the
+	// client may not read the answer.
 	if wait := l.server.offences.blockedFor(r, c); wait > 0 {
 		place.Release()
 		if ok && l.server.tracker.blockedFor(c) > 0 {
@@ -110,7 +111,7 @@ func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connSt
 	p.flush()
 }
 
-// shortenDelay is how long a request waits for a place before the deadlines of
+// shortenDelay is how long a request waits for its turn before the deadlines of
 // other requests are shortened.
 const shortenDelay = 200 * time.Millisecond
 

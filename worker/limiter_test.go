@@ -14,8 +14,8 @@ import (
 )
 
 // newLimitedHandler returns a server that answers at most the given number of
-// requests concurrently. Each further request waits, at most for the time
-// patience.
+// requests concurrently. Each further request waits for its turn, but no longer
+// than patience.
 func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
@@ -57,7 +57,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOverloaded checks that a request that waits too long for a place gets an
+// TestOverloaded checks that a request that waits too long for its turn gets an
 // answer with Retry-After and the envelope. /healthz must always be served.
 func TestOverloaded(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})

@@ -2,12 +2,13 @@
 // runs as root, holds no secret key, and serves one identity.
 //
 // The parent starts the worker with its final uid, gid and groups. It sends the
-// worker the attributes that the worker should have, and then passes its own
-// end of the channel to the dispatcher. The worker drops all privileges that it
-// does not need, and asks the kernel for its attributes. If they are not the
-// right ones, it refuses to serve. Otherwise it serves HTTP on the connections
-// that the dispatcher passes to it. It exits when the channel closes, because
-// without the dispatcher no process would count its connections.
+// worker the process attributes that the worker should have, and then passes
+// its own end of the channel to the dispatcher. The worker drops all privileges
+// that it does not need, and asks the kernel for its attributes. If they are
+// not the right ones, it refuses to serve. Otherwise it serves HTTP on the
+// connections that the dispatcher passes to it. It exits when the channel
+// closes, because without the dispatcher no process would count its
+// connections.
 //
 // Main gets the function that builds the handlers as an argument, so this
 // package has no routes.

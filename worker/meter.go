@@ -18,10 +18,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// A meter counts requests, bytes and calls of daemons. A moment after the first
-// event, it sends all counts to the dispatcher, which adds them up. So the
-// totals are still correct after a worker has exited. Only if a worker is
-// killed, its latest counts are lost.
+// A meter counts requests, bytes, and the worker's calls to daemons. A moment
+// after the first event, it sends all counts to the dispatcher, which adds them
+// up. So the totals are still correct after a worker has exited. Only if a
+// worker is killed, its latest counts are lost.
 type meter struct {
 	*table.Table
 	send           func(ipc.Message, ...int) error
@@ -42,8 +42,7 @@ type extra struct {
 }
 
 // processMeter is the meter of this process, or nil if the gateway has no
-// metrics. A process is never more than one worker, so this can be a global
-// variable.
+// metrics. A process runs at most one worker, so this can be a global variable.
 var processMeter atomic.Pointer[meter]
 
 // flushDelay is how long counts are collected before they are sent.
@@ -73,8 +72,8 @@ func (m *meter) scheduleFlush() {
 	}
 }
 
-// observe adds a duration to the histogram whose cells begin at the index
-// first.
+// observe adds a duration to a histogram. The argument first is the index of
+// the histogram's first cell.
 func (m *meter) observe(first int, d time.Duration) {
 	m.cells[first+metric.Bucket(d)].Add(1)
 	m.add(first+len(metric.Buckets)+1, uint64(max(0, d.Microseconds())))
@@ -162,8 +161,9 @@ func observeRequest(o handlers.Observation) {
 	m.observe(m.Durations.Cell(i), o.Duration)
 }
 
-// observeCalls returns the function for client.Config.Observe. It observes
-// calls of the controllers, or of the accounting daemons.
+// observeCalls returns the function for client.Config.Observe. That function
+// counts and times the worker's calls to controllers, or to accounting daemons
+// if accounting is true.
 func observeCalls(accounting bool) func(message.Type) func(client.Outcome) {
 	return func(kind message.Type) func(client.Outcome) {
 		m := processMeter.Load()

@@ -10,9 +10,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestOverloadedWithABody checks that a request that waits too long for a place
-// is answered without waiting for its body. Otherwise a client could delay the
-// answer by sending only part of the body.
+// TestOverloadedWithABody checks that a request that waits too long for its
+// turn is answered even if its body has not arrived. A client must not be able
+// to delay the answer by sending only part of the body.
 func TestOverloadedWithABody(t *testing.T) {
 	limits := testLimits
 	limits.Call = 50 * time.Millisecond

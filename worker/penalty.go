@@ -38,10 +38,10 @@ type offences struct {
 	lines     *rate.Bucket    // limits log lines about blocked sources
 }
 
-// Limits on this worker's reports: the number at once, and per second. It does
-// not send more reports, because a source that causes so many is already
-// blocked. The dispatcher permits twice as many. A worker that sends even more
-// breaks the protocol.
+// Limits on this worker's reports of offences: how many at once, and how many
+// per second. It does not send more reports, because a source that causes so
+// many is already blocked. The dispatcher permits twice as many. A worker that
+// sends even more breaks the protocol.
 const (
 	reportBurst = 200
 	reportRate  = 100
@@ -71,7 +71,7 @@ func newOffences(a work.Admission, tracker *connTracker, counts *counters) *offe
 func (o *offences) reportMalformed(id uint64) { o.report(&work.Offence{ID: id, Kind: work.BadRequest}) }
 
 // reportStalled reports that the client of connection id read nothing of an
-// answer while other requests waited for a place.
+// answer while other requests waited for their turn.
 func (o *offences) reportStalled(id uint64) {
 	o.counts.stalled.Add(1)
 	o.reportMalformed(id)

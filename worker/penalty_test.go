@@ -144,7 +144,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestPausedInTheQueue checks that a request that waits for a place is refused
+// TestPausedInTheQueue checks that a request that waits for its turn is refused
 // when its client is blocked.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,8 +82,9 @@ func (r *remoteService) listen(l *link) {
 
 // ask asks the service a question and waits for the answer. The function sender
 // chooses the Send method of the link. If the service has exited, the error is
-// errGone. If the channel expired fires first, it is errNoService. Otherwise it
-// is the error of sending or of ctx.
+// errGone. If the service does not answer before the timer of the channel
+// "expired" fires, the error is errNoService. Any other error comes from
+// sending or from ctx.
 func (r *remoteService) ask(ctx context.Context, sender func(*link) sendFunc, expired <-chan time.Time,
 	question func(id uint64) ipc.Message,
 ) (ipc.Message, error) {
@@ -103,9 +104,8 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask asks a question and waits for the answer. The function question returns
-// the message for the question with the number id, and the function send sends
-// it.
+// ask asks a question and waits for the answer. It calls question to get the
+// message for the question with the number id, and send to send the message.
 func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
 	defer func() {

@@ -9,10 +9,11 @@ import (
 )
 
 // A client determines how fast it sends a body and reads an answer. This is
-// harmless while no other client waits for a slot or place. Otherwise the
-// client must make progress: it must send or read one portion in each
-// portionTime. If this were not required, a few clients that hardly make
-// progress could keep all others out. With HTTP/2, even one client could.
+// harmless while no other client waits. While another connection waits to be
+// admitted, or another request waits for its turn, the client must make
+// progress: it must send or read one portion in each portionTime. If this were
+// not required, a few clients that hardly make progress could keep all others
+// out. With HTTP/2, even one client could.
 const (
 	portion     = 64 << 10 // in bytes
 	portionTime = 5 * time.Second
@@ -139,9 +140,9 @@ func (l *requestLimiter) underPressure() bool {
 }
 
 // abortOverShare aborts at most one request in list. The request must be older
-// than portionTime, and its user must have more than their share of places.
-// Otherwise a user with many requests that are just fast enough could keep all
-// slots permanently.
+// than portionTime, and its user must have more than half of all places for
+// requests. Without this, a user with many requests that are just fast enough
+// could keep all slots permanently.
 func abortOverShare(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.start) >= portionTime && p.inflight.IsOverShare() {
@@ -193,8 +194,8 @@ func (p *slowClient) shorten() {
 	}
 }
 
-// dropStalled resets the stream if the write that began to wait at the time
-// since still waits for the client's window. It does nothing if the connection
+// dropStalled resets the stream if its current write has been waiting for the
+// client's window since the given time. It does nothing if the connection
 // itself is full, or has unread input, which may contain the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
@@ -207,7 +208,7 @@ func (p *slowClient) dropStalled(since time.Time) {
 	}
 	// The stream is not reset at once. If the dispatcher blocks the client for
 	// this offence, the worker must learn this before the client's next request
-	// gets the place.
+	// takes the place of this one.
 	p.offend()
 	time.AfterFunc(reactionTime, p.abort)
 }

@@ -23,7 +23,7 @@ type socketPool struct {
 	upstreams map[work.DialBatch]*upstreamPool
 }
 
-// upstreamPool has the sockets for one upstream.
+// upstreamPool has the sockets for one daemon.
 type upstreamPool struct {
 	mu          sync.Mutex
 	sockets     []pooledSocket // oldest first
@@ -43,8 +43,8 @@ type pooledSocket struct {
 }
 
 const (
-	// busyRate is the number of connections in a second from which on the pool
-	// requests sockets.
+	// busyRate is the number of new connections per second at which the pool
+	// begins to request sockets.
 	busyRate = 32
 	// maxAge is how long an unconnected socket may stay in the pool. Such a
 	// socket occupies a local port, and its route was chosen when it was made.
@@ -57,7 +57,7 @@ const (
 	requestTimeout = 50 * time.Millisecond
 )
 
-// upstream returns the pool for one upstream. The pool may be empty.
+// upstream returns the pool of sockets for one daemon. The pool may be empty.
 func (s *socketPool) upstream(key work.DialBatch) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *upstreamPool) disable() {
 	p.expire(time.Now())
 }
 
-// pooledConn takes a socket from the pool of an upstream, and returns a
+// pooledConn takes a socket from the pool for one daemon, and returns a
 // connection that uses it. It returns nil if the pool is empty, or if its
 // sockets do not connect with the first write.
 func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.Address) (net.Conn, error) {

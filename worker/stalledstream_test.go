@@ -15,9 +15,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestStalledStream checks an HTTP/2 client that does not read its answer. It
-// must not keep a place permanently. The window of its stream is full, but its
-// connection is never full.
+// TestStalledStream checks an HTTP/2 client that does not read its answer. Its
+// request must not permanently count as one of the concurrent requests. The
+// window of its stream is full, but its connection is never full.
 func TestStalledStream(t *testing.T) {
 	limits := testLimits
 	limits.Stall = 100 * time.Millisecond

@@ -77,9 +77,9 @@ func (t *connTracker) track(id uint64) {
 }
 
 // recordClose records that a connection is closed. With HTTP/2, its requests
-// may still be running. The connection counts until they end. Otherwise a
-// client that reconnects could escape the penalty for its offences, or exceed
-// its limit of requests.
+// may still be running. The connection counts as open until these requests end.
+// If it did not, a client that reconnects could escape the penalty for its
+// offences, or exceed its limit of requests.
 func (t *connTracker) recordClose(id uint64) {
 	t.mu.Lock()
 	delete(t.detached, id)
@@ -204,9 +204,10 @@ func (t *connTracker) yield(id uint64) {
 	}
 	answering, young, outer, inner := c.stage == work.Answering, !c.isLasting(time.Now()), c.outer, c.inner
 	// If the connection was accepted or answered only a moment ago, the
-	// dispatcher has found no other connection to close. The connection then
-	// ends with its next answer. Otherwise a client that sends a request every
-	// few milliseconds could keep its connection indefinitely.
+	// dispatcher has found no other connection to close. In that case, the
+	// connection ends with its next answer. Without this rule, a client that
+	// sends a request every few milliseconds could keep its connection
+	// indefinitely.
 	c.closing = c.closing || young
 	t.mu.Unlock()
 	if answering {

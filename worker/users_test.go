@@ -12,7 +12,7 @@ import (
 )
 
 // TestNames checks that an id is looked up only once while its name is cached.
-// While the database is unavailable, it must not be looked up.
+// While the database is unavailable, no id may be looked up.
 func TestNames(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var lookups []string

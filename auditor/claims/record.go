@@ -8,9 +8,9 @@ import (
 
 // The file has Slots slots of slotSize bytes. A slot holds a claim. From offset
 // endOffset on, it also holds an end record, with the claim's final state and
-// answer. The claim and the end record each have a checksum, so that a partly
-// written one counts as absent. They are in different sectors of the disk, so
-// that an interrupted write of the end record can't damage the claim.
+// answer. The claim and the end record each have a checksum. If either is only
+// partly written, it counts as absent. The two are in different sectors of the
+// disk, so that an interrupted write of the end record can't damage the claim.
 const (
 	slotSize  = 2048
 	endOffset = 512

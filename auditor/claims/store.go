@@ -370,8 +370,8 @@ func (s *Store) forget(c *claim) {
 }
 
 // expired reports whether a claim no longer needs its slot, because its key and
-// all renewals have expired. A claim that is dated just as far in the future
-// has also expired: the clock was wrong when the claim was written.
+// all renewals have expired. A claim whose date is that far in the future has
+// also expired, because the clock was wrong when the claim was written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

@@ -88,8 +88,8 @@ func New(c Config) *State {
 
 // Arrived reports a new connection. The State admits the connection, refuses
 // it, or lets it wait. If the waiting room is full, the newest connection of
-// the source with the most waiting connections is refused. Otherwise a source
-// that fills the waiting room would keep all others out.
+// the source with the most waiting connections is refused. So a source that
+// fills the waiting room can't keep other sources out.
 func (s *State) Arrived(now time.Time, c *Conn) {
 	if wait := s.BlockedFor(now, c); wait > 0 {
 		s.decide(Decision{Action: Refuse, Conn: c, Reason: Blocked, Wait: wait})
@@ -163,8 +163,8 @@ func (s *State) Release(c *Conn) {
 // Silent reports connections whose workers have not answered for a while. For
 // example, with become_user, users can stop their own workers. The slots of
 // silent connections are given to other connections. The silent connections
-// stay open and still count against their sources. There are never more of them
-// than slots.
+// stay open and still count against their sources. The number of connections
+// that are silent is limited to the number of slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.hasSlot && !c.excused && s.excused < s.size {

@@ -68,8 +68,8 @@ func (s *State) Crash(now time.Time, conns []*Conn) {
 	}
 }
 
-// charge records an offence of c's source. If the source's debt is now too
-// large, charge blocks the source.
+// charge adds the cost of an offence to the debt of c's source (package
+// penalty). If the debt is now too large, charge blocks the source.
 func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	wait, newBlock := s.debts.Offend(now, c.Source, kind)
 	if !newBlock {

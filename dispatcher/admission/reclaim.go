@@ -20,7 +20,8 @@ type reclaim struct {
 	round      int       // number of the round, from 1
 }
 
-// maxAsked limits how many connections are asked to yield in one round.
+// maxAsked limits how many connections are asked to yield in one round, that
+// is, until the next Tick.
 const maxAsked = 64
 
 // move moves c from its current list, if any, to the end of another list. If
@@ -118,9 +119,9 @@ const (
 	closeLimit = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
-// AskToYield asks all connections of one worker to yield, so that the worker
-// can exit and another can take its place. If busy is false, it does so only if
-// all these connections are at rest.
+// AskToYield asks all connections of one worker to yield (to close soon), so
+// that the worker can exit and another can replace it. If busy is false, it
+// does so only if all these connections are at rest.
 //
 // The result closing reports whether the connections will close soon. It is
 // false if a connection that was asked a while ago is still open. The result

@@ -99,10 +99,10 @@ func TestAskedBefore(t *testing.T) {
 	f.wantAsked(t, 2)
 }
 
-// TestCrowdGivesWay checks a source that has most of the slots. All connections
-// of this source are busy. If a client of a third source connects, a connection
-// of the crowded source must be asked to yield at once. If another client of
-// the crowded source connects, no connection may be asked at once.
+// TestCrowdGivesWay checks a source that has most of the slots, and only busy
+// connections. If a client of a source without slots connects, a connection of
+// the crowded source must be asked to yield at once. If another client of the
+// crowded source connects, no connection may be asked at once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
 	f.setResting(f.list[4]) // the only connection of source 2

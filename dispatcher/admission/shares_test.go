@@ -14,8 +14,8 @@ import (
 
 var noon = time.Unix(1_700_000_000, 0)
 
-// withSlots returns a State with the given number of slots, maximum for one
-// source, and number of connections that may wait.
+// withSlots returns a State with the given limits: on all slots, on the slots
+// of one source, and on the number of waiting connections.
 func withSlots(slots, perSource, waiting int) *State {
 	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, WaitLimit: 10 * time.Second})
 }
@@ -58,8 +58,8 @@ func play(s *State, script string) (events []string) {
 }
 
 // TestShares checks that a source can have all slots while no other source
-// waits. Otherwise a free slot must go to the waiting source with the fewest
-// slots.
+// waits. If other sources wait, a free slot must go to the waiting source with
+// the fewest slots.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -210,7 +210,7 @@ func closeFDs(fds []int) {
 	}
 }
 
-// address returns the configured address of an upstream.
+// address returns the configured address of a daemon.
 func (d *Dialer) address(upstream work.Upstream, index uint8) (work.Address, error) {
 	s := d.o.Setup
 	list := map[work.Upstream][]work.Address{

@@ -50,10 +50,10 @@ func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	}
 }
 
-// waitForSlot waits for a moment, at most twice, if no slots are left.
-// Otherwise, while connections arrive without a pause, this process would not
-// notice that workers have closed others, and would refuse connections although
-// slots have become free.
+// waitForSlot waits for a moment, at most twice, if no slots are left. Without
+// this wait, if connections arrive without a pause, this process would not
+// notice that workers have closed earlier connections. It would refuse new
+// connections although slots have become free.
 func (a *Acceptor) waitForSlot() {
 	for range 2 {
 		full := false

@@ -27,8 +27,8 @@ type identities struct {
 	tendDue      bool        // the next call of tend is due now
 }
 
-// An identity is what a worker runs as. It includes the gid, because with MUNGE
-// a job gets the gid of the worker that submits it.
+// An identity has the ids that a worker runs as. It includes the gid, because
+// with MUNGE a job gets the gid of the worker that submits it.
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
@@ -95,8 +95,8 @@ type retirement struct {
 // many groups can have a pool for each group.
 const userFraction = 4
 
-// hasPlace reports whether c can be served now, because it has a pool or a new
-// pool may be created.
+// hasPlace reports whether c can be served now, because there is a pool for its
+// uid and gid, or a new pool may be created.
 func (h *identities) hasPlace(c *pool.Connection) bool {
 	return h.pools[identity{c.UID, c.GID}] != nil || len(h.pools)+h.lingering() < h.Identities && !h.atUserLimit(c.UID)
 }

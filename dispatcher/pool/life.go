@@ -30,7 +30,7 @@ func (p *Pool) start(started func(error)) {
 	}
 }
 
-// fill starts the next worker in a place, if a worker is needed.
+// fill starts the next worker in a place of the pool, if a worker is needed.
 func (p *Pool) fill(at *place) {
 	switch {
 	case p.IsLeaving():
@@ -157,8 +157,8 @@ func (p *Pool) setReady(w *worker) {
 	p.prove(w.place, nil)
 }
 
-// prove records whether the first worker in a place became ready. err is nil,
-// or the reason why it did not.
+// prove records whether the first worker in a place of the pool became ready.
+// err is nil, or the reason why it did not.
 func (p *Pool) prove(at *place, err error) {
 	if p.Lazy || at.proved {
 		return
@@ -261,11 +261,11 @@ func (p *Pool) recordStartFailure(at *place, err error) {
 	p.refill(at, nil)
 }
 
-// refill starts the next worker in a place. w is the worker that has exited, or
-// nil if no worker could be started. If several workers in a row exit before
-// they have finished a connection, the pause before each start grows. Otherwise
-// a request that crashes workers could keep the machine busy with starting
-// them.
+// refill starts the next worker in a place of the pool. w is the worker that
+// has exited, or nil if no worker could be started. If several workers in a row
+// exit before they have finished a connection, the pause before each start
+// grows. Without this pause, a request that crashes workers could keep the
+// machine busy with starting them.
 func (p *Pool) refill(at *place, w *worker) {
 	p.running--
 	if w != nil && (w.finished > 0 || w.assigned > 1) {

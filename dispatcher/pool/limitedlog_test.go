@@ -105,8 +105,8 @@ func slowClosingSocket(t *testing.T) int {
 }
 
 // TestLingeringClients checks that refused clients do not delay the closing of
-// other connections. Each of them has sent a descriptor of a socket that takes
-// long to close.
+// other connections. Each refused client has sent a descriptor of a socket that
+// takes long to close.
 func TestLingeringClients(t *testing.T) {
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.DiscardHandler)}).Slots
 	var clients []*os.File

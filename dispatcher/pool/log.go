@@ -22,9 +22,9 @@ func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
 }
 
 // alarm logs an event that only an attacker who controls a worker can cause.
-// The number of alarms is not limited, because an attacker could then use up
-// the limit to hide a later alarm. Each alarm costs the attacker a process, and
-// a penalty for the clients that the worker was answering.
+// The number of alarms is not limited, because an attacker could use up a limit
+// to hide a later alarm. Each alarm costs the attacker a process, and a penalty
+// for the clients that the worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }

@@ -34,8 +34,8 @@ func sampled(s *Set) map[uint16]uint64 {
 }
 
 // TestCounts checks that totals are the sums for all workers, including those
-// that have exited. Only the number of requests in progress must leave them
-// out.
+// that have exited. Only the number of requests in progress must leave out the
+// workers that have exited.
 func TestCounts(t *testing.T) {
 	s, p, a, b := counting(true)
 	cell := uint16(metric.FromWorkers + 7)

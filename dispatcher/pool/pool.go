@@ -60,7 +60,8 @@ type Pool struct {
 	ended           bool      // the pool has no more workers
 }
 
-// place is a worker's place in its pool.
+// A place has one worker of a pool at a time. When the worker exits, the next
+// one starts in the same place.
 type place struct {
 	number   int
 	failures int  // number of successive workers that did not finish a connection; see refill

@@ -72,9 +72,9 @@ func (p *Pool) Retire() []*Connection {
 }
 
 // EndIdle kills workers that still run although they were asked to exit and
-// have had no connection for longer than limit. Otherwise such a worker could
-// continue to request connections to daemons, and prevent the start of other
-// workers.
+// have had no connection for longer than limit. If such a worker were not
+// killed, it could continue to request connections to daemons, and prevent the
+// start of other workers.
 func (p *Pool) EndIdle(limit time.Duration) {
 	if p.exitRequestedAt.IsZero() || time.Since(p.exitRequestedAt) < limit || time.Since(p.lastUsed) < limit {
 		return
@@ -86,10 +86,11 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endRetired drains workers that still have connections RetireLimit after they
-// were retired, and kills them if they do not exit. Otherwise a worker that
-// never sends Done would survive every reload. It would keep its channel to the
-// keeper and its connections to the daemons of an old configuration.
+// endRetired drains workers that were retired more than RetireLimit ago and
+// still have connections. It kills them if they do not exit after that. Without
+// this limit, a worker that never sends Done would survive every reload. It
+// would keep its channel to the keeper and its connections to the daemons of an
+// old configuration.
 func (p *Pool) endRetired() {
 	elapsed := time.Since(p.exitRequestedAt)
 	switch {

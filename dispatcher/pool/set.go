@@ -17,11 +17,11 @@ func NewSet(o Options) *Set {
 	return s
 }
 
-// Start starts p, and calls started with the result. If p is lazy, the result
-// is nil at once. Otherwise it is nil when the first workers in all places are
-// ready. If one of them does not become ready, the result is an error after p
-// has ended. After Close, Start starts no pool, and the result is an error at
-// once.
+// Start starts p, and calls started with nil when the first workers in all
+// places of the pool are ready. If one of these workers does not become ready,
+// p ends, and then started is called with an error. For a lazy pool, Start
+// calls started with nil at once. After Close, Start starts no pool, and calls
+// started with an error.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true

@@ -146,9 +146,9 @@ const (
 
 const defaultRetryAfter = 5 * time.Second // Retry-After of a 503
 
-// Limits on answers to connections that are turned away: at once, and per
-// second. Each answer costs a worker's time. Connections above these limits are
-// closed without an answer.
+// Limits on answers to connections that are turned away: how many at once, and
+// how many per second. Each answer costs a worker's time. Connections above
+// these limits are closed without an answer.
 const (
 	answerBurst = 256
 	answerRate  = 128

@@ -35,8 +35,9 @@ type worker struct {
 	inFlight, calls uint64 // as the worker reports them: requests in progress, and requests to daemons in progress
 }
 
-// Limits on the offences that a worker may report: at once, and per second. An
-// honest worker reports at most half as many (worker/penalty.go).
+// Limits on the offences that a worker may report: how many at once, and how
+// many per second. An honest worker reports at most half as many
+// (worker/penalty.go).
 const (
 	offenceBurst = 400
 	offenceRate  = 200

@@ -33,7 +33,8 @@ func (l *Liveness) Check(p *Process, limit time.Duration) {
 func (l *Liveness) PendingSince() time.Time { return l.pendingSince }
 
 // HandlePong handles a Pong. Any Pong that does not answer the unanswered Ping
-// is an error. Otherwise a process could keep the dispatcher busy with Pongs.
+// is an error. Without this error, a process could keep the dispatcher busy
+// with Pongs.
 func (l *Liveness) HandlePong(number uint64) error {
 	if l.pendingSince.IsZero() || number != l.lastPing {
 		return fmt.Errorf("sent Pong %d, which was not requested", number)

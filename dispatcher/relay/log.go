@@ -112,8 +112,8 @@ func (l *Log) deliver(now time.Time, label, line string) []byte {
 // A field is a key in a line, with its value.
 type field struct{ key, value string }
 
-// The pattern keyForm matches a key and its equals sign at the beginning of a
-// text. The pattern bareForm matches a value without quotes there.
+// Patterns that match at the beginning of a text: keyForm matches a key and its
+// equals sign, and bareForm matches a value without quotes.
 var (
 	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}=`)
 	bareForm = regexp.MustCompile(`^[^ "=]+`)

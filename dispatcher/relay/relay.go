@@ -118,8 +118,8 @@ func readLine(in *bufio.Reader) (string, error) {
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// A Quota limits the lines of a process and of those started later in its
-// place. The later ones only get the rest of the quota.
+// A Quota limits the log lines of a process and of the processes that replace
+// it later. These only get the rest of the quota.
 type Quota struct {
 	mu    sync.Mutex // guards the buckets, which the loop of package pool may also read
 	lines *rate.Bucket
@@ -145,7 +145,7 @@ func (q *Quota) admit(size int, now time.Time) bool {
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether nothing of the quota is used up. Such a quota can be
+// isFull reports whether the quota is completely unused. Such a quota can be
 // dropped, because a new one permits the same.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
@@ -153,11 +153,12 @@ func (q *Quota) isFull(now time.Time) bool {
 	return q.lines.IsFull(now) && q.bytes.IsFull(now)
 }
 
-// A Quotas holds the quotas of all workers, by user and by place in the user's
-// pool. It must be used in only one goroutine.
+// A Quotas holds the log quotas of all workers, by user and by place in the
+// user's pool. It must be used in only one goroutine.
 type Quotas struct{ quotas map[place]*Quota }
 
-// A place is a worker's place in the pools of a user.
+// A place identifies the i-th worker of the user uid, and later the worker that
+// replaces it.
 type place struct {
 	uid uint32
 	i   int

@@ -36,9 +36,10 @@ type Spec struct {
 	reports *rate.Bucket // limits the workers that all processes of the service together may report
 }
 
-// Limits on the number of workers that a service may report: at once, and per
-// second. Each reported worker is killed. If a service is started again, its
-// new process only gets the rest of these limits.
+// Limits on the workers that a service may report for breaking the protocol:
+// how many at once, and how many per second. Each reported worker is killed. If
+// a service is started again, its new process only gets the rest of these
+// limits.
 const (
 	reportedBurst = 100
 	reportedRate  = .1
