@@ -33,7 +33,7 @@ type Channel struct {
 // Pair makes a channel between two processes. It returns the end of the process
 // with the role self, and a close-on-exec descriptor of the end for the process
 // with the role peer. The caller must pass this descriptor to the peer and then
-// close it. Otherwise the caller would not notice when the peer exits.
+// close it. A caller that keeps it open does not notice when the peer exits.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -135,8 +135,8 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		}
 		sendErr = sendPacket(int(fd), frame, oob)
 		// If the peer has exited, the phase changes as if the message had been
-		// sent. Otherwise the next message would fail because it is out of
-		// order, and not because the peer has exited.
+		// sent. Without this change, the next message would fail because it is
+		// out of order, and not because the peer has exited.
 		if (sendErr == nil || sendErr == unix.EPIPE) && r.Then != Initial {
 			c.phase = r.Then
 		}

@@ -62,9 +62,9 @@ func (a *Arrival) Walk(w *Walker) {
 	w.Text(maxRefusal, &a.DenyReason)
 }
 
-// Build announces a new generation. The generation's configuration follows in
-// SubuidRanges messages and one GenerationSetup. The dispatcher answers with
-// Outcome.
+// Build announces a new generation of workers and services. The generation's
+// configuration follows in SubuidRanges messages and one GenerationSetup. The
+// dispatcher answers with Outcome.
 type Build struct {
 	ID       uint32
 	Keeper   bool // the generation has secret keys
@@ -76,7 +76,8 @@ func (b *Build) Walk(w *Walker) {
 	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
 }
 
-// SubuidRanges has subordinate uids for the generation that Build announced.
+// SubuidRanges has subordinate uids for the generation of workers that Build
+// announced.
 type SubuidRanges struct{ PlanSubuids }
 
 // GenerationSetup has the Setup of the workers of the generation that Build
@@ -110,7 +111,8 @@ type PublicKeys struct {
 
 func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Current) }
 
-// Outcome reports whether the generation that Build announced is now in use.
+// Outcome reports whether the generation of workers and services that Build
+// announced is now in use.
 type Outcome struct {
 	ID uint32
 	OK bool
@@ -119,15 +121,16 @@ type Outcome struct {
 
 func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
-// Renew asks the parent for a new generation with the same configuration. ID is
-// the generation to replace. The parent ignores Renew if that generation is no
-// longer in use, or if a new generation is already being built.
+// Renew asks the parent for a new generation of workers and services with the
+// same configuration. ID is the generation to replace. The parent ignores Renew
+// if that generation is no longer in use, or if a new generation is already
+// being built.
 type Renew struct{ ID uint32 }
 
 func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }
 
-// Released reports that all processes of the generation with this ID have
-// exited.
+// Released reports that all workers and services of the generation with this ID
+// have exited.
 type Released struct{ ID uint32 }
 
 func (r *Released) Walk(w *Walker) { w.Fields(&r.ID) }

@@ -1,7 +1,7 @@
 package ipc
 
-// SecretKeys passes the keys of a generation to its keeper, as four open files
-// in this order:
+// SecretKeys passes secret keys and certificates to a keeper, as four open
+// files in this order:
 //
 //   - a private key, in PEM
 //   - the certificates of that key, in PEM

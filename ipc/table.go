@@ -33,10 +33,11 @@ func Of[T any, P interface {
 // connPhases are the phases in which a worker holds connections.
 var connPhases = In(Serving, Draining)
 
-// The rows of messages of the parent. The comment above a row becomes its
-// description in docs/MESSAGES.md. The number of a message that is removed is
-// not used again. Package query has the rows for channels between workers and
-// services, and package work those for messages of the dispatcher.
+// The rows of the protocol table for messages that the parent sends or
+// receives. The comment above a row becomes its description in
+// docs/MESSAGES.md. The number of a message that is removed is not used again.
+// Package query has the rows for channels between workers and services, and
+// package work has the rows for messages of the dispatcher.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
 	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Configured),
@@ -82,7 +83,7 @@ var _ = Register(
 	Of[OpenedFD](67, Parent, Config, In(Configured), 0, 0, 1, Initial),
 	// asks whether only root and the listed users can change the configuration files that were opened
 	Of[Judge](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
-	// yes, or why not
+	// the answer to Judge, OpenFile or Verdict: yes, or why not
 	Of[Judgement](69, Parent, Config|Dispatcher, In(Configured, Serving), 6, 6+2*maxCause, 0, Initial),
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
@@ -102,29 +103,29 @@ var _ = Register(
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer
 	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 34, 34+2*MaxAddress+maxRefusal, 1, Initial),
-	// a generation to build; its configuration follows
+	// a new generation of workers and services to start; its configuration follows
 	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
-	// ranges of subordinate uids of that generation, in ascending order
+	// ranges of subordinate uids for the generation that Build announced, in ascending order
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidBatchSize, 0, Initial),
-	// the Setup of that generation's workers, which ends its configuration
+	// the Setup of the workers of the generation that Build announced; it ends the configuration of the generation
 	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 36, MaxMessage-1, 0, Initial),
-	// whether the keeper of that generation accepts its keys
+	// whether the keeper of the generation that Build announced accepts the secret keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
-	// the keys that each worker of that generation gets, as in Keys
+	// the keys that each worker of the generation that Build announced gets, as in Keys
 	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 4, 4, 3, Initial),
-	// whether that generation is in force
+	// whether the generation that Build announced is now in use
 	Of[Outcome](88, Dispatcher, Parent, In(Serving), 10, 10+2*maxCause, 0, Initial),
-	// asks for a new generation, because the current one is too old, has served enough connections, or has lost a service
+	// asks for a new generation of workers and services, because the current one is too old, has served enough connections, or has lost a service
 	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
-	// no process of that generation runs any longer
+	// all workers and services of a generation have exited
 	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
-	// asks for a process of a configured program, under an identity that the parent knows
+	// asks the parent to start a configured program, under an identity that the parent knows
 	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),
 	// a new process: the channel to it, and its log
 	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
 	// why a process was not started
 	Of[Unstarted](93, Parent, Dispatcher, In(Serving), 9, 9+2*maxCause, 0, Initial),
-	// asks the parent to kill a process, or to signal that it must log its counters
+	// asks the parent to kill a process, or to send it the signal that makes it log its counters
 	Of[Signal](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Initial),
 	// a process has exited
 	Of[Ended](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),

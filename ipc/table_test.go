@@ -39,7 +39,7 @@ func TestTableIsSound(t *testing.T) {
 			if r.FDs >= ipc.MaxFDs {
 				t.Errorf("%d descriptors: surplus descriptors could not be detected", r.FDs)
 			}
-			if r.From == r.To || meaning[r.Name] == "" {
+			if r.From == r.To || meaning[typeName(r)] == "" {
 				t.Errorf("row is not filled in: %+v", r)
 			}
 			m := r.New()
@@ -186,8 +186,9 @@ const (
 	end   = "<!-- end of the protocol table -->\n"
 )
 
-// meanings returns the comments above the rows, by message name. They are
-// comments and not strings, because the programs do not need them.
+// meanings returns the comments above the rows, by the message's type with its
+// package. They are comments and not strings, because the programs do not need
+// them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {
@@ -203,7 +204,7 @@ func meanings(t *testing.T) map[string]string {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if of, ok := call.Fun.(*ast.IndexExpr); ok { // Of[Setup](…)
-					list[fmt.Sprint(of.Index)] = above[files.Position(call.Pos()).Line]
+					list[file.Name.Name+"."+fmt.Sprint(of.Index)] = above[files.Position(call.Pos()).Line]
 				}
 			}
 			return true
@@ -211,6 +212,10 @@ func meanings(t *testing.T) map[string]string {
 	}
 	return list
 }
+
+// typeName returns the type of the row's messages with its package, such as
+// "query.Outcome". Messages of two packages may have the same name.
+func typeName(r *ipc.Row) string { return reflect.TypeOf(r.New()).Elem().String() }
 
 // markdown returns the protocol table in Markdown, for docs/MESSAGES.md.
 func markdown(t *testing.T) string {
@@ -224,7 +229,7 @@ func markdown(t *testing.T) string {
 			then = r.Then.String()
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",
-			r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, then, meaning[r.Name])
+			r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, then, meaning[typeName(r)])
 	}
 	return b.String()
 }

@@ -20,7 +20,7 @@ type Walker struct {
 	buf     []byte // the bytes written so far, or those not read yet
 	reading bool
 	err     error
-	hook    func(field any, label string, lo, hi int) // for tests, which describe walks and fill messages
+	hook    func(field any, label string, lo, hi int) // for tests, which list the fields of messages and fill them
 }
 
 var (
@@ -68,7 +68,7 @@ func (w *Walker) number(v uint64, size int) uint64 {
 	return v
 }
 
-// Fields walks values of these types: numbers, a duration in whole
+// Fields encodes or decodes values of these types: numbers, a duration in whole
 // milliseconds, a flag that is 0 or 1, a netip value, or a Message. It panics
 // for any other type.
 func (w *Walker) Fields(list ...any) {
@@ -111,9 +111,9 @@ type packed interface {
 // its port.
 const maxNetip = 16 + 64 + 2
 
-// pack walks v in the encoding of package netip, after the length of that
-// encoding. It rejects an invalid value, because the receiver would read it as
-// a network that contains every address.
+// pack encodes or decodes v in the encoding of package netip, after the length
+// of that encoding. It rejects an invalid value, because the receiver would
+// read it as a network that contains every address.
 func (w *Walker) pack(v packed) {
 	w.visit(v, "netip", 0, maxNetip)
 	enc, _ := v.MarshalBinary()
@@ -133,8 +133,8 @@ func (w *Walker) field(ptr any, label string, v uint64, size int) uint64 {
 	return w.number(v, size)
 }
 
-// Enum walks *v, an enumeration or a set of bits, whose value must be from lo
-// to hi. label names the field in errors.
+// Enum encodes or decodes *v, an enumeration or a set of bits, whose value must
+// be from lo to hi. The argument label names the field in errors.
 func Enum[T ~uint8 | ~uint16](w *Walker, v *T, label string, lo, hi T) {
 	w.visit(v, label, int(lo), int(hi))
 	*v = T(w.number(uint64(*v), int(unsafe.Sizeof(*v))))
@@ -156,15 +156,16 @@ func (w *Walker) flag(v *bool) {
 	*v = b == 1
 }
 
-// Version walks the version of the sender's protocol table.
+// Version encodes or decodes the version of the sender's protocol table. It
+// fails if that is not the version of this program.
 func (w *Walker) Version() {
 	if v := w.number(tableVersion, 4); v != tableVersion {
 		w.fail("has another protocol version: install all programs from the same build")
 	}
 }
 
-// count walks n, the number of elements that follow, and returns it. It fails
-// if n exceeds limit.
+// count encodes n, the number of elements that follow, or decodes that number.
+// It returns the number. It fails if n exceeds limit.
 func (w *Walker) count(n int, label string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
 		w.fail("has a %s of %d, more than %d", label, n, limit)
@@ -172,8 +173,8 @@ func (w *Walker) count(n int, label string, limit int) int {
 	return n
 }
 
-// Text walks strings of at most limit bytes. The length of each string precedes
-// it.
+// Text encodes or decodes strings of at most limit bytes, each after its
+// length.
 func (w *Walker) Text(limit int, list ...*string) {
 	for _, v := range list {
 		w.visit(v, "text", 0, limit)
@@ -185,7 +186,7 @@ func (w *Walker) Text(limit int, list ...*string) {
 	}
 }
 
-// Bytes walks a value of a fixed length.
+// Bytes encodes or decodes len(v) bytes, without the length.
 func (w *Walker) Bytes(v []byte) {
 	w.visit(&v[0], "bytes", 0, len(v))
 	w.raw(v)
@@ -200,7 +201,8 @@ func (w *Walker) raw(v []byte) {
 	}
 }
 
-// Blob walks a byte slice of at most limit bytes. Its length precedes it.
+// Blob encodes or decodes a byte slice of at most limit bytes, after its
+// length.
 func (w *Walker) Blob(v *[]byte, limit int) {
 	w.visit(v, "blob", 0, limit)
 	if n := w.count(len(*v), "blob", limit); !w.reading {
@@ -210,10 +212,10 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 	}
 }
 
-// List walks a count and then the elements, at most limit of them. minSize is
-// the minimum encoded size of an element, in bytes. List checks the count
-// against the remaining bytes, so that a short message can't make the reader
-// allocate a long list.
+// List encodes or decodes the number of elements, which is at most limit, and
+// then calls each for every element. minSize is the minimum encoded size of an
+// element, in bytes. List checks the count against the remaining bytes, so that
+// a short message can't make the reader allocate a long list.
 func List[T any](w *Walker, s *[]T, limit, minSize int, each func(*T)) {
 	w.visit(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)

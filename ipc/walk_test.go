@@ -79,7 +79,7 @@ const (
 )
 
 // TestTableVersion checks that testdata/table.txt and tableVersion match the
-// protocol table and the walks of the messages.
+// protocol table and the fields of the messages.
 func TestTableVersion(t *testing.T) {
 	var b strings.Builder
 	describe := func(m ipc.Message) {

@@ -2,15 +2,16 @@ package query
 
 import "schedrestd/ipc"
 
-// The maximum number of cells in one Counts and in one Samples.
+// The maximum number of cells (values of metrics, see package metric) in one
+// Counts and in one Samples.
 const (
 	MaxCounts  = 2700
 	MaxSamples = 1600
 )
 
-// Counts reports what a worker has counted since its previous Counts message.
-// Package metric defines the cells. The sizes of the fields limit the numbers
-// that a compromised worker can add.
+// Counts reports what a worker has counted since its previous Counts message. A
+// cell is the number of a value in package metric. The sizes of the fields
+// limit what a compromised worker can add to a value.
 type Counts struct {
 	Requests uint32 // requests in progress
 	Calls    uint32 // calls to daemons in progress
@@ -33,7 +34,7 @@ type Scrape struct{}
 
 func (*Scrape) Walk(*ipc.Walker) {}
 
-// Samples has the values of cells. Cells with the value 0 are omitted.
+// Samples has values of metrics, each with its cell. It omits values of 0.
 type Samples struct {
 	Last  bool
 	Cells []Sample

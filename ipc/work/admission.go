@@ -12,8 +12,8 @@ import (
 // applies them to connections, and each worker applies them to clients behind a
 // proxy.
 type Admission struct {
-	Auth, Malformed, Crash time.Duration // the cost of an offence; 0: none
-	Threshold              time.Duration // the debt at which a source is blocked; 0: no penalties
+	Auth, Malformed, Crash time.Duration // how much an offence of this kind adds to the debt of the client; 0: nothing
+	Threshold              time.Duration // the debt at which a client is blocked; 0: no penalties
 
 	Exempt    []netip.Prefix // addresses without penalties
 	Proxies   []netip.Prefix // addresses of proxies, whose X-Forwarded-For is trusted
@@ -22,7 +22,8 @@ type Admission struct {
 	Rate, Burst uint32 // requests of one identity: per second, and in a burst; 0: no limit
 }
 
-// MaxPrefixes is the maximum length of each of Exempt, Proxies and ProxyUIDs.
+// MaxPrefixes is the maximum number of elements in each of the lists Exempt,
+// Proxies and ProxyUIDs.
 const MaxPrefixes = 32
 
 func (a *Admission) Walk(w *ipc.Walker) {
@@ -35,8 +36,8 @@ func (a *Admission) Walk(w *ipc.Walker) {
 
 // IsProxy reports whether the peer with this address and uid is a trusted
 // proxy. If addr is invalid, the peer has connected to a UNIX socket, and the
-// uid decides. Otherwise any user who can connect to the socket could put any
-// address into X-Forwarded-For.
+// uid decides. Without this check of the uid, any user who can connect to the
+// socket could put any address into X-Forwarded-For.
 func (a *Admission) IsProxy(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
 		return slices.Contains(a.ProxyUIDs, uid)

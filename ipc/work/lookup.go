@@ -21,8 +21,8 @@ func (q *Lookup) Walk(w *ipc.Walker) {
 type LookupResult struct {
 	ID        uint64
 	Available bool   // false: the user database is unavailable
-	Name      string // for a number; "" when it is not assigned
-	Number    uint32 // for a name; NoID when it does not exist
+	Name      string // answer for a number; "" when no user or group has the number
+	Number    uint32 // answer for a name; NoID when no user or group has the name
 }
 
 func (k *LookupResult) Walk(w *ipc.Walker) {

@@ -30,7 +30,7 @@ type Setup struct {
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
-	Sack        []string  // auth/slurm instead: sockets that issue its credentials, in the order in which to try them
+	Sack        []string  // sockets that issue credentials of auth/slurm, which replace those of munged; in the order in which to try them
 
 	RequireUserName bool   // refuse a root token that names no user
 	StrictBodies    bool   // refuse a body with an unknown field
@@ -49,7 +49,8 @@ type Setup struct {
 	Admission Admission
 }
 
-// settings walks the fields that the parent does not decode.
+// settings is a Setup whose Walk encodes or decodes only the fields that the
+// parent does not decode.
 type settings Setup
 
 func (s *settings) Walk(w *ipc.Walker) {
@@ -137,7 +138,8 @@ type Munge struct {
 	TTL        time.Duration // lifetime of a credential; 0: the default of munged
 }
 
-// Names is the set of spellings in which paths, headers and fields are served.
+// Names is the set of spellings (sched, slurm) in which paths, headers and
+// fields are served.
 type Names uint8
 
 // The spellings, which may be joined with |.
@@ -172,7 +174,8 @@ const (
 	NoTag // YAML without the types' tags
 )
 
-// Limits bounds the cost of one client. Every field must be set.
+// Limits bounds the time and the memory that one client can take. Every field
+// must be set.
 type Limits struct {
 	ReadHeader time.Duration // time to receive a request line and header
 	ReadBody   time.Duration // time without progress of a request body, after which the request is aborted

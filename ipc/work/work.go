@@ -52,12 +52,12 @@ var _ = ipc.Register(
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
 	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, connPhases, 17, 17, 0, ipc.Initial),
-	// answer every request of that connection with 429 for this many seconds
+	// answer every request of a connection with 429 for this many seconds
 	ipc.Of[Pause](45, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	ipc.Of[Facts](54, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
 	// a connection that no worker holds any longer
 	ipc.Of[Gone](55, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 8, 8, 0, ipc.Initial),
-	// how a worker exited; the results of changes whose Outcome it has not sent are unknown
+	// how a worker exited; the results of changes for which the worker has sent no Outcome are unknown
 	ipc.Of[Exited](56, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
 )
