@@ -33,6 +33,7 @@ type daemon struct {
 	addresses []Address
 
 	probe chan struct{} // a semaphore: only one probe runs at a time
+	burst burstLimit
 
 	mu             sync.Mutex
 	version        codec.Version // version that it speaks; 0 if unknown
@@ -78,7 +79,7 @@ func group(kind string, addresses []Address) *daemons {
 			if i > 0 {
 				mode = fmt.Sprintf("backup%d", i)
 			}
-			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: make(chan struct{}, 1)})
+			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: make(chan struct{}, 1), burst: newBurstLimit()})
 		}
 		g.list[i].addresses = append(g.list[i].addresses, a)
 	}
@@ -144,8 +145,8 @@ func (g *daemons) isHung(d *daemon) bool {
 }
 
 // markAnswered records that d answered. A backup comes first for retryPrimary
-// from its first answer on. Further answers do not extend that time, so that
-// the primary is tried again after it.
+// from its first answer on. Further answers do not extend that time. After that
+// time, the primary is tried again.
 func (g *daemons) markAnswered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

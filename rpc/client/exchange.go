@@ -22,6 +22,11 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	if err != nil {
 		return nil, newFailure(stageCreate, err)
 	}
+	leave, err := d.burst.enter(ctx)
+	if err != nil {
+		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
+	}
+	defer leave()
 	nc, closeConn, err := c.connect(ctx, d, cred)
 	if err != nil {
 		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))

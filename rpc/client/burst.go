@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Limits on a burst of requests to a controller. A controller that has more
+// requests than threads serves them in no particular order. If it runs on the
+// same machine, its threads also keep this process waiting for a processor. The
+// limit makes the slowest hundredth of small requests faster
+// (docs/PERFORMANCE.md).
+const (
+	burst     = 4
+	burstTime = 5 * time.Millisecond
+)
+
+// burstLimit lets a request wait while burst other requests to the same
+// controller are neither answered nor older than burstTime. The requests wait
+// in the order of their arrival. A slow controller gets more than burst
+// requests at a time, since each counts for a short time only.
+type burstLimit chan struct{}
+
+func newBurstLimit() burstLimit { return make(burstLimit, burst) }
+
+// enter waits until the request may be sent. The caller must call leave when it
+// has the answer. If ctx ends first, enter returns the cause.
+func (l burstLimit) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	free := sync.OnceFunc(func() { <-l })
+	timer := time.AfterFunc(burstTime, free)
+	return func() {
+		timer.Stop()
+		free()
+	}, nil
+}
