@@ -13,11 +13,12 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// defaultAdmission returns the default penalties. A source is blocked if it
-// commits more than thirty offences in a burst, or more than one per second for
-// long enough. The block lasts for one second, or for up to ten seconds if the
-// offences continue. A source is also blocked after three workers have crashed
-// while they were answering its requests.
+// defaultAdmission returns the default penalties. A source, such as an IPv4
+// address or a local user, is blocked if it commits more than thirty offences
+// in a burst, or more than one per second for long enough. The block lasts for
+// one second, or for up to ten seconds if the offences continue. A source is
+// also blocked after three workers have crashed while they were answering its
+// requests.
 func defaultAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
@@ -103,7 +104,7 @@ func peerUID(name string) (uint32, error) {
 	return u.UID, nil
 }
 
-// setExempt parses the sources without penalties.
+// setExempt parses the addresses and networks that get no penalties.
 func setExempt(o *options, v string) (err error) {
 	words := splitList(v)
 	o.admission.Exempt, err = parseNetworks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
@@ -138,7 +139,7 @@ func parseNetworks(name, value string, words []string, n int, otherForm string) 
 	return list, nil
 }
 
-// maxRate is a rate that no worker can reach.
+// maxRate is a number of requests per second that no worker can reach.
 const maxRate = 1_000_000
 
 // setRate parses the rate limit of an identity: requests per second, optionally

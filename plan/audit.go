@@ -52,7 +52,8 @@ func (o *options) checkAudit() error {
 }
 
 // setBool returns a function that parses the value of a variable. The function
-// sets an option to true for the word in yes, and to false for the word in no.
+// sets an option to true if the value equals the argument yes, and to false if
+// it equals the argument no.
 func setBool(field func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {

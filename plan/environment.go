@@ -57,7 +57,7 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// ignore does nothing. It is the function of variables that other code reads.
+// ignore does nothing. It is for variables that other code reads.
 func ignore(*options, string) error { return nil }
 
 // applyEnvironment sets options from the environment, unless the command line
@@ -149,9 +149,9 @@ func setNameList(field func(*options) *nameList, name string) func(*options, str
 	}
 }
 
-// setLayout returns a function that sets the layout of bodies. As in Slurm, the
-// value may have several words. The words compact and pretty exclude each
-// other, and no_tag implies pretty.
+// setLayout returns a function that sets the layout of response bodies. As in
+// Slurm, the variable may have several words. The words compact and pretty
+// exclude each other, and no_tag implies pretty.
 func setLayout(field func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
 	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
 	return func(o *options, v string) error {

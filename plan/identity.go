@@ -9,9 +9,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// resolveService resolves the users and groups that determine which identity
-// the service gets: the values of -u and -g, root and SchedUser. The parent
-// checks the result.
+// resolveService looks up the user and the group of the service, which -u and
+// -g name. It also looks up root and SchedUser. The parent checks the result.
 func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, hasEntry, err := nss.ParseUser(o.user)

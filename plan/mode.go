@@ -16,8 +16,8 @@ const (
 	interactive      // the client is a person at a terminal
 )
 
-// runMode returns the mode. Without an address to listen on and without a
-// passed socket, the client is on standard input.
+// runMode returns the mode. If there is no address to listen on, and the parent
+// was not passed a listening socket, the client is on standard input.
 func (o *options) runMode() mode {
 	switch {
 	case len(o.listen) > 0 || o.start.PassedSockets:
@@ -28,7 +28,7 @@ func (o *options) runMode() mode {
 	return inetd
 }
 
-// plan returns the value of m for a Plan.
+// plan converts m to the type that a Plan contains.
 func (m mode) plan() ipc.Mode {
 	if m == listening {
 		return ipc.ModeServe

@@ -16,14 +16,14 @@ import (
 const (
 	DefaultConnections = 124
 	DefaultIdentities  = 64
-	defaultWorkers     = 2 // so that one remains if the other crashes
+	maxWorkers         = 2 // so that one remains if the other crashes
 )
 
-// maxWaiting limits the number of accepted connections that wait for a slot.
-// Its value is the usual one of net.core.somaxconn, which limits the kernel's
-// own queue. The gateway does not leave connections in the kernel's queue: one
-// client could fill that queue, and the kernel does not report whose
-// connections are in it.
+// maxWaiting limits the number of accepted connections that wait until a worker
+// may serve them. It equals the usual value of net.core.somaxconn, which limits
+// the kernel's own queue. The gateway does not leave connections in the
+// kernel's queue: one client could fill that queue, and the kernel does not
+// report whose connections are in it.
 const maxWaiting = 4096
 
 // Complete sets those numbers of p that the administrator did not request, and
@@ -40,8 +40,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 			*listen = sampleListeners(p.Switches.BecomeUser)
 		}
 	}
-	// A check must report its results, so a worker must start even if its
-	// confinement is incomplete.
+	// In check mode, the gateway must report the results of the check, so a
+	// worker must start even if its confinement is incomplete.
 	if p.Switches.RequireConfinement && p.Mode != ipc.ModeCheck {
 		s.Sandbox |= ipc.SandboxRequire
 	}
@@ -51,18 +51,21 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	s.Audit, s.Claims = p.Audit.Path != "", p.Audit.Claims != ""
 	p.Connections = cmp.Or(p.Connections, DefaultConnections)
 	if p.Switches.BecomeUser && p.PerSource == 0 && !s.Inetd {
-		// A worker runs as the connecting user, who can suspend it with
-		// SIGSTOP. A suspended worker keeps its connections open, so no user
-		// may have all of the gateway's connections.
+		// With become_user, a worker runs as the connecting user, who can
+		// suspend it with SIGSTOP. A suspended worker keeps its connections
+		// open, so no user may have all of the gateway's connections.
 		p.PerSource = max(1, p.Connections/2)
 	}
-	// Even on a small machine, each of the two workers gets two threads. If the
-	// kernel suspends one of them for a while, the other one still serves
-	// requests.
-	p.Threads = cmp.Or(p.Threads, uint32(max(4, runtime.NumCPU())))
+	// A worker gets at least two threads. If the kernel suspends one of them for
+	// a while, the other one still serves requests.
+	p.Threads = cmp.Or(p.Threads, uint32(max(2, runtime.NumCPU())))
 	p.Identities = cmp.Or(p.Identities, DefaultIdentities)
+	// On two processors, two workers would compete: while one of them runs, the
+	// other waits for 10 ms and more, and so do all its connections
+	// (docs/PERFORMANCE.md).
+	workers := max(1, min(maxWorkers, p.Threads/2))
 	// Each worker needs at least one connection and one thread.
-	p.Workers = min(cmp.Or(p.Workers, defaultWorkers), p.Connections, p.Threads)
+	p.Workers = min(cmp.Or(p.Workers, workers), p.Connections, p.Threads)
 	p.PIDs = maxPIDs(p)
 	shareTokenKey(&p.Secrets.Tokens, p.Service)
 	s.Files = fileLimit(p.Connections)

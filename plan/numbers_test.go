@@ -15,7 +15,11 @@ import (
 // TestComplete checks the numbers that the administrator did not request. They
 // must be derived from the others.
 func TestComplete(t *testing.T) {
-	threads := uint32(max(4, runtime.NumCPU()))
+	threads := uint32(max(2, runtime.NumCPU()))
+	workers := uint32(1)
+	if threads >= 4 {
+		workers = 2
+	}
 	become := ipc.Switches{BecomeUser: true}
 	for name, tt := range map[string]struct {
 		numbers  ipc.Numbers
@@ -23,7 +27,9 @@ func TestComplete(t *testing.T) {
 		inetd    bool
 		want     ipc.Numbers // without Waiting
 	}{
-		"the defaults":             {want: ipc.Numbers{Connections: 124, Identities: 64, Workers: 2, Threads: threads}},
+		"the defaults":             {want: ipc.Numbers{Connections: 124, Identities: 64, Workers: workers, Threads: threads}},
+		"three threads":            {numbers: ipc.Numbers{Threads: 3}, want: ipc.Numbers{Connections: 124, Identities: 64, Workers: 1, Threads: 3}},
+		"four threads":             {numbers: ipc.Numbers{Threads: 4}, want: ipc.Numbers{Connections: 124, Identities: 64, Workers: 2, Threads: 4}},
 		"one connection":           {numbers: ipc.Numbers{Connections: 1, Threads: 8}, want: ipc.Numbers{Connections: 1, Identities: 64, Workers: 1, Threads: 8}},
 		"more threads":             {numbers: ipc.Numbers{Threads: 8}, want: ipc.Numbers{Connections: 124, Identities: 64, Workers: 2, Threads: 8}},
 		"become_user":              {numbers: ipc.Numbers{Threads: 8}, switches: become, want: ipc.Numbers{Connections: 124, PerSource: 62, Identities: 64, Workers: 2, Threads: 8}},

@@ -68,7 +68,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")
 	f.VarP(&o.parsers, "data-parser", "d", "API versions, such as v0.0.42+fast,latest [all]")
 	f.VarP(&o.content, "openapi", "s", "content plugins [all available]")
-	f.VarP(number{&o.threads, 1, maxThreads}, "threads", "t", "threads of all workers [one per CPU, at least 4]")
+	f.VarP(number{&o.threads, 1, maxThreads}, "threads", "t", "threads of all workers [one per CPU, at least 2]")
 	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled concurrently [124]")
 	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "connections of one client; 0 means no limit [0]")
 	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "concurrent users, with become_user [64]")
@@ -131,8 +131,8 @@ func (a *nameList) setOrigin(f *pflag.Flag) {
 }
 
 // maxThreads is the maximum number of threads. It is higher than the number of
-// CPUs of any machine. Each running thread uses memory, so it is also low
-// enough that a worker can start.
+// CPUs of any machine. Each running thread uses memory, so the maximum is also
+// low enough that a worker can start.
 const maxThreads = 4096
 
 // A number is the value of a flag that must be from min to max.
@@ -237,9 +237,10 @@ func (o *options) parseSocketMode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling returns the spellings of names that are served. SCHEDRESTD_NAMES
-// selects them. If it is not set, the gateway serves both spellings for a
-// configuration with Slurm's keys, and otherwise only Sched's.
+// spelling returns in which spellings the gateway serves names: Sched's,
+// Slurm's or both. The variable SCHEDRESTD_NAMES selects them. If it is not
+// set, the gateway serves both for a configuration with Slurm's keys, and
+// otherwise only Sched's.
 func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":

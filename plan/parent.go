@@ -11,7 +11,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// A host carries out what this process has to ask its parent for.
+// A host opens files, and does the other things that this process asks its
+// parent for.
 type host interface {
 	// Open opens a configuration file.
 	Open(path string) (*os.File, error)
@@ -27,7 +28,7 @@ type host interface {
 	// of the opened configuration files. Root, the users in owners and the
 	// groups in groups are trusted.
 	CheckTrust(owners, groups []uint32) error
-	// Send sends a Plan to the parent. No file can be opened after it.
+	// Send sends a Plan to the parent. After that, no file can be opened.
 	Send(*query.WholePlan) error
 	// SendFailure sends the reason why there is no Plan.
 	SendFailure(error) error
@@ -67,8 +68,8 @@ func (p *parent) receiveSetup() error {
 	return nil
 }
 
-// request sends a question and receives the answer. If the answer is yes
-// without a file, the returned file and error are both nil.
+// request sends a question and receives the answer. If the answer is positive
+// but has no file, the returned file and error are both nil.
 func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "send to schedrestd")

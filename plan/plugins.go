@@ -190,7 +190,7 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", configFile(c))
 	}
-	// This hint would be wrong for become_user. There, checkBecomeUser has
+	// With become_user, the hint below would be wrong, and checkBecomeUser has
 	// already checked the addresses.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").

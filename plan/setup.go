@@ -231,7 +231,7 @@ func displayedControllers(c *conf.Cluster) []conf.Host {
 	return list
 }
 
-// limits returns the limits for each client. All of them are set here.
+// limits returns the limits for each client.
 func (o *options) limits(c *conf.Cluster) work.Limits {
 	return work.Limits{
 		ReadHeader: 10 * time.Second,

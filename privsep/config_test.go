@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"io/fs"
 	"log/slog"
 	"testing"
@@ -31,10 +32,11 @@ type testConfig struct {
 	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary
 }
 
-// config returns the Config that schedrestd-config would make.
+// config returns the Config that schedrestd-config would make. With the usual
+// four threads there are two workers.
 func (c testConfig) config() Config {
 	run := ipc.Run{Switches: c.Switches, LogLevel: c.Setup.LogLevel, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns,
-		Numbers: ipc.Numbers{Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(c.Threads)}}
+		Numbers: ipc.Numbers{Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(cmp.Or(c.Threads, 4))}}
 	p := ipc.PackedPlan{Listen: c.Listen, Metrics: c.Metrics, Setup: c.Setup, Plan: ipc.Plan{Mode: c.Mode, Run: run, Service: c.Service, SocketMode: uint16(c.SocketMode), Secrets: c.Secrets}}
 	if c.SocketGroup != nil {
 		p.HasSocketGroup, p.SocketGID = true, *c.SocketGroup

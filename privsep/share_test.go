@@ -19,8 +19,9 @@ func TestThreadsAreShared(t *testing.T) {
 		want   []string
 	}{
 		{testConfig{Threads: 1}, []string{"1"}},
-		{testConfig{Threads: 2}, []string{"1", "1"}},
-		{testConfig{Threads: 3}, []string{"1", "2"}},
+		{testConfig{Threads: 3}, []string{"3"}},
+		{testConfig{Threads: 4}, []string{"2", "2"}},
+		{testConfig{Threads: 5}, []string{"2", "3"}},
 		{testConfig{Threads: 7, Workers: 3}, []string{"2", "2", "3"}},
 		{testConfig{Threads: 8, Connections: 1}, []string{"8"}},
 	} {

@@ -217,7 +217,7 @@ func checkIDs(t *testing.T, first int, uid, gid string) {
 			}
 		}
 	}
-	if found < 5 { // a parent, a dispatcher, a resolver and two workers
+	if found < 4 { // a parent, a dispatcher, a resolver and a worker
 		t.Errorf("%d processes in the container", found)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// CodeBlock returns the code block of a page of docs/ whose first line names
-// file.
+// CodeBlock returns a code block from a page of docs/: the block whose first
+// line names file.
 func CodeBlock(t *testing.T, document, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, "docs", document))

@@ -17,9 +17,9 @@ type Answer struct {
 	Body   map[string]any // nil when it is not a JSON object
 }
 
-// Request sends a request with the token of this process's user. Each of
-// headers is "Name: value", or "Name:" to remove a header. X-SCHED-USER-TOKEN
-// or Authorization replaces the token.
+// Request sends a request with the token of this process's user. Each element
+// of headers is "Name: value", or "Name:" to remove a header. An element with
+// X-SCHED-USER-TOKEN or Authorization replaces the token.
 func (l *Lab) Request(method, path, body string, headers ...string) Answer {
 	l.T.Helper()
 	a, err := l.TryRequest(http.DefaultClient, method, path, body, headers...)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,7 @@ import (
 // start the command.
 func (l *Lab) InetdCommand(args ...string) *exec.Cmd {
 	// The last argument is the address on which the lab's gateway listens.
-	base := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...)
+	base := slices.DeleteFunc(slices.Clone(l.Restd.Args[:len(l.Restd.Args)-1]), func(arg string) bool { return arg == twoWorkers })
 	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(base, args...)...)
 	cmd.Env = append(os.Environ(), l.Restd.Env...)
 	return cmd

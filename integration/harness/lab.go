@@ -22,6 +22,7 @@ import (
 	"schedrestd/demo/site"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,6 +86,10 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	return l
 }
 
+// twoWorkers is an argument of the gateway with which it has two workers, on a
+// machine with few processors, too.
+const twoWorkers = "-t4"
+
 // NewDaemons does the same as NewLab, but does not start the gateway. It is for
 // tests that start only gateways of their own.
 func NewDaemons(t *testing.T, change ...func(*Lab)) *Lab {
@@ -93,6 +98,7 @@ func NewDaemons(t *testing.T, change ...func(*Lab)) *Lab {
 	port, err := site.FreePorts(1)
 	Must(t, err)
 	l.Restd = l.Schedrestd(Bin, fmt.Sprintf("127.0.0.1:%d", port[0]))
+	l.Restd.Args = slices.Insert(l.Restd.Args, len(l.Restd.Args)-1, twoWorkers)
 	// All clients of a test have the same address, and many tests send requests
 	// that would be penalized. So only the tests of admission enable penalties.
 	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")

@@ -22,11 +22,12 @@ import (
 
 // Frontend is one way to reach the gateway with a token that may act for all
 // users: through a proxy, or directly. A proxy has the token and checks
-// passwords. A direct request itself has the headers that a proxy would add.
+// passwords. For a direct request, the test itself adds the headers that a
+// proxy would add.
 type Frontend struct {
 	Name    string
 	Address string // HOST:PORT
-	Headers string // header lines that make a request the user's
+	Headers string // header lines with which a request counts as the user's
 	Proxied bool
 }
 
@@ -156,7 +157,8 @@ func NginxConfig(dir, parts string) string {
 }
 
 // runTokenScript runs a script from a page. The script writes a token to the
-// file that the proxy reads: path on the page, and testPath in the test.
+// file from which the proxy reads it. On the page, the file is path.
+// runTokenScript replaces it with testPath.
 func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	t.Helper()
 	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))

@@ -28,8 +28,8 @@ type TLSLab struct {
 	leaf              *x509.Certificate
 }
 
-// NewTLSLab starts a TLSLab with the given TLSParameters in addition to its
-// own.
+// NewTLSLab starts a TLSLab. It adds the given TLSParameters to those that name
+// the certificate.
 func NewTLSLab(t *testing.T, parameters ...string) *TLSLab {
 	t.Helper()
 	s := &TLSLab{}

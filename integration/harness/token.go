@@ -18,8 +18,8 @@ import (
 // signature.
 func TamperSignature(token string) string { return TamperSignatureAt(token, 20) }
 
-// TamperSignatureAt returns token with the letter at offset of its signature
-// changed.
+// TamperSignatureAt returns token with one changed letter in its signature: the
+// letter that is offset bytes after the last dot.
 func TamperSignatureAt(token string, offset int) string {
 	pos, letter := strings.LastIndexByte(token, '.')+offset, "A"
 	if token[pos] == 'A' {
@@ -37,7 +37,8 @@ func PublicJWK(key *rsa.PublicKey, kid string) string {
 	return string(text)
 }
 
-// SignToken returns a token with the given header and claims, signed by RS256.
+// SignToken returns a token with the given header and claims, signed with
+// RS256.
 func SignToken(t *testing.T, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
 	text := UnsignedToken(header, claims)
