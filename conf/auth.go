@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// authKeys returns the keys that both configuration files share. The function
-// auth returns the structure that stores their values.
+// authKeys returns the keys that both configuration files share. The argument
+// auth is a function that returns where to store their values.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	newKey := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -143,7 +143,7 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 }
 
 // A notes value collects the warnings and the first error about the parts of
-// one value.
+// one key's value.
 type notes struct {
 	refusal error // error for the first part that our daemons refuse
 	texts   []string
@@ -188,7 +188,7 @@ const (
 // this configuration.
 func (a *Auth) LifespanLimit() time.Duration { return cmp.Or(a.MaxTokenLifespan, defaultTokenLifespan) }
 
-// setClaim sets the name of the claim that contains the user. A claim that
+// setClaim sets which claim of a token contains the user's name. A claim that
 // contains a time can't be used.
 func setClaim(to *string, v string) error {
 	if v == "" || len(v) > 64 || v == "exp" || v == "iat" || v == "nbf" {

@@ -124,9 +124,10 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-// setAccountingMunge sets the socket of a second munged, which has another key.
-// Its credentials are for an accounting daemon that several clusters share. If
-// the value is not the path of a socket, it is a password, and is ignored.
+// setAccountingMunge sets the socket of a second munged, whose MUNGE key
+// differs from that of the first. Its credentials are for an accounting daemon
+// that several clusters share. If the value is not the path of a socket, it is
+// a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range splitList(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {

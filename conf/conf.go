@@ -7,11 +7,11 @@
 // may be written in our spelling (SchedUser) or in Slurm's (SlurmUser). A value
 // with spaces is quoted. A "#" starts a comment, and a backslash at the end
 // continues the line. "Include FILE" reads another file. A relative path FILE
-// starts at the directory of the first file or, within an included slurm.conf,
-// at the directory of that slurm.conf. All problems are reported together, each
-// with its line number. Keys of Slurm that this project does not need are
-// ignored. Other unknown keys cause a warning. Everything that Slurm's daemons
-// can read is parsed in the same way as in Slurm (docs/SLURM.md).
+// starts at the directory of the first file. In an included slurm.conf, it
+// starts at the directory of that slurm.conf. All problems are reported
+// together, each with its line number. Keys of Slurm that this project does not
+// need are ignored. Other unknown keys cause a warning. Everything that Slurm's
+// daemons can read is parsed in the same way as in Slurm (docs/SLURM.md).
 //
 // The package resolves no names and opens no connections. It prints no value of
 // an unknown key, which might be a password.

@@ -164,8 +164,8 @@ func (p warningError) Error() string { return string(p) }
 
 // A toleratedError describes a value that Slurm accepts and our daemons refuse.
 // In a file for our daemons, it is an error. In a file that Slurm's daemons
-// read, it causes only a warning, whose text is note, because the gateway must
-// be able to read the cluster's own configuration.
+// read, it causes only a warning, whose text is in the field note, because the
+// gateway must be able to read the cluster's own configuration.
 type toleratedError struct {
 	error
 	note string
@@ -208,12 +208,13 @@ func (r *parser[T]) warn(v setting, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports a problem if the file is empty, and one for each required key
-// that is missing. The problem names the key in the spelling that the file
-// uses.
+// require reports a problem if the file is empty, and a problem for each
+// required key that is missing. Such a problem names the key in the spelling
+// that the file uses.
 func (r *parser[T]) require(path string, names ...string) {
 	empty := !r.hasContent && len(r.problems) == 0
-	// An empty file has no key that shows the spelling.
+	// An empty file has no key that shows the spelling, so the name of the file
+	// determines it.
 	inSlurm := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm")
 	if r.opened && empty {
 		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})

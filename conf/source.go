@@ -77,7 +77,7 @@ type loader struct {
 	problems Problems
 }
 
-// load appends the lines of path and returns its owner.
+// load appends the lines of the file at path and returns the owner of the file.
 func (l *loader) load(path string) (owner uint32, err error) {
 	if slices.Contains(l.stack, path) {
 		return 0, errs.New(errs.Invalid, "%s includes itself: %s", path, strings.Join(append(l.stack, path), ", "))

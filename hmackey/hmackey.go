@@ -35,8 +35,9 @@ func Check(data []byte) error {
 		return fmt.Errorf("longer than %d bytes", MaxSize)
 	case slices.ContainsFunc(publicTexts, begins):
 		return errors.New("a public key or certificate, which is not secret")
-	// A search is enough here: random bytes do not look like a key set. The
-	// text is not parsed as JSON, because the keeper must not run a parser.
+	// A search for "keys" is enough to detect a JSON key set, because a random
+	// key does not look like one. The text is not parsed, because the keeper
+	// must not run a parser.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
 		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // a crash may leave such a file

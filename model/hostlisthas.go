@@ -3,8 +3,8 @@ package model
 import "strings"
 
 // HostlistHas reports whether name is one of the names that Hosts(expr)
-// returns. It does not create these names, so its cost depends only on the
-// lengths of expr and name.
+// returns. It does not create these names, so the time that it takes depends
+// only on the lengths of expr and name.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
@@ -16,7 +16,8 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas reports whether piece can stand for name. It parses piece from the
+// pieceHas reports whether name is one of the names in the host list expression
+// piece, which has no comma outside of brackets. It parses piece from the
 // beginning to the end, and tracks all prefixes of name that the parsed part of
 // piece can stand for. A search that tried one prefix after the other would
 // take a time that grows exponentially with the number of brackets, and piece
@@ -50,9 +51,9 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// appendLiteral extends the parsed part of a piece by a literal. The elements
-// of ends mark the prefixes of name that the part can stand for before this,
-// and the elements of the result those that it can stand for afterwards.
+// appendLiteral extends the parsed part of an expression by a literal text. In
+// ends, element i is true if the part without this text can stand for name[:i].
+// In the result, element i is true if the part with this text can stand for it.
 func appendLiteral(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {

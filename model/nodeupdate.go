@@ -1,7 +1,8 @@
 package model
 
-// NodeUpdate changes the fields of nodes that are set in it. To create nodes,
-// Extra has their configuration line.
+// NodeUpdate changes nodes: it sets those of their fields that are set in the
+// NodeUpdate. In a request that creates nodes, Extra has their configuration
+// line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

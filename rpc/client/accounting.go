@@ -24,9 +24,10 @@ func NewAccounting(cfg Config) *Accounting {
 }
 
 // Verify asks the accounting daemon whether it accepts the credential, like
-// Client.Verify. The accounting daemon may have another key than a controller,
-// so its answer may differ. It checks a credential only when a session is
-// opened. So Verify always opens a new session, which later requests can use.
+// Client.Verify. The accounting daemon's answer may differ from a controller's,
+// because the two may have different keys. The daemon checks a credential only
+// when a session is opened. So Verify always opens a new session, which later
+// requests can use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.withSession(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -168,9 +169,9 @@ func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Crede
 	}
 	a.releaseSession(s, f)
 	// If the daemon's machine is down, packets are lost without an error. A
-	// request in an idle session then fails when the context limit ends. That
-	// context has only a part of the call's time, so time is left for a new
-	// session.
+	// request in an idle session then fails when the time limit of its context
+	// ends. This limit is only a part of the call's time, so that time is left
+	// for a new session.
 	hung := f != nil && limit != ctx && isTimeout(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !closedByDaemon(f) && !hung {
 		return f

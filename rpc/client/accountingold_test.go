@@ -15,8 +15,9 @@ import (
 
 // TestAccountingOf2205 checks a refusal by the accounting daemon of 22.05. That
 // daemon sends the same answer for an unsupported version as for an invalid
-// credential. The client must distinguish them: after the first it must try
-// another version, and after the second it must return an error.
+// credential. The client must distinguish the two cases: if the version is
+// unsupported, it must try another version, and if the credential is invalid,
+// it must return an error.
 func TestAccountingOf2205(t *testing.T) {
 	t.Parallel()
 	address := listen(t, "tcp", func(nc net.Conn) {

@@ -87,7 +87,7 @@ type listRequest struct {
 	code   *uint32 // error number in the answer
 }
 
-// read decodes an answer and passes on its records.
+// read decodes an answer and passes its records to the caller's function.
 func (a *Accounting) read(q listRequest, answer *reply) error {
 	if err := answer.decode(q.answer); err != nil {
 		return a.badAnswer(err)

@@ -128,8 +128,9 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	asked := 0
-	// The function tres returns a daemon that answers with two records and the
-	// error number code. The answer lacks its last bytes; their number is cut.
+	// The function tres returns a daemon that answers with two records and an
+	// error number, the argument code. The argument cut is how many bytes are
+	// missing at the end of the answer.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++

@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// Budget limits the memory for answers whose records have not been passed on
-// yet. A daemon sends an answer faster than a slow client reads the records.
-// Without a limit, a few dozen slow clients would make one process use
+// Budget limits the memory for answers whose records have not been passed to
+// the caller yet. A daemon sends an answer faster than a slow client reads the
+// records. Without a limit, a few dozen slow clients would make one process use
 // gigabytes. A Budget is safe for concurrent use.
 //
 // An answer uses memory of the budget from the time when its length is known.
@@ -87,8 +87,7 @@ func (b *Budget) longest() int { return b.size - b.shortReserve() }
 // short reports whether an answer of n bytes may use the reserve.
 func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/4) }
 
-// fits reports whether r may have n bytes instead of the bytes that it has now,
-// according to the ledger l.
+// fits reports whether r may have n bytes in total, according to the ledger l.
 func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	held := r.held
 	if l == &b.arrived && !r.arrived {
@@ -101,9 +100,9 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	return l.total-held+n <= limit && b.fair(l, r, n, held)
 }
 
-// fair reports whether r can have n bytes, instead of the bytes that it has
-// now, without exceeding the limit on its credential. The argument held is how
-// many bytes it has now, according to l.
+// fair reports whether r can have n bytes in total without exceeding the limit
+// on its credential. The argument held is how many bytes r has at present,
+// according to the ledger l.
 func (b *Budget) fair(l *ledger, r *allowance, n, held int) bool {
 	otherBytes := l.byOwner[r.owner] - held
 	return otherBytes == 0 || otherBytes+n <= b.size/2
@@ -140,7 +139,7 @@ func (b *Budget) admit(t *waiter, ahead []*waiter) bool {
 	return true
 }
 
-// resize sets the memory that r has to n bytes. The caller holds the lock.
+// resize changes the memory of r to n bytes. The caller holds the lock.
 func (b *Budget) resize(r *allowance, n int, arrived bool) {
 	b.reserved.add(r.owner, n-r.held)
 	if r.arrived {
@@ -203,9 +202,9 @@ func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool)
 
 // claim reports, without waiting, whether a request may be sent whose answer is
 // expected to have n bytes. It reserves n bytes for r, unless r already has
-// about that many. If unreserved is set, acquire has admitted r without
-// reserving memory. Then claim also returns true if it can't reserve the bytes,
-// but they would be free without the answers that are only expected.
+// about that many. The argument unreserved means that acquire has admitted r
+// without reserving memory. In that case, claim also returns true if n bytes
+// would be free without the answers that are only expected.
 func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -54,10 +54,10 @@ type Config struct {
 	MaxAnswer      int           // maximum bytes of an answer; 0 for 1 GiB, Slurm's own limit
 	Answers        *Budget       // memory for answers; nil for 256 MiB of its own
 
-	// Trusted reports whether a user may serve a daemon's UNIX socket, or its
-	// TCP port on this machine. While the daemon is down, another user could
-	// bind that path or port, and would receive tokens. If Trusted is nil, only
-	// root and the user of this process may serve them.
+	// Trusted reports whether a user may listen on a daemon's UNIX socket, or
+	// on its TCP port on this machine. While the daemon is down, another user
+	// could bind that path or port, and would receive tokens. If Trusted is
+	// nil, only root and the user of this process may do so.
 	Trusted func(uid uint32) bool
 
 	// Munge is the client of munged, or nil. Over TCP, a daemon can't ask the

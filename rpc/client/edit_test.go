@@ -22,8 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// A ledger is an accounting daemon that adds accounts. It records the requests
-// of each session and the committed accounts.
+// A ledger is a fake accounting daemon to which clients can add accounts. It
+// records the requests of each session and the committed accounts.
 type ledger struct {
 	client.Address
 	act func(requests string) string // returns the event at a request; "" for a normal answer
@@ -168,9 +168,9 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// The function once returns a function for ledger.act. At the first request
-	// whose type is at, that function returns the event in happens. Otherwise
-	// it returns no event.
+	// The function once(at, happens) returns a function for ledger.act. That
+	// function returns the event happens for the first request that equals at,
+	// and no event for other requests.
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {
@@ -279,8 +279,8 @@ func TestEdit(t *testing.T) {
 }
 
 // TestEditWithASecondDaemon checks what happens if the first of two accounting
-// daemons is lost. Before the request to commit, the changes must then go to
-// the second daemon. After that request, they must not.
+// daemons is lost. If it is lost before the request to commit, the changes must
+// go to the second daemon. If it is lost after that request, they must not.
 func TestEditWithASecondDaemon(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {

@@ -75,8 +75,8 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(failures)
 }
 
-// slack sets how much larger an answer may be when it is requested again. The
-// additional memory that is reserved for it is 1/slack of the answer's size.
+// slack determines how much longer an answer may be when it is requested again.
+// Then 1/slack of its previous length is reserved in addition to that length.
 const slack = 16
 
 // sendTo sends r to one controller. If moreDaemons is set, other controllers

@@ -9,10 +9,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// UpdateJob changes the fields that are set in desc for the job that id names,
-// such as "123", "123_4" or "123+1". If some tasks of an array had different
-// results, UpdateJob returns all results. Otherwise it returns nil. It never
-// repeats the request.
+// UpdateJob changes the job with the given id, such as "123", "123_4" or
+// "123+1": it sets the fields that are set in desc. If some tasks of an array
+// had different results, UpdateJob returns all results. Otherwise it returns
+// nil. It never repeats the request.
 func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
 	d := *desc
 	d.JobIDText = id
@@ -74,7 +74,7 @@ func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r reque
 	return results, nil
 }
 
-// Requeue requeues the job that id names, such as "123" or "123_4". If some
+// Requeue requeues the job with the given id, such as "123" or "123_4". If some
 // tasks of an array had different results, Requeue returns all results. It
 // never repeats the request.
 func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Kill sends a signal to the job that id names, such as "123", "123_4" or
+// Kill sends a signal to the job with the given id, such as "123", "123_4" or
 // "123+1". Signal 9 cancels the job.
 //
 // Kill never repeats the request. The controller would answer a second signal

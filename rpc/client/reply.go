@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// A reply is an answer. It has the first piece of the body, and a source of the
-// other pieces.
+// A reply is a daemon's answer. It has the first piece of the body, and a
+// pieceSource that returns the other pieces.
 type reply struct {
 	version    codec.Version
 	kind       message.Type

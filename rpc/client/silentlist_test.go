@@ -19,8 +19,8 @@ import (
 // TestSilentAfterALongList checks a controller that sends one long list and
 // then no further answer. Fifty requests for lists follow.
 // client.MaxLongRequests of them must reach the controller and time out. The
-// others must be refused because of that limit, and not for lack of memory: no
-// answer is using any.
+// other requests must be refused because of that limit. They must not be
+// refused for lack of memory, because no answer uses memory at that time.
 func TestSilentAfterALongList(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool

@@ -234,9 +234,9 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 }
 
 // TestLongerThanTheBudget checks an answer that is longer than the budget. Its
-// records must be passed on as they arrive, with the memory of a single piece
-// and one connection. While the answer makes progress, the timeout of a call
-// must not end it.
+// records must be passed on as they arrive. The answer may use only one
+// connection, and only the memory of a single piece. While the answer makes
+// progress, the timeout of a call must not end it.
 func TestLongerThanTheBudget(t *testing.T) {
 	t.Parallel()
 	l := newLister(t, 20_000)

@@ -27,11 +27,11 @@ func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 		}}, connections
 }
 
-// TestVerifyIsCheap checks the cost of a token for the daemon that verifies it.
-// For each token, whether valid or forged, the client may make only one
-// connection and send only the cheapest request that requires a credential. For
-// the first token it may make further connections, to find the protocol
-// version.
+// TestVerifyIsCheap checks that the verification of a token causes little work
+// for the daemon. For each token, whether valid or forged, the client may make
+// only one connection and send only the cheapest request that requires a
+// credential. For the first token it may make further connections, to find the
+// protocol version.
 func TestVerifyIsCheap(t *testing.T) {
 	t.Parallel()
 	var asked []message.Type

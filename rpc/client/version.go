@@ -41,8 +41,8 @@ func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Crede
 }
 
 // closingVersions are the versions to try if d may be a release that closes the
-// connection on a wrong credential. 22.05 to 23.11 support the first version,
-// and 24.05 the second.
+// connection on a wrong credential. Slurm 22.05 to 23.11 supports V2205, and
+// Slurm 24.05 supports V2405.
 var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 
 // probeVersion sends pings to d. It stores and returns the version that d
@@ -55,8 +55,8 @@ var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 // is first tried only with closingVersions.
 //
 // If a probe does not reach d, the requests that wait for the probe fail with
-// it. Otherwise each of them would wait for an absent machine in turn, until no
-// time is left.
+// it. If they did not, they would wait for an absent machine one after the
+// other, until no time is left.
 func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	failedBefore, _ := d.lastConnectFailure()
 	select {
@@ -187,7 +187,7 @@ const (
 
 // descendLimited calls try(v) for each version v in closingVersions. If d
 // closes all these connections, descendLimited gives up, so that a wrong
-// credential costs no more than these connections. If d supports one of the
+// credential causes no more than these connections. If d supports one of the
 // versions, or answers that it does not, descendLimited calls descend.
 func (d *daemon) descendLimited(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure

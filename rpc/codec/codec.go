@@ -2,7 +2,7 @@
 //
 // Each record is declared once, by a function that is called its walk. The walk
 // names the fields in wire order, and the protocol versions that have them. The
-// same walk can encode a record, decode it, fill it with random values for
+// same function can encode a record, decode it, fill it with random values for
 // round-trip tests, or describe it. A test compares the description with the
 // tables of the protocol, and documentation is generated from it. An example:
 //
@@ -14,10 +14,10 @@
 //		c.Uint16("cpus", &n.CPUs)
 //	}
 //
-// After the first error, all calls do nothing. So walks need no error handling.
-// The caller checks Err once, or Finish, which also returns an error if bytes
-// are left over. No memory is allocated for a length or count that exceeds the
-// number of bytes left in the input.
+// After the first error, all calls do nothing. So a walk needs no error
+// handling. The caller checks Err once, or Finish, which also returns an error
+// if bytes are left over. No memory is allocated for a length or count that
+// exceeds the number of bytes left in the input.
 //
 // The comment on each method describes the byte layout of its type. These are
 // the layouts in Slurm's messages, in protocols 38 (22.05) to 45 (26.05).
@@ -80,8 +80,8 @@ const (
 	describing
 )
 
-// Codec walks records in one direction and one protocol version. It is not safe
-// for concurrent use.
+// A Codec encodes, decodes, fills or describes records, in one protocol
+// version. It is not safe for concurrent use.
 type Codec struct {
 	mode       mode
 	version    Version
@@ -134,7 +134,8 @@ func NewFiller(v Version, rng *rand.Rand) *Codec {
 	return &Codec{mode: filling, version: v, rng: rng}
 }
 
-// NewDescriber returns a Codec that records the fields of a walk; see Rows.
+// NewDescriber returns a Codec that lists the fields of a record, with their
+// types; see Rows.
 func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
@@ -143,22 +144,22 @@ func NewDescriber(v Version) *Codec {
 // both in bytes. It is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
-// Version returns the protocol version of the walk.
+// Version returns the protocol version of c.
 func (c *Codec) Version() Version { return c.version }
 
-// Since reports whether the protocol version of the walk is v or newer.
+// Since reports whether the protocol version of c is v or newer.
 func (c *Codec) Since(v Version) bool { return c.version >= v }
 
-// Until reports whether the protocol version of the walk is older than v. It is
-// for fields that v no longer has.
+// Until reports whether the protocol version of c is older than v. It is for
+// fields that v no longer has.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding reports whether the values come from the input, so that the walk
-// should check them.
+// Decoding reports whether c decodes a record. The values then come from the
+// input, and the caller should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
-// Storing reports whether the walk sets values instead of reading them. It does
-// when decoding and filling.
+// Storing reports whether c sets the fields of a record, and does not read
+// them. It sets them when it decodes or fills the record.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
 // Err returns the first error, or nil.

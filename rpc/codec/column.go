@@ -1,9 +1,9 @@
 package codec
 
-// Column walks one field of a list whose records are sent field by field. On
-// the wire, the values of the field are an array: a count, which must be the
-// number of rows, followed by the value for each record. The first field of the
-// list must be an Array instead, which creates the rows.
+// Column encodes or decodes one field of a list whose records are sent field by
+// field. On the wire, the values of the field are an array: a count, which must
+// be the number of rows, followed by the value for each record. The first field
+// of the list must be an Array instead, which creates the rows.
 func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -24,7 +24,8 @@ func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *
 	}
 }
 
-// StreamList walks a List whose elements are those of the Stream s.
+// StreamList encodes or decodes the elements of the Stream s in the form of a
+// List.
 func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -53,9 +54,9 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 	}
 }
 
-// Inline walks the stream's next element within a Loop, like Next. But in a
-// description, the fields of the element belong to the loop, and not to a table
-// of their own.
+// Inline encodes or decodes the stream's next element within a Loop, like Next.
+// But in a description, the fields of the element belong to the loop, and not
+// to a table of their own.
 func Inline[T any](c *Codec, name string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		var element T

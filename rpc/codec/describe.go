@@ -1,6 +1,6 @@
 package codec
 
-// Row is a row in the description of a walk. Its words are those of the
+// Row is a row in the description of a record. It has the words of the
 // protocol's tables. Field is the name of a field, or the condition of an "if",
 // "stop_if" or "loop" row.
 type Row struct {
@@ -18,9 +18,9 @@ func (c *Codec) row(field, typ string) {
 }
 
 // If reports whether the fields that follow it are present. It returns cond,
-// which depends on fields that were walked before. The body of the if statement
-// walks the fields and ends with EndIf. When describing, If records a row with
-// the condition in words, and returns true.
+// which depends on earlier fields of the record. The body of the if statement
+// encodes or decodes the fields, and ends with EndIf. When describing, If adds
+// a row with the condition in words, and returns true.
 func (c *Codec) If(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "if")
@@ -29,7 +29,8 @@ func (c *Codec) If(condition string, cond bool) bool {
 	return cond && c.err == nil
 }
 
-// Else reports whether to walk the alternative branch of the preceding If.
+// Else reports whether the fields of the alternative branch of the preceding If
+// are present.
 func (c *Codec) Else(cond bool) bool {
 	if c.mode == describing {
 		c.row("", "else")
@@ -46,7 +47,7 @@ func (c *Codec) EndIf() {
 }
 
 // StopIf reports whether the record ends here. It returns cond, which depends
-// on fields that were walked before.
+// on earlier fields of the record.
 func (c *Codec) StopIf(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "stop_if")

@@ -2,8 +2,8 @@ package codec
 
 import "reflect"
 
-// Record walks a record inside another record. In a description it is one row,
-// with the name of the inner record's table.
+// Record encodes or decodes a record inside another record. In a description it
+// is one row, with the name of the inner record's table.
 func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "@"+table)
@@ -12,9 +12,9 @@ func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	walk(c, v)
 }
 
-// List walks a count, followed by that many records. A count of NO_VAL means a
-// null list, which corresponds to nil in memory. In a description, element is
-// the name of the element's type.
+// List encodes or decodes a count, followed by that many records. A count of
+// NO_VAL means a null list, which corresponds to nil in memory. In a
+// description, element is the name of the element's type.
 func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -36,9 +36,9 @@ func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) 
 	elements(c, name, n, v, walk)
 }
 
-// Array walks a count, followed by that many elements. An empty array
-// corresponds to nil in memory. In a description, element is the name of the
-// element's type.
+// Array encodes or decodes a count, followed by that many elements. An empty
+// array corresponds to nil in memory. In a description, element is the name of
+// the element's type.
 func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -57,7 +57,8 @@ func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T))
 	elements(c, name, n, v, walk)
 }
 
-// elements walks n elements of v. Except when encoding, it replaces v.
+// elements encodes or decodes n elements of v. Except when encoding, it
+// replaces v.
 func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == encoding {
 		for i := range *v {
@@ -88,7 +89,7 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 // in memory as on the wire.
 const maxListMemory = 256 << 20
 
-// addListMemory counts an element that is kept.
+// addListMemory counts the memory of a list element that is kept.
 func (c *Codec) addListMemory(name string, size int) {
 	if c.listMemory += size; c.listMemory > maxListMemory {
 		c.Fail(name, ErrLarge)
@@ -107,29 +108,29 @@ func (c *Codec) fits(name string, n uint64) bool {
 	return true
 }
 
-// Strings walks an Array of texts.
+// Strings encodes or decodes an Array of texts.
 func (c *Codec) Strings(name string, v *[]string) {
 	Array(c, name, "str", v, func(c *Codec, s *string) { c.String(name, s) })
 }
 
-// Uint16s walks an Array of 16-bit numbers.
+// Uint16s encodes or decodes an Array of 16-bit numbers.
 func (c *Codec) Uint16s(name string, v *[]uint16) {
 	Array(c, name, "u16", v, func(c *Codec, n *uint16) { c.Uint16(name, n) })
 }
 
-// Uint32s walks an Array of 32-bit numbers.
+// Uint32s encodes or decodes an Array of 32-bit numbers.
 func (c *Codec) Uint32s(name string, v *[]uint32) {
 	Array(c, name, "u32", v, func(c *Codec, n *uint32) { c.Uint32(name, n) })
 }
 
-// Uint64s walks an Array of 64-bit numbers.
+// Uint64s encodes or decodes an Array of 64-bit numbers.
 func (c *Codec) Uint64s(name string, v *[]uint64) {
 	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
 }
 
-// Count walks the number of records in a Loop that follows later. The number is
-// sent as a Uint32. When encoding, n must be that number. Count returns the
-// number in all modes.
+// Count encodes or decodes the number of records in a Loop that follows later.
+// The number is sent as a Uint32. When encoding, n must be that number. Count
+// returns the number in all modes.
 func (c *Codec) Count(name string, n int) int {
 	v := uint32(n)
 	if c.mode == filling {
@@ -143,7 +144,7 @@ func (c *Codec) Count(name string, n int) int {
 	return int(v)
 }
 
-// Count16 walks a Count of 16 bits.
+// Count16 works like Count, but sends the number as a Uint16.
 func (c *Codec) Count16(name string, n int) int {
 	v := uint16(n)
 	if c.mode == filling {
@@ -157,9 +158,9 @@ func (c *Codec) Count16(name string, n int) int {
 	return int(v)
 }
 
-// Loop calls walk n times, where n is the result of the Count with the same
-// name. In a description the body occurs once, between a "loop" and an
-// "endloop" row.
+// Loop calls walk(i) for each i from 0 to n-1. The argument n is the result of
+// the Count with the same name. In a description, the fields occur once,
+// between a "loop" and an "endloop" row.
 func (c *Codec) Loop(name string, n int, walk func(i int)) {
 	if c.mode == describing {
 		c.row(name, "loop")
@@ -197,7 +198,8 @@ func (s *Stream[T]) Size() int {
 	return len(s.List)
 }
 
-// Next walks the stream's next element. It must be called within a Loop.
+// Next encodes or decodes the stream's next element. It must be called within a
+// Loop.
 func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *T)) {
 	switch {
 	case c.mode == encoding && s.Pull != nil:

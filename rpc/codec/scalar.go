@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// Uint8 walks one byte.
+// Uint8 encodes or decodes one byte.
 func (c *Codec) Uint8(name string, v *uint8) {
 	switch c.mode {
 	case encoding:
@@ -23,7 +23,7 @@ func (c *Codec) Uint8(name string, v *uint8) {
 	}
 }
 
-// Uint16 walks two bytes, big endian.
+// Uint16 encodes or decodes two bytes, big endian.
 func (c *Codec) Uint16(name string, v *uint16) {
 	switch c.mode {
 	case encoding:
@@ -39,7 +39,7 @@ func (c *Codec) Uint16(name string, v *uint16) {
 	}
 }
 
-// Uint32 walks four bytes, big endian.
+// Uint32 encodes or decodes four bytes, big endian.
 func (c *Codec) Uint32(name string, v *uint32) {
 	switch c.mode {
 	case encoding:
@@ -55,9 +55,9 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 walks a number that is a Uint16 on the wire and a uint32 in
-// memory. It is for protocol versions in which the field was still a Uint16. It
-// sends only the low 16 bits of v.
+// Uint16In32 encodes or decodes a number that is a Uint16 on the wire and a
+// uint32 in memory. It is for protocol versions in which the field was still a
+// Uint16. It sends only the low 16 bits of v.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -65,9 +65,9 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 walks a number that is a Uint32 on the wire and a uint64 in
-// memory. It is for protocol versions in which the field was still a Uint32. It
-// sends only the low 32 bits of v.
+// Uint32In64 encodes or decodes a number that is a Uint32 on the wire and a
+// uint64 in memory. It is for protocol versions in which the field was still a
+// Uint32. It sends only the low 32 bits of v.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {
@@ -75,7 +75,7 @@ func (c *Codec) Uint32In64(name string, v *uint64) {
 	}
 }
 
-// Uint64 walks eight bytes, big endian.
+// Uint64 encodes or decodes eight bytes, big endian.
 func (c *Codec) Uint64(name string, v *uint64) {
 	switch c.mode {
 	case encoding:
@@ -91,8 +91,8 @@ func (c *Codec) Uint64(name string, v *uint64) {
 	}
 }
 
-// Bool walks one byte, which is 0 or 1. A decoder accepts any other value as
-// true.
+// Bool encodes or decodes one byte, which is 0 or 1. A decoder accepts any
+// other value as true.
 func (c *Codec) Bool(name string, v *bool) {
 	if c.mode == describing {
 		c.row(name, "bool")
@@ -108,7 +108,7 @@ func (c *Codec) Bool(name string, v *bool) {
 	}
 }
 
-// Time walks eight bytes, signed seconds since 1970.
+// Time encodes or decodes eight bytes, signed seconds since 1970.
 func (c *Codec) Time(name string, v *model.Time) {
 	if c.mode == describing {
 		c.row(name, "time")
@@ -124,9 +124,9 @@ func (c *Codec) Time(name string, v *model.Time) {
 // the wire.
 const floatScale = 1_000_000
 
-// Float walks a floating-point number. On the wire it is multiplied by a
-// million, as an IEEE double, big endian. After a round trip, the last bit of
-// the number may differ.
+// Float encodes or decodes a floating-point number. On the wire it is
+// multiplied by a million, as an IEEE double, big endian. After a round trip,
+// the last bit of the number may differ.
 func (c *Codec) Float(name string, v *float64) {
 	switch c.mode {
 	case describing:
@@ -141,7 +141,8 @@ func (c *Codec) Float(name string, v *float64) {
 	}
 }
 
-// OptUint8 walks a Uint8 in which 0xfe means "not set" and 0xff "unlimited".
+// OptUint8 encodes or decodes a Uint8 in which 0xfe means "not set" and 0xff
+// "unlimited".
 func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) {
 	raw, walked := optToWire(c, v)
 	if walked {
@@ -150,8 +151,8 @@ func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) {
 	}
 }
 
-// OptUint16 walks a Uint16 in which 0xfffe means "not set" and 0xffff
-// "unlimited".
+// OptUint16 encodes or decodes a Uint16 in which 0xfffe means "not set" and
+// 0xffff "unlimited".
 func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) {
 	raw, walked := optToWire(c, v)
 	if walked {
@@ -160,8 +161,8 @@ func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) {
 	}
 }
 
-// OptUint32 walks a Uint32 in which 0xfffffffe means "not set" and 0xffffffff
-// "unlimited".
+// OptUint32 encodes or decodes a Uint32 in which 0xfffffffe means "not set" and
+// 0xffffffff "unlimited".
 func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) {
 	raw, walked := optToWire(c, v)
 	if walked {
@@ -170,8 +171,8 @@ func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) {
 	}
 }
 
-// OptUint64 walks a Uint64 whose two largest values mean "not set" and
-// "unlimited".
+// OptUint64 encodes or decodes a Uint64 whose two largest values mean "not set"
+// and "unlimited".
 func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 	raw, walked := optToWire(c, v)
 	if walked {
@@ -182,11 +183,11 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 
 // optToWire returns the number that represents v on the wire. When filling, it
 // may instead set v to "not set" or "unlimited". In that case the result walked
-// is false, and the caller must not walk a number.
+// is false, and the caller has nothing more to do.
 //
 // OptUint16, OptUint32 and OptUint64 are separate functions to save memory. A
-// generic function that gets the walk as an argument would allocate memory for
-// each number, and a long list has a million numbers.
+// generic function that gets a method such as Uint16 as an argument would
+// allocate memory for each number, and a long list has a million numbers.
 func optToWire[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

@@ -10,9 +10,10 @@ import (
 // noVal32 is the length of a null bit string, or the count of a null list.
 const noVal32 = math.MaxUint32 - 1
 
-// String walks a length, followed by that many bytes, of which the last one is
-// a NUL. Null (length 0) and empty text (length 1) are both "" in memory, and
-// "" is sent as null. The bytes need not be UTF-8, and are kept unchanged.
+// String encodes or decodes a length, followed by that many bytes, of which the
+// last one is a NUL. Null (length 0) and empty text (length 1) are both "" in
+// memory, and "" is sent as null. The bytes need not be UTF-8, and are kept
+// unchanged.
 func (c *Codec) String(name string, v *string) {
 	switch c.mode {
 	case encoding:
@@ -35,9 +36,9 @@ func (c *Codec) String(name string, v *string) {
 	}
 }
 
-// Element walks an element of a list of texts. It is like String, but sends ""
-// as empty text. In a filter, empty text selects records without a value. If ""
-// were sent as null, Slurm's daemons would drop the element.
+// Element encodes or decodes an element of a list of texts. It is like String,
+// but sends "" as empty text. In a filter, empty text selects records without a
+// value. If "" were sent as null, Slurm's daemons would drop the element.
 func (c *Codec) Element(v *string) {
 	if c.mode == encoding && *v == "" {
 		c.buf = append(c.buf, 0, 0, 0, 1, 0)
@@ -56,7 +57,7 @@ func (c *Codec) putString(s string) {
 	c.buf = append(c.buf, 0)
 }
 
-// Mem walks a length, followed by that many bytes, without a NUL.
+// Mem encodes or decodes a length, followed by that many bytes, without a NUL.
 func (c *Codec) Mem(name string, v *[]byte) {
 	switch c.mode {
 	case encoding:
@@ -94,9 +95,10 @@ func (c *Codec) randomText() string {
 	return string(b)
 }
 
-// Bitmap walks a number of bits, followed by a text "0x…" of hexadecimal
-// digits. The most significant digit comes first, and the last one has bits 0
-// to 3. If the number is NO_VAL, the bitmap is null and no text follows.
+// Bitmap encodes or decodes a number of bits, followed by a text "0x…" of
+// hexadecimal digits. The most significant digit comes first, and the last one
+// has bits 0 to 3. If the number is NO_VAL, the bitmap is null and no text
+// follows.
 func (c *Codec) Bitmap(name string, v *model.Bitmap) {
 	switch c.mode {
 	case encoding:

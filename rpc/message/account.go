@@ -32,7 +32,7 @@ type Accounts struct{ ListResponse[model.Account] }
 // Walk encodes or decodes the fields in wire order.
 func (m *Accounts) Walk(c *codec.Codec) { m.walk(c, "db_account_rec", account) }
 
-// account walks an account (table db_account_rec).
+// account encodes or decodes an account (table db_account_rec).
 func account(c *codec.Codec, a *model.Account) {
 	codec.List(c, "assoc_list", "db_assoc_rec", &a.Associations, association)
 	codec.List(c, "coordinators", "db_coord_rec", &a.Coordinators, coordinator)
@@ -42,8 +42,8 @@ func account(c *codec.Codec, a *model.Account) {
 	c.String("organization", &a.Organization)
 }
 
-// coordinator walks the name of a user who coordinates an account, or of an
-// account that a user coordinates (table db_coord_rec).
+// coordinator encodes or decodes the name of a user who coordinates an account,
+// or of an account that a user coordinates (table db_coord_rec).
 func coordinator(c *codec.Codec, o *model.Coordinator) {
 	c.String("name", &o.Name)
 	c.OptUint16("direct", &o.Direct)

@@ -17,7 +17,7 @@ func (m *AccountingStats) Walk(c *codec.Codec) {
 	codec.List(c, "user_list", "db_rpc_obj", &m.Users, callCount)
 }
 
-// rollup walks the statistics of roll-ups (table db_rollup_stats).
+// rollup encodes or decodes the statistics of roll-ups (table db_rollup_stats).
 func rollup(c *codec.Codec, r *model.Rollup) {
 	c.String("cluster_name", &r.Cluster)
 	n := c.Count16("rollup_count", len(r.Periods))
@@ -32,7 +32,8 @@ func rollupPeriod(c *codec.Codec, p *model.RollupPeriod) {
 	c.Uint64("time_total", &p.TimeTotal)
 }
 
-// callCount walks the number and the duration of calls (table db_rpc_obj).
+// callCount encodes or decodes the number and the duration of calls (table
+// db_rpc_obj).
 func callCount(c *codec.Codec, n *model.CallCount) {
 	c.Uint32("cnt", &n.Count)
 	c.Uint32("id", &n.ID)

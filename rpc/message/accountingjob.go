@@ -52,7 +52,7 @@ type AccountingJobs struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *AccountingJobs) Walk(c *codec.Codec) { m.walk(c, "db_job_rec", accountingJob) }
 
-// accountingJob walks a job (table db_job_rec).
+// accountingJob encodes or decodes a job (table db_job_rec).
 func accountingJob(c *codec.Codec, j *model.AccountingJob) {
 	c.String("account", &j.Account)
 	c.String("admin_comment", &j.AdminComment)
@@ -159,7 +159,7 @@ func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	c.String("work_dir", &j.WorkDir)
 }
 
-// accountingSteps walks a list of steps, which is never null.
+// accountingSteps encodes or decodes a list of steps, which is never null.
 func accountingSteps(c *codec.Codec, steps *[]model.AccountingStep) {
 	list := *steps
 	if list == nil {
@@ -170,7 +170,7 @@ func accountingSteps(c *codec.Codec, steps *[]model.AccountingStep) {
 	}
 }
 
-// accountingStep walks a step (table db_step_rec).
+// accountingStep encodes or decodes a step (table db_step_rec).
 func accountingStep(c *codec.Codec, s *model.AccountingStep) {
 	c.String("container", &s.Container)
 	c.Uint32("elapsed", &s.Elapsed)
@@ -209,7 +209,7 @@ func accountingStep(c *codec.Codec, s *model.AccountingStep) {
 	c.Uint32("user_cpu_usec", &s.UserCPUUsec)
 }
 
-// stepStats walks the resources that a step used (table db_stats).
+// stepStats encodes or decodes the resources that a step used (table db_stats).
 func stepStats(c *codec.Codec, s *model.StepStats) {
 	c.Float("act_cpufreq", &s.CPUFreq)
 	c.OptUint64("consumed_energy", &s.ConsumedEnergy)

@@ -93,8 +93,8 @@ func allocation(c *codec.Codec, a *model.Allocation) {
 	c.EndIf()
 }
 
-// addrArray walks the addresses of nodes (table addr_array). This project does
-// not use them.
+// addrArray encodes or decodes the addresses of nodes (table addr_array). This
+// project does not use them.
 func addrArray(c *codec.Codec, list *[]Addr) {
 	if c.Since(codec.V2505) {
 		return

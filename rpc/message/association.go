@@ -11,8 +11,9 @@ type GetAssociations struct{ model.AssocFilter }
 // Walk encodes or decodes the fields in wire order.
 func (m *GetAssociations) Walk(c *codec.Codec) { assocFilter(c, &m.AssocFilter) }
 
-// assocFilter walks a filter of associations (table db_assoc_cond). Such a
-// filter is a message, and also a part of other messages.
+// assocFilter encodes or decodes a filter of associations (table
+// db_assoc_cond). Such a filter is a message, and also a part of other
+// messages.
 func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 	if c.Since(codec.V2411) && absent(c) {
 		return
@@ -55,7 +56,7 @@ type Associations struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *Associations) Walk(c *codec.Codec) { m.walk(c, "db_assoc_rec", association) }
 
-// association walks an association (table db_assoc_rec).
+// association encodes or decodes an association (table db_assoc_rec).
 func association(c *codec.Codec, a *model.Association) {
 	codec.List(c, "accounting_list", "db_accounting_rec", &a.Usage, usage)
 	c.String("acct", &a.Account)
@@ -105,7 +106,7 @@ func association(c *codec.Codec, a *model.Association) {
 	c.String("user", &a.User)
 }
 
-// usage walks the resources that were used in a period (table
+// usage encodes or decodes the resources that were used in a period (table
 // db_accounting_rec).
 func usage(c *codec.Codec, u *model.Usage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)

@@ -283,7 +283,8 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
-// A keeper walks fields. If config is not nil, it stores them there.
+// A keeper encodes or decodes fields of a configuration. If config is not nil,
+// it stores them there.
 type keeper struct {
 	*codec.Codec
 	config *model.Configuration
@@ -338,8 +339,8 @@ func keepDefaults(k keeper) {
 	}
 }
 
-// walkInto walks the fields with the given names, and stores their values by
-// name.
+// walkInto encodes or decodes the fields with the given names, and stores their
+// values in the map, by name.
 func walkInto[T any](names []string, values map[string]T, walk func(string, *T)) {
 	for _, name := range names {
 		var value T

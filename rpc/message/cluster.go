@@ -35,7 +35,7 @@ type Clusters struct{ ListResponse[model.Cluster] }
 // Walk encodes or decodes the fields in wire order.
 func (m *Clusters) Walk(c *codec.Codec) { m.walk(c, "db_cluster_rec", cluster) }
 
-// cluster walks a cluster (table db_cluster_rec).
+// cluster encodes or decodes a cluster (table db_cluster_rec).
 func cluster(c *codec.Codec, l *model.Cluster) {
 	if c.Since(codec.V2411) && absent(c) {
 		return
@@ -67,10 +67,10 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connectedFlagName returns the name that the two flags of a federation have in
-// the protocol's table. Slurm's code has no names for them: it sends the values
-// of two expressions. The name in the table is the text with which both
-// expressions end.
+// connectedFlagName returns the name that both flags of a federation have in
+// the protocol's table. Slurm's code has no names for these flags: it sends the
+// value of an expression for each. Both expressions end with the same text, and
+// the table has this text as the name.
 func connectedFlagName(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):
@@ -81,8 +81,8 @@ func connectedFlagName(c *codec.Codec) string {
 	return "conn) ? 1 : 0"
 }
 
-// clusterUsage walks the resources that a cluster used in a period (table
-// db_cluster_accounting_rec).
+// clusterUsage encodes or decodes the resources that a cluster used in a period
+// (table db_cluster_accounting_rec).
 func clusterUsage(c *codec.Codec, u *model.ClusterUsage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)
 	codec.Record(c, "tres_rec", "db_tres_rec", &u.TRES, tres)

@@ -95,7 +95,8 @@ type AddUsersTo struct{ model.AddUsersWithAssocs }
 // Walk encodes or decodes the fields in wire order.
 func (m *AddUsersTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); user(c, &m.User) }
 
-// assocSet walks the names of associations (table db_add_assoc_cond).
+// assocSet encodes or decodes the names of associations (table
+// db_add_assoc_cond).
 func assocSet(c *codec.Codec, s *model.AssocSet) {
 	if c.Until(codec.V2311) {
 		return

@@ -5,8 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// loop walks the n records that follow their Count. In a description, the
-// fields of the records are in a loop, and not in a table of their own.
+// loop encodes or decodes the n records that follow their Count. In a
+// description, the fields of the records are in a loop, and not in a table of
+// their own.
 func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
 	records := *list
 	if c.Storing() {
@@ -23,8 +24,8 @@ func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec
 	})
 }
 
-// flag8, flag16 and flag32 walk a boolean that is sent as the number 1 or 0.
-// They decode any other number as true.
+// flag8, flag16 and flag32 encode or decode a boolean that is sent as the
+// number 1 or 0. They decode any other number as true.
 func flag8(c *codec.Codec, name string, v *bool)  { flag(c, name, v, c.Uint8) }
 func flag16(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint16) }
 func flag32(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint32) }
@@ -39,14 +40,15 @@ func flag[T uint8 | uint16 | uint32](c *codec.Codec, name string, v *bool, walk 
 	}
 }
 
-// text walks an element of a list of texts.
+// text encodes or decodes an element of a list of texts.
 func text(c *codec.Codec, s *string) { c.Element(s) }
 
-// texts walks a list of texts. nil corresponds to null on the wire.
+// texts encodes or decodes a list of texts. nil corresponds to null on the
+// wire.
 func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }
 
-// optAs walks a number that is optional. The value notSet, instead of NO_VAL,
-// means "not set".
+// optAs encodes or decodes an optional number. The number in the argument
+// notSet, and not NO_VAL, means "not set".
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	n := uint32(v.Or(notSet))
 	if c.Uint32(name, &n); !c.Storing() {
@@ -58,17 +60,17 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	}
 }
 
-// absent walks a flag that says whether a record follows. It returns true if
-// none follows. The caller then does not change its record, because the zero
-// value means the same. This project always sends a record.
+// absent encodes or decodes a flag that says whether a record follows. It
+// returns true if none follows. The caller then does not change its record,
+// because the zero value means the same. This project always sends a record.
 func absent(c *codec.Codec) bool {
 	present := true
 	c.Bool("present", &present)
 	return c.StopIf("present == 0", !present)
 }
 
-// bit16 walks one bit of the flags in set. Older protocols send this bit as a
-// 16-bit number.
+// bit16 encodes or decodes one bit of the flags in set. Older protocols send
+// this bit as a 16-bit number.
 func bit16[T ~uint16 | ~uint32](c *codec.Codec, name string, set *T, bit T) {
 	on := *set&bit != 0
 	if flag16(c, name, &on); !c.Storing() {

@@ -36,8 +36,8 @@ func FixedCredential(credential *Credential) CredentialFunc {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
 
-// frontSpace is how much space is reserved before the body. It is enough for
-// the header and a credential of typical size.
+// frontSpace is how many bytes are reserved before the body of a message. This
+// is enough for the header and a credential of typical size.
 const frontSpace = 1 << 10
 
 // Encode returns a complete message at protocol version v, preceded by its

@@ -110,7 +110,7 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 	compareBytes(t, bodyBytes, again.Bytes())
 }
 
-// A consumed value has the bytes that a walk has read for one field.
+// A consumed value has the bytes that were decoded for one field.
 type consumed struct {
 	field string
 	bytes []byte
@@ -128,7 +128,7 @@ func inWireOrder(decoded json.RawMessage) json.RawMessage {
 }
 
 // compareValues compares the values of the independent decoder, in wire order,
-// with the bytes that the walk has read for them.
+// with the bytes from which our package has decoded them.
 func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(decoded))

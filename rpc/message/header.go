@@ -51,7 +51,7 @@ type Addr struct {
 }
 
 // Walk encodes or decodes the fields in wire order. One of them is the version,
-// which determines how the codec walks the fields after it.
+// which determines the encoding of the fields after it.
 func (h *Header) Walk(c *codec.Codec) {
 	version := uint16(h.Version) << 8
 	if c.Uint16("version", &version); c.Storing() {
@@ -89,7 +89,7 @@ func (f *Forward) walk(c *codec.Codec, flags uint16) {
 	}
 }
 
-// addr walks a socket address (table addr).
+// addr encodes or decodes a socket address (table addr).
 func addr(c *codec.Codec, a *Addr) {
 	c.Uint16("family", &a.Family)
 	if c.If("family == 2", a.Family == 2) {

@@ -32,7 +32,7 @@ type Instances struct{ ListResponse[model.Instance] }
 // Walk encodes or decodes the fields in wire order.
 func (m *Instances) Walk(c *codec.Codec) { m.walk(c, "db_instance_rec", instance) }
 
-// instance walks an instance (table db_instance_rec).
+// instance encodes or decodes an instance (table db_instance_rec).
 func instance(c *codec.Codec, i *model.Instance) {
 	if c.Until(codec.V2311) {
 		return

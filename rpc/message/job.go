@@ -35,7 +35,8 @@ func (m *JobInfoSingleRequest) Walk(c *codec.Codec) {
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// JobInfo answers both requests (table job_info_response).
+// JobInfo answers JobInfoRequest and JobInfoSingleRequest (table
+// job_info_response).
 type JobInfo struct {
 	LastUpdate   model.Time
 	LastBackfill model.Time
@@ -52,7 +53,7 @@ func (m *JobInfo) Walk(c *codec.Codec) {
 	})
 }
 
-// job walks one element of a JobInfo (table job_info_record).
+// job encodes or decodes one element of a JobInfo (table job_info_record).
 func job(c *codec.Codec, j *model.Job) {
 	if c.Since(codec.V2511) {
 		codec.Record(c, "step_id", "step_id", &j.StepID, stepID)
@@ -353,9 +354,9 @@ func job(c *codec.Codec, j *model.Job) {
 	}
 }
 
-// jobDetails walks the details of a job, which are a part of a job_info_record.
-// From protocol 42 on, controllers omit the details of jobs whose requirements
-// they no longer have.
+// jobDetails encodes or decodes the details of a job, which are a part of a
+// job_info_record. From protocol 42 on, controllers omit the details of jobs
+// whose requirements they no longer have.
 func jobDetails(c *codec.Codec, j *model.Job) {
 	c.Time("accrue_time", &j.AccrueTime)
 	c.Time("eligible_time", &j.EligibleTime)
@@ -399,7 +400,7 @@ func jobDetails(c *codec.Codec, j *model.Job) {
 	}
 }
 
-// stepID walks the id of a job or step (table step_id).
+// stepID encodes or decodes the id of a job or step (table step_id).
 func stepID(c *codec.Codec, s *model.StepID) {
 	if c.Since(codec.V2411) {
 		c.Uint64("sluid", &s.SLUID)

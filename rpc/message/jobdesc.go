@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// jobDesc walks a job's description (table job_desc).
+// jobDesc encodes or decodes a job's description (table job_desc).
 func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	if c.Since(codec.V2511) {
 		jobAsStep(c, "step_id", &d.JobID)
@@ -161,18 +161,18 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	}
 }
 
-// selectPlugin walks the number of a plugin whose data followed in old
-// protocols. When decoding, it ignores the number. When encoding, it sends the
-// number of cons_tres, because every ordinary build has that plugin, and
-// Slurm's commands fail on an unknown number.
+// selectPlugin encodes or decodes the number of a plugin. In old protocols, the
+// plugin's data followed the number. When decoding, it ignores the number. When
+// encoding, it sends the number of cons_tres, because every ordinary build has
+// that plugin, and Slurm's commands fail on an unknown number.
 func selectPlugin(c *codec.Codec, name string) {
 	plugin := uint32(109)
 	c.Uint32(name, &plugin)
 }
 
-// optID walks the number of a user or group. If v is not set, the controller
-// uses the number in the credential. "Not set" is NO_VAL at protocol 38. From
-// protocol 39 on, it is 99, because controllers refuse NO_VAL.
+// optID encodes or decodes the number of a user or group. If v is not set, the
+// controller uses the number in the credential. "Not set" is NO_VAL at protocol
+// 38. From protocol 39 on, it is 99, because controllers refuse NO_VAL.
 func optID(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	const nobody = 99
 	if c.Until(codec.V2302) {
@@ -189,8 +189,8 @@ func optID(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	}
 }
 
-// jobAsStep walks the number of a job in the form of a step id without a step
-// (table step_id). "Not set" is NO_VAL.
+// jobAsStep encodes or decodes the number of a job in the form of a step id
+// without a step (table step_id). "Not set" is NO_VAL.
 func jobAsStep(c *codec.Codec, name string, job *model.Opt[uint32]) {
 	const noJob = 0xfffffffe
 	step := model.StepID{JobID: job.Or(noJob)}
@@ -204,7 +204,8 @@ func jobAsStep(c *codec.Codec, name string, job *model.Opt[uint32]) {
 	}
 }
 
-// cronEntry walks the times at which a cron job runs (table cron_entry).
+// cronEntry encodes or decodes the times at which a cron job runs (table
+// cron_entry).
 func cronEntry(c *codec.Codec, e *model.CronEntry) {
 	c.Uint8("set", &e.Set)
 	if c.StopIf("set == 0", e.Set == 0) {

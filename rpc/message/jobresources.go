@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// jobResources walks a job's allocation (table job_resources).
+// jobResources encodes or decodes a job's allocation (table job_resources).
 func jobResources(c *codec.Codec, r *model.JobResources) {
 	c.OptUint32("nhosts", &r.Hosts)
 	if c.StopIf("nhosts == NO_VAL", !r.Hosts.Set) {
@@ -39,7 +39,8 @@ func jobResources(c *codec.Codec, r *model.JobResources) {
 	}
 }
 
-// multiCore walks requirements of processors (table multi_core_data).
+// multiCore encodes or decodes requirements of processors (table
+// multi_core_data).
 func multiCore(c *codec.Codec, m *model.MultiCore) {
 	c.Uint8("flag", &m.Flag)
 	if c.StopIf("flag == 0", m.Flag == 0) {

@@ -51,7 +51,7 @@ func jobState(c *codec.Codec, j *model.JobStateEntry) {
 	c.Uint32("state", (*uint32)(&j.State))
 }
 
-// selectedStep walks the id of a job or of a part of a job (table
+// selectedStep encodes or decodes the id of a job or of a part of a job (table
 // selected_step).
 func selectedStep(c *codec.Codec, s *model.SelectedStep) {
 	codec.Record(c, "step_id", "step_id", &s.Step, stepID)

@@ -59,7 +59,7 @@ func (m *NodeInfo) Walk(c *codec.Codec) {
 	})
 }
 
-// node walks one element of a NodeInfo (table node_info_record).
+// node encodes or decodes one element of a NodeInfo (table node_info_record).
 func node(c *codec.Codec, n *model.Node) {
 	c.String("name", &n.Name)
 	c.String("node_hostname", &n.Hostname)
@@ -152,7 +152,7 @@ func node(c *codec.Codec, n *model.Node) {
 	}
 }
 
-// energy walks a node's energy consumption (table energy).
+// energy encodes or decodes a node's energy consumption (table energy).
 func energy(c *codec.Codec, e *model.Energy) {
 	c.Uint64("base_consumed_energy", &e.BaseConsumedEnergy)
 	c.Uint32("ave_watts", &e.AverageWatts)

@@ -32,7 +32,8 @@ func (m *PartitionInfo) Walk(c *codec.Codec) {
 	})
 }
 
-// partition walks one element of a PartitionInfo (table partition_info_record).
+// partition encodes or decodes one element of a PartitionInfo (table
+// partition_info_record).
 func partition(c *codec.Codec, p *model.Partition) {
 	c.String("name", &p.Name)
 	c.Uint32("cpu_bind", &p.CPUBind)
@@ -84,7 +85,7 @@ func partition(c *codec.Codec, p *model.Partition) {
 	codec.List(c, "job_defaults_list", "job_defaults", &p.JobDefaults, jobDefault)
 }
 
-// jobDefault walks a default value for jobs (table job_defaults).
+// jobDefault encodes or decodes a default value for jobs (table job_defaults).
 func jobDefault(c *codec.Codec, d *model.JobDefault) {
 	c.Uint16("type", &d.Type)
 	c.Uint64("value", &d.Value)

@@ -35,7 +35,7 @@ type QOSList struct{ ListResponse[model.QOS] }
 // Walk encodes or decodes the fields in wire order.
 func (m *QOSList) Walk(c *codec.Codec) { m.walk(c, "db_qos_rec", qos) }
 
-// qos walks a quality of service (table db_qos_rec).
+// qos encodes or decodes a quality of service (table db_qos_rec).
 func qos(c *codec.Codec, q *model.QOS) {
 	c.String("description", &q.Description)
 	c.Uint32("id", &q.ID)

@@ -8,8 +8,8 @@ import (
 )
 
 // RecordList describes a list of accounting records that a client can request.
-// Each RecordList is declared with recordList, in the same file as the walks
-// for it. The client looks it up by the type of the filter.
+// Each RecordList is declared with the function recordList, in the same file as
+// its messages. The client looks it up by the type of the filter.
 type RecordList struct {
 	Get, Got Type          // request and answer
 	Since    codec.Version // the oldest protocol that has them; 0 for all

@@ -29,7 +29,7 @@ var recordTables = map[Type]struct {
 	AccountingGetWCKeys:   {"DBD_GET_WCKEYS", "db_wckey_cond", "db_wckey_rec", walkOf(wckey), codec.Stream[model.WCKey]{}},
 }
 
-// walkOf returns a function that walks a new record.
+// walkOf returns a function that calls the function walk with a new record.
 func walkOf[T any](walk func(*codec.Codec, *T)) func(*codec.Codec) {
 	return func(c *codec.Codec) { walk(c, new(T)) }
 }

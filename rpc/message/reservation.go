@@ -30,7 +30,7 @@ func (m *ReservationInfo) Walk(c *codec.Codec) {
 	})
 }
 
-// reservation walks an element of a ReservationInfo (table
+// reservation encodes or decodes an element of a ReservationInfo (table
 // reservation_info_record).
 func reservation(c *codec.Codec, r *model.Reservation) {
 	c.String("accounts", &r.Accounts)

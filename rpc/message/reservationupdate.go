@@ -48,8 +48,8 @@ func (m *ReservationUpdate) Walk(c *codec.Codec) {
 	}
 }
 
-// optTime walks a time that may be unset. "Not set" is NO_VAL on the wire and 0
-// in memory.
+// optTime encodes or decodes a time that may be unset. "Not set" is NO_VAL on
+// the wire and 0 in memory.
 func optTime(c *codec.Codec, name string, v *model.Time) {
 	const notSet = 0xfffffffe
 	t := *v
@@ -64,8 +64,8 @@ func optTime(c *codec.Codec, name string, v *model.Time) {
 	}
 }
 
-// zeroTerminated walks an optional number. Older protocols send it as a list
-// that ends with a 0, and an empty list if it is not set.
+// zeroTerminated encodes or decodes an optional number. Older protocols send it
+// as a list that ends with a 0, and an empty list if it is not set.
 func zeroTerminated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	var list []uint32
 	if v.Set {

@@ -17,7 +17,8 @@ func (m *ResourceLayout) Walk(c *codec.Codec) {
 	}
 }
 
-// nodeLayout walks an element of a ResourceLayout (table node_resource_layout).
+// nodeLayout encodes or decodes an element of a ResourceLayout (table
+// node_resource_layout).
 func nodeLayout(c *codec.Codec, l *model.ResourceLayout) {
 	if c.Until(codec.V2511) {
 		return
@@ -31,7 +32,8 @@ func nodeLayout(c *codec.Codec, l *model.ResourceLayout) {
 	codec.List(c, "gres", "node_gres_layout", &l.GRES, gresLayout)
 }
 
-// gresLayout walks a generic resource of a nodeLayout (table node_gres_layout).
+// gresLayout encodes or decodes a generic resource of a nodeLayout (table
+// node_gres_layout).
 func gresLayout(c *codec.Codec, g *model.GRESLayout) {
 	if c.Until(codec.V2511) {
 		return

@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// walks maps the name of each of the protocol's tables to a walk of this
-// package.
+// walks maps the name of each of the protocol's tables to the function that
+// encodes and decodes its fields.
 var walks = map[string]func(*codec.Codec){
 	"header":                       new(Header).Walk,
 	"addr":                         func(c *codec.Codec) { addr(c, new(Addr)) },
@@ -66,8 +66,8 @@ var walks = map[string]func(*codec.Codec){
 	"db_rpc_obj":                   func(c *codec.Codec) { callCount(c, new(model.CallCount)) },
 }
 
-// TestWalksAreTheTables compares each walk's description with the rows of the
-// protocol's table, for every protocol version.
+// TestWalksAreTheTables compares the description of each record with the rows
+// of the protocol's table, for every protocol version.
 func TestWalksAreTheTables(t *testing.T) {
 	for table, walk := range walks {
 		t.Run(table, func(t *testing.T) {
@@ -183,8 +183,8 @@ func readTSV(t *testing.T, name string) [][]string {
 	return rows[1:]
 }
 
-// TestEveryTableHasAWalk checks that there is a walk for every table, except
-// for tables that are lists of numbers.
+// TestEveryTableHasAWalk checks that the map walks has every table, except for
+// tables that are lists of numbers.
 func TestEveryTableHasAWalk(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "tables", "*.tsv"))
 	if err != nil || len(files) == 0 {

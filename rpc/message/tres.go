@@ -27,7 +27,7 @@ type TRESList struct{ ListResponse[model.TRES] }
 // Walk encodes or decodes the fields in wire order.
 func (m *TRESList) Walk(c *codec.Codec) { m.walk(c, "db_tres_rec", tres) }
 
-// tres walks a trackable resource (table db_tres_rec).
+// tres encodes or decodes a trackable resource (table db_tres_rec).
 func tres(c *codec.Codec, t *model.TRES) {
 	c.Uint64("alloc_secs", &t.AllocSecs)
 	c.Uint64("count", &t.Count)

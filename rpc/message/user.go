@@ -29,7 +29,7 @@ type Users struct{ ListResponse[model.User] }
 // Walk encodes or decodes the fields in wire order.
 func (m *Users) Walk(c *codec.Codec) { m.walk(c, "db_user_rec", user) }
 
-// user walks a user (table db_user_rec).
+// user encodes or decodes a user (table db_user_rec).
 func user(c *codec.Codec, u *model.User) {
 	if c.Since(codec.V2511) && absent(c) {
 		return

@@ -31,7 +31,7 @@ type WCKeys struct{ ListResponse[model.WCKey] }
 // Walk encodes or decodes the fields in wire order.
 func (m *WCKeys) Walk(c *codec.Codec) { m.walk(c, "db_wckey_rec", wckey) }
 
-// wckey walks a workload key (table db_wckey_rec).
+// wckey encodes or decodes a workload key (table db_wckey_rec).
 func wckey(c *codec.Codec, k *model.WCKey) {
 	codec.List(c, "accounting_list", "db_accounting_rec", &k.Usage, usage)
 	c.String("cluster", &k.Cluster)

@@ -141,7 +141,7 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request of id that has type t and n
+// reserveMemory reserves memory for a request from id, of type t and with n
 // bytes. The caller must call release.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (release func(), err error) {
 	limit := MaxSmall
@@ -177,8 +177,8 @@ func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error 
 }
 
 // answerCredential returns the credential for an answer to f. From protocol 39
-// on, answers have no credential. Before, they have an empty credential for the
-// plugin of the request.
+// on, answers have no credential. In older protocols, they have an empty
+// credential for the plugin of the request.
 func answerCredential(f message.Frame) *message.Credential {
 	if f.Header.Version >= codec.V2302 {
 		return nil

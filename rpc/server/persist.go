@@ -132,8 +132,8 @@ func (s *session) serveRequest() error {
 	return s.send(kind, answer)
 }
 
-// admit verifies the credential again. It then reserves memory for a request
-// that has type t and n bytes. The caller must call release.
+// admit verifies the credential again. It then reserves memory for a request of
+// type t with n bytes. The caller must call release.
 func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {

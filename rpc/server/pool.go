@@ -115,10 +115,10 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 // considers only connections that wait for their client and for which the
 // function eligible returns true.
 //
-// Connections of a Super come last. Among the others, those of the source with
-// the most connections come first, so that a client that connects often loses
-// its own connections. Then the connection that has waited longest comes first.
-// The caller holds mu.
+// Connections of a Super come last. Among the others, those of the user or
+// machine with the most connections come first, so that a client that connects
+// often loses its own connections. Then the connection that has waited longest
+// comes first. The caller holds mu.
 func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {

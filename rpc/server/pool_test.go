@@ -125,8 +125,8 @@ func jwt(token string) message.Credential {
 }
 
 // TestSessionsOfOneUser checks a user who has many idle sessions. If another
-// one would exceed the user's share or the size of the pool, the user's oldest
-// session must be closed.
+// session would exceed the limit for one user or the size of the pool, the
+// user's oldest session must be closed.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, limits := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {

@@ -394,8 +394,8 @@ func TestPanicCostsOneConnection(t *testing.T) {
 }
 
 // TestSlotsAreOfAListener checks that the UNIX socket still answers when
-// unknown clients have all slots of the TCP listener. When these clients have
-// timed out, TCP must answer again.
+// unknown clients have all connection slots of the TCP listener. When these
+// clients have timed out, TCP must answer again.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {

@@ -8,17 +8,17 @@ import (
 )
 
 // Limits on the log lines about clients, which could otherwise fill the disk.
-// Each source has its own limit, so that many lines about one source do not
-// suppress lines about another. When there are more than maxThrottled sources,
-// all further ones share a limit.
+// Each source, which is a user or a machine, has its own limit, so that many
+// lines about one source do not suppress lines about another. When there are
+// more than maxThrottled sources, all further ones share a limit.
 const (
 	throttleLines  = 20
 	throttlePeriod = time.Minute
 	maxThrottled   = 256
 )
 
-// A throttle counts the log lines about each source, from the first line until
-// throttlePeriod has passed.
+// A throttle counts the log lines about each source (a user or a machine), from
+// the first line until throttlePeriod has passed.
 type throttle struct {
 	mu      sync.Mutex
 	sources map[source]*lines
