@@ -59,8 +59,9 @@ var sameFloorImports = map[[2]string]string{
 	{"socket", "guard"}:       "a user who could replace a socket's directory could serve in its place",
 }
 
-// allowedImports maps a package to all packages of this module that it may
-// import. It is for packages for which the floors are not strict enough.
+// allowedImports lists all packages of this module that the package in the key
+// may import. It has only packages for which the rules of floors are not strict
+// enough.
 var allowedImports = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -206,8 +207,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Maximum numbers of lines of our code that the parent links. Only lines with
-// code count, whether or not they have a comment, too.
+// Maximum numbers of lines of our code that the parent links. A line counts if
+// it contains code, even if it also contains a comment.
 const (
 	maxLines          = 7000 // of all packages
 	maxPrivsep        = 3500 // of privsep and the packages in its folder
@@ -267,9 +268,9 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 }
 
 // TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root, so an attacker gains
-// more from it than from any other process. The attacker can use only code that
-// is linked into the parent.
+// which auditors can read. The parent may run as root, so it is the most
+// valuable process for an attacker. The attacker can use only code that is
+// linked into the parent.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc"}

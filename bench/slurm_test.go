@@ -220,7 +220,8 @@ func (l *slurmLab) compare(b *testing.B, name string, v slurmLoad) {
 
 // list sends requests for a long list to both gateways. It starts a new process
 // of each gateway, so that the peak memory of the process shows the cost of a
-// list. Slurm's gateway gets a request in at most slurmRounds rounds.
+// list. It sends requests to Slurm's gateway only in the first slurmRounds
+// rounds, and in at least one.
 func (l *slurmLab) list(b *testing.B, name string, v slurmLoad, slurmRounds int) {
 	servers := [2]server{l.startSchedrestd(b), l.startSlurmrestd(b)}
 	var p pairedResults

@@ -32,8 +32,8 @@ import (
 )
 
 // The table verifications compares the verification of signatures in the keeper
-// and in the worker. The table tokenRequests compares requests by their tokens:
-// those that the worker remembers, those that the keeper verifies, and those
+// and in the worker. The table tokenRequests compares requests with tokens that
+// the worker remembers, with tokens that the keeper verifies, and with tokens
 // that the controller verifies.
 var (
 	verifications = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}

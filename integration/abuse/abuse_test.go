@@ -44,7 +44,7 @@ const nonce = "#####"
 
 // requestBuilder determines how a client authenticates its requests.
 type requestBuilder struct {
-	auth        string // header lines that make a request the user's
+	auth        string // header lines with which a request counts as the user's
 	gatewayAuth string // header lines that authenticate the user at the gateway itself; a proxy rejects a client that sends them
 }
 
@@ -200,7 +200,7 @@ type attempt struct {
 }
 
 // sendAbuse sends an abuse and its marker. It reads until the connection ends,
-// or until nothing was received for the given time.
+// or until nothing has been received for the given time.
 func sendAbuse(a abuse, number int, marker string, dial func() (net.Conn, error), timeout time.Duration) *attempt {
 	e := &attempt{abuse: a, number: fmt.Sprintf("%05d", number)}
 	text := a.text
@@ -264,9 +264,9 @@ func (e *attempt) lacksLogLine(paths map[string]string) bool {
 
 var requestTag = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
-// outcome returns the outcome of the attempt, in the notation of abuse.want. It
-// depends on the answers, and on the path that the gateway has logged for the
-// request of each answer.
+// outcome returns the outcome of the attempt, in the notation of abuse.want.
+// The outcome depends on the answers, and on the path that the gateway has
+// logged for the request of each answer.
 func (e *attempt) outcome(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string

@@ -246,10 +246,11 @@ func TestAbusesHTTP2(t *testing.T) {
 	checkUnharmed(g, t, workers)
 }
 
-// TestAbusesHTTP2Penalized checks that some abuses count as malformed requests,
-// so that the gateway blocks their source for a while: header blocks that get
-// 431, floods, and requests on streams without a window. The answer to such a
-// request can't be sent, and occupies a slot for which other requests wait.
+// TestAbusesHTTP2Penalized sends three kinds of abuses: header blocks that get
+// 431, floods, and requests on streams without a window. The answer to a
+// request without a window can't be sent, and occupies a slot for which other
+// requests wait. All three must count as malformed requests, so that the
+// gateway blocks the client for a while.
 func TestAbusesHTTP2Penalized(t *testing.T) {
 	t.Parallel()
 	s := harness.NewTLSLab(t)

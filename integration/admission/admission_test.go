@@ -36,8 +36,8 @@ func startLimited(t *testing.T, l *harness.Lab, env ...string) *limitedGateway {
 }
 
 // newSource returns a client that connects over the loopback interface with the
-// given uid. It therefore counts as a separate source. The client keeps its
-// connection open if keep is set.
+// given uid. For penalties, each uid on this interface counts as a separate
+// client. The client keeps its connection open if keep is set.
 func newSource(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
@@ -104,8 +104,8 @@ func (a *limitedGateway) ping(c *http.Client, headers ...string) (int, http.Head
 	return got.Status, got.Header
 }
 
-// pingUntil sends pings until one is answered with the given status. It returns
-// how many pings were answered with each other status before.
+// pingUntil sends pings until one is answered with the given status. The map
+// counts has the number of earlier answers with each status.
 func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string) (counts map[int]int, h http.Header) {
 	a.T.Helper()
 	counts = map[int]int{}
@@ -166,8 +166,8 @@ func TestPenalties(t *testing.T) {
 }
 
 // TestPenaltiesOfLoopback checks a user of this machine who guesses tokens. The
-// user must be one source on all addresses of the loopback interface. Other
-// users must not be blocked there because of this user.
+// penalties for this user must be the same on all addresses of the loopback
+// interface. Other users must not be blocked there because of this user.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	t.Parallel()
 	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
@@ -210,8 +210,8 @@ func TestMalformedPenalties(t *testing.T) {
 	a.pingUntil(newSource(t, ownUID, false), http.StatusOK)
 }
 
-// TestExempt checks that exempt sources get no penalties, and that no source
-// gets any if penalties are turned off.
+// TestExempt checks that clients with exempt addresses get no penalties, and
+// that no client gets a penalty if penalties are turned off.
 func TestExempt(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

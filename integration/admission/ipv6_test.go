@@ -54,8 +54,8 @@ func (n network) dialFrom(from, address string) func() (net.Conn, error) {
 	}
 }
 
-// TestIPv6Penalties checks that all addresses of a /64 are one source, and that
-// the neighbouring /64 is a separate source.
+// TestIPv6Penalties checks that all addresses of a /64 share their penalties,
+// and that the neighbouring /64 is not affected.
 func TestIPv6Penalties(t *testing.T) {
 	t.Parallel()
 	ns := newNetwork(t, "six")
@@ -97,8 +97,8 @@ func TestIPv6Penalties(t *testing.T) {
 	harness.Eventually(t, "the block expires", func() bool { return send(offenders[2]) == http.StatusOK })
 }
 
-// TestLoopbackOfIPv6 checks that a user is the same source on ::1 and on
-// 127.0.0.1, and that other users are separate sources.
+// TestLoopbackOfIPv6 checks that the penalties of a user are the same on ::1
+// and on 127.0.0.1, and do not affect other users.
 func TestLoopbackOfIPv6(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -1,5 +1,5 @@
-// Package admission tests how connections and requests share the gateway:
-// penalties for addresses and users, fair shares, exemptions, network
+// Package admission tests the limits for clients: penalties for addresses and
+// users, exemptions, request rates, and fair shares. It also tests network
 // namespaces, and users who listen on the port of a daemon.
 package admission
 

@@ -17,8 +17,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expiredTokens returns header lines with tokens that expired recently. Each is
-// for another user; users is their number.
+// expiredTokens returns header lines with tokens that expired recently. Each
+// token belongs to a different user. The argument users is the number of
+// tokens.
 func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())

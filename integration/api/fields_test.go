@@ -102,9 +102,10 @@ func TestNodeFields(t *testing.T) {
 	}
 }
 
-// TestPingFields checks a ping's entry up to v0.0.44. (In v0.0.45, the fields
-// pinged and mode have other values.) It also checks the list of pings in the
-// accounting daemon's answer to diag.
+// TestPingFields checks the entry for a controller in the answer to ping, in
+// the API versions up to v0.0.44. (In v0.0.45, the fields pinged and mode have
+// other values.) It also checks the list of pings in the accounting daemon's
+// answer to diag.
 func TestPingFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

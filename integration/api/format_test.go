@@ -31,8 +31,8 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 }
 
 // TestYAML submits a job as handwritten YAML, once for each layout of YAML that
-// the gateway can be set to. The answer about the job must have the layout, and
-// the name that was submitted.
+// the gateway can be set to. The answer about the job must have this layout,
+// and must contain the submitted name.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	for layout, want := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {

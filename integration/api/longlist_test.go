@@ -117,10 +117,10 @@ func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...str
 	return l.StartCounted(t)
 }
 
-// TestLongLists checks that a list of many pieces arrives complete. If a list
-// breaks off, the client must be able to notice this. This must hold if the
-// gateway reads the whole list before it sends anything, and if it sends the
-// list while reading it.
+// TestLongLists checks that a list that is sent in many pieces arrives
+// complete. If a list breaks off, the client must be able to notice this. This
+// must hold both if the gateway reads the whole list before it sends anything,
+// and if it sends the list while reading it.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)

@@ -53,10 +53,10 @@ func sendHTTP10(t *testing.T, address, request string) *http.Response {
 	return resp
 }
 
-// TestSizedLists checks that a list of many pieces has a length for HTTP/1.0
-// clients and on standard output. The length lets these clients recognize an
+// TestSizedLists checks that a long list has a Content-Length for HTTP/1.0
+// clients and on standard output. With it, these clients recognize an
 // incomplete list. If there is not enough memory for the list, it has no
-// length, and the connection must end after it.
+// Content-Length, and the connection must end after it.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newFakeController(t)

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write golden files")
 
 // The list placements has the places in a submission where a text of the corpus
-// is inserted. No text makes the submission complete.
+// is inserted. With any of the texts, the submission lacks required fields.
 var placements = []struct{ name, before, behind string }{
 	{"whole", "", ""},
 	{"name", `{"job": {"name": `, `}}`},

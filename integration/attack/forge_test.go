@@ -140,8 +140,8 @@ func (f *forger) fill(text, alg string) string {
 		"$iat", at(-time.Minute), "$exp", at(time.Hour), "$past", at(-30*time.Minute), "$later", at(30*time.Minute)).Replace(text)
 }
 
-// token returns a token with the header head and the payload claims. In both,
-// alg replaces $alg.
+// token returns a token with the header head and the payload claims. In both
+// texts, $alg is replaced with the algorithm alg.
 func (f *forger) token(alg, head, claims string, sign signer) string {
 	signed := base64url([]byte(f.fill(head, alg))) + "." + base64url([]byte(f.fill(claims, alg)))
 	return signed + "." + base64url(sign(signed))

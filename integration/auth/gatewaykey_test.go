@@ -61,8 +61,9 @@ func (k *keyedGateway) claims() jwt.MapClaims {
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
-// connsUsed makes a request of each kind with a token, and returns the number
-// of connections that the controller and the accounting daemon accepted.
+// connsUsed sends three requests with a token: a ping, a diag of the accounting
+// daemon, and a malformed submission. It returns the number of connections that
+// the controller and the accounting daemon accepted.
 func (k *keyedGateway) connsUsed(token string, status int) (ctl, dbd int64) {
 	k.T.Helper()
 	header := "X-SCHED-USER-TOKEN: " + token

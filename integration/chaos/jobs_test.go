@@ -118,9 +118,9 @@ func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 
 // checkList returns an error if list contains a job twice, a wrong job, or a
 // job of a user for whom match returns false. It also returns an error if list
-// lacks a job that it must contain, unless a client has begun to cancel that
-// job. These jobs are in expected, which j.expected(match) returned before the
-// list was requested.
+// lacks a job of expected, unless a client has begun to cancel that job. The
+// argument expected is the result of j.expected(match) before the list was
+// requested.
 func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {

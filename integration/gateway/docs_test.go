@@ -171,9 +171,9 @@ func (b *browser) screenshot(name string) {
 }
 
 // TestDocsPage checks /docs in a browser. The page must load without an error,
-// list every operation of each version and spelling, and send a request with
-// the token from its form. It must not display the token, store it, or put it
-// into a URL.
+// list every operation of each API version, both for sched and for slurm in the
+// paths, and send a request with the token from its form. It must not display
+// the token, store it, or put it into a URL.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)

@@ -76,8 +76,9 @@ func TestLocal(t *testing.T) {
 // user.
 //
 // The gateway's workers are in a user namespace, in which root looks like every
-// other unmapped user. Nevertheless they must not use a socket of another user
-// that has replaced the controller's socket.
+// other unmapped user. Nevertheless, if another user has replaced the
+// controller's socket with one of their own, the workers must not use that
+// socket.
 func TestOrdinaryUserAtRootController(t *testing.T) {
 	t.Parallel()
 	u, impostorUser := harness.TwoUsers(t)

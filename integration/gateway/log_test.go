@@ -71,8 +71,8 @@ func TestLogJSON(t *testing.T) {
 	}
 }
 
-// TestLogSockets checks that the line about a request reaches journald, with
-// fields, and syslog.
+// TestLogSockets checks that the line about a request reaches syslog, and also
+// journald, with fields.
 func TestLogSockets(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"journald", "syslog"} {

@@ -31,8 +31,8 @@ func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (
 }
 
 // TestSchedctl checks the interactive commands of schedctl against three
-// gateways: with both spellings, with one spelling, and with only the oldest
-// version of the API that the commands support.
+// gateways. One serves both /sched/ and /slurm/, one serves only /sched/, and
+// one serves only the oldest API version that the commands support.
 func TestSchedctl(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

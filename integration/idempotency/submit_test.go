@@ -52,7 +52,8 @@ func checkReplay(t *testing.T, first, a harness.Answer) {
 	}
 }
 
-// countIntents returns the number of changes that the audit log announces.
+// countIntents returns the number of lines in the audit log that announce a
+// change.
 func countIntents(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "log"))
@@ -273,8 +274,9 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	}
 }
 
-// TestNoKeyFile checks a gateway that has no file for keys. A submission with
-// a key must be refused, and a submission without a key must be accepted.
+// TestNoKeyFile checks a gateway that has no file for Idempotency-Keys. A
+// submission with such a key must be refused, and a submission without one must
+// be accepted.
 func TestNoKeyFile(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -285,9 +287,10 @@ func TestNoKeyFile(t *testing.T) {
 	l.Submit("true", nil)
 }
 
-// TestKeysDiskFull checks a full disk. Submissions with a new key must be
-// refused. Submissions without a key, and repeated submissions, must be
-// accepted. When there is space again, all submissions must be accepted.
+// TestKeysDiskFull checks a full disk. Submissions with a new Idempotency-Key
+// must be refused. Submissions without such a key, and repeated submissions,
+// must be accepted. When there is space again, all submissions must be
+// accepted.
 func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -333,8 +336,8 @@ func TestKeysDiskFull(t *testing.T) {
 	}
 }
 
-// TestKeysOfUsers checks that with become_user each user has their own keys,
-// even if other users have keys with the same text.
+// TestKeysOfUsers checks that with become_user each user has their own
+// Idempotency-Keys, even if other users have keys with the same text.
 func TestKeysOfUsers(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -360,8 +363,9 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 }
 
-// TestKeysInetd checks that two runs of the gateway in inetd mode use the same
-// keys, although they have no process in common.
+// TestKeysInetd checks that a run of the gateway in inetd mode recognizes an
+// Idempotency-Key of an earlier run, although the runs have no process in
+// common.
 func TestKeysInetd(t *testing.T) {
 	t.Parallel()
 	var dir string

@@ -281,8 +281,8 @@ func TestUnitsVerify(t *testing.T) {
 }
 
 // TestUnitsAreHardened checks that the exposure level of each unit does not
-// exceed the level in the table. Levels are in tenths; slurmrestd's unit has
-// 92.
+// exceed the level in the table. The table has ten times the level that
+// systemd-analyze prints; the unit of slurmrestd would have 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
 	program := systemdProgram(t, "systemd-analyze")
@@ -441,7 +441,8 @@ func TestInstalledProgramsServe(t *testing.T) {
 
 // TestSystemdActivates checks that a service manager can open the port and
 // start the gateway when a client connects. The manager may start the gateway
-// once for all clients, or for each connection, which is then standard input.
+// once for all clients, or once for each connection, which it passes as
+// standard input.
 func TestSystemdActivates(t *testing.T) {
 	for name, options := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestAccountingLists checks that the records of the bundled accounting daemon
-// are served in every version and both spellings. Lists that the test does not
-// fill must contain the records that every database has.
+// are served in every API version, below both /scheddb/ and /slurmdb/. Lists
+// that the test does not fill must contain the records that every database has.
 func TestAccountingLists(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })
@@ -66,9 +66,9 @@ func TestAccountingLists(t *testing.T) {
 }
 
 // TestAccountingSessions checks that several requests with one token share a
-// session with the accounting daemon. A forged or expired token of the same
-// user must not get into the session. After a restart of the daemon, the
-// gateway must open a new session.
+// session with the accounting daemon. A request with a forged or expired token
+// of the same user must not get into the session. After a restart of the
+// daemon, the gateway must open a new session.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

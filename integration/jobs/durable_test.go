@@ -18,8 +18,9 @@ import (
 )
 
 // durableJobs is the number of jobs that are submitted while the controller is
-// killed at intervals. jobsPerFailpoint is the number for each failpoint, as in
-// ctld.TestKilledAtFailpoints, which has no gateway. durableClients is the
+// killed at intervals. jobsPerFailpoint is the number of jobs that are
+// submitted while the controller kills itself at one failpoint. (Without a
+// gateway, ctld.TestKilledAtFailpoints tests the same.) durableClients is the
 // number of clients that submit the jobs.
 const (
 	durableJobs      = 200

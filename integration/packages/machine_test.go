@@ -3,7 +3,7 @@
 // their release ("make integration-packages").
 //
 // PACKAGE_SUITE selects the Debian release of the machine; without it, the
-// tests that need a machine are skipped. PACKAGES_REQUIRED=1 selects the checks
+// tests that need a machine are skipped. PACKAGES_REQUIRED=1 enables the checks
 // that need no machine.
 package packages
 

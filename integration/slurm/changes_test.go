@@ -22,7 +22,7 @@ type change struct {
 	show                     string // command whose output is compared after the change
 	waitFor                  string // pattern for which the test waits in that output
 	saveAs                   string // word that stands, in all later changes, for the job's number in the answer to this change
-	statusReason             string // why one of the two refuses what the other accepts; "": both agree
+	statusReason             string // why one of the two gateways refuses what the other accepts; "": both agree
 	effectReason             string // why the outputs differ; "": they are the same
 }
 

@@ -326,7 +326,7 @@ type answer struct {
 	body   []byte
 }
 
-// sendRequest sends a request. Each of headers is "Name: value".
+// sendRequest sends a request. Each element of headers is "Name: value".
 func sendRequest(c *http.Client, method, path, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequest(method, "http://gateway"+path, strings.NewReader(body))
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	cannot  verdict = "can't"
 )
 
-// commandLine is a command that TestCommands runs with the token that user
-// names.
+// commandLine is a command that TestCommands runs with the token that the field
+// user names.
 type commandLine struct {
 	user, line string
 	verdict    verdict

@@ -178,7 +178,8 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// pathNames returns the names to request for each path.
+// pathNames returns, for each path with a parameter, the values of the
+// parameter to request.
 func (m *machine) pathNames() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{
@@ -228,8 +229,8 @@ var values = map[string][]string{
 	"Include usage":       {"true"},
 }
 
-// requests returns the requests for a path: one for each name, and one for each
-// value of each parameter.
+// requests returns the requests for a path: one for each value in pathNames,
+// and one for each value of each query parameter.
 func (m *machine) requests(t *testing.T, path, bare string, o operation) (list []string) {
 	plain := []string{path}
 	if before, after, ok := strings.Cut(path, "{"); ok {

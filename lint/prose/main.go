@@ -113,8 +113,8 @@ func (r *report) printFigures() {
 	fmt.Printf("retired words: %d in names, %d in texts\n", total[retiredName], total[retiredWord])
 }
 
-// readAllowed reads allowed.tsv. It returns the limits of the findings of each
-// kind, by the name of the place.
+// readAllowed reads allowed.tsv. For each file or folder, it returns the limits
+// of the findings of each kind.
 func readAllowed() (map[string][len(kinds)]int, error) {
 	allowed := map[string][len(kinds)]int{}
 	raw, err := os.ReadFile(allowedFile)
