@@ -172,9 +172,9 @@ type toleratedError struct {
 }
 
 // selectValues returns the values of the key k that take effect: all of them if
-// k takes a list, and otherwise only the last one. If a file has the key in
-// both spellings, such as SchedUser and SlurmUser, only the values of SchedUser
-// take effect. If those of SlurmUser differ, selectValues reports a problem.
+// k takes a list, and otherwise only the last one. Slurm's name of a key, such
+// as SlurmUser, has no effect if the file also has our own name, SchedUser. If
+// the two have different values, selectValues reports a problem.
 func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
 	var bySpelling [2][]setting
 	for _, v := range values {

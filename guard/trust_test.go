@@ -156,8 +156,9 @@ func TestTrustedFile(t *testing.T) {
 	}
 }
 
-// TestParentNames checks that a path must end with a name, so that a lock or a
-// socket is in the directory that was checked.
+// TestParentNames checks that a path must end with the name of a file, not with
+// "/", "." or "..". Otherwise a lock or a socket would not be in the directory
+// that was checked.
 func TestParentNames(t *testing.T) {
 	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
 		if dir, _, _, err := Parent(path, Rule{Label: "socket"}); err == nil || !strings.Contains(err.Error(), "not a file name") {

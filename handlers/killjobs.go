@@ -83,8 +83,8 @@ func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	return nil
 }
 
-// conditions returns the conditions in a body that lists no jobs. They are for
-// the audit log.
+// conditions returns, for the audit log, the conditions by which a body without
+// a list of jobs selects the jobs.
 func conditions(k *model.KillJobs) string {
 	var list []string
 	for _, f := range []struct{ name, value string }{

@@ -50,9 +50,9 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestParametersRefused checks requests with invalid parameters. They must
-// reach no daemon, except to verify the credential. Only an authenticated
-// client may get the name of the parameter.
+// TestParametersRefused checks requests with invalid parameters. The handlers
+// may send daemons only what is necessary to verify the credential. Only an
+// authenticated client may get the name of the parameter.
 func TestParametersRefused(t *testing.T) {
 	tests := []struct {
 		name, method, path string

@@ -93,8 +93,8 @@ func dialError(a client.Address, err error) error {
 }
 
 // completeDial turns the descriptor fd from the dispatcher into a connection.
-// fd is a TCP socket, which may still be connecting, or the inode of a UNIX
-// socket.
+// fd is a TCP socket, which may still be connecting, or a descriptor (O_PATH)
+// of the file of a UNIX socket.
 func completeDial(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)

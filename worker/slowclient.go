@@ -207,8 +207,8 @@ func (p *slowClient) dropStalled(since time.Time) {
 		return
 	}
 	// The stream is not reset at once. If the dispatcher blocks the client for
-	// this offence, the worker must learn this before the client's next request
-	// takes the place of this one.
+	// the offence, the worker must learn of the block before the reset makes
+	// room for the client's next request.
 	p.offend()
 	time.AfterFunc(reactionTime, p.abort)
 }

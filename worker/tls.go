@@ -137,8 +137,8 @@ type remoteKey struct {
 // Public returns the public key of the certificate.
 func (k remoteKey) Public() crypto.PublicKey { return k.public }
 
-// Sign implements crypto.Signer. It always fails, because the keeper could not
-// check what it signs if it signed digests.
+// Sign implements crypto.Signer. It always fails. The keeper signs no digests,
+// because it has to check the whole message that it signs.
 func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("the keeper does not sign digests")
 }

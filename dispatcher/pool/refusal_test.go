@@ -10,10 +10,11 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestRefusalsAreBounded checks connections that are turned away. A ready
-// worker must get them with the status of the answer, but only at a limited
-// rate. The dispatcher must close all others immediately. It must also close
-// its own descriptor of each connection that a worker gets.
+// TestRefusalsAreBounded checks connections that are turned away. Up to a
+// limited rate the dispatcher must pass them to a ready worker, together with
+// the HTTP status that the worker is to send. It must close those above the
+// rate immediately. It must also close its own descriptor of each connection
+// that it has passed to a worker.
 func TestRefusalsAreBounded(t *testing.T) {
 	p, _ := idle(t, testTimeout)
 	parent, child := channelTo(t)

@@ -27,8 +27,8 @@ import (
 //	syslog:PATH    datagrams as in RFC 5424
 //
 // A line is split into fields only under three conditions: it is completely in
-// slog's text format, no key appears twice, and no key is also written by this
-// package or in the label. Any other line becomes a single string. So a process
+// slog's text format, no key appears twice, and it has no key that this package
+// writes or that the label has. Any other line becomes a single string. So a process
 // that writes garbage can't change the format of the output. It also can't
 // change the fields that the dispatcher writes about the process.
 type Log struct {

@@ -86,8 +86,8 @@ func TestIPv6Penalties(t *testing.T) {
 	if status := send(neighbor); status != http.StatusOK {
 		t.Errorf("another /64: %d", status)
 	}
-	// On a slow machine the first block may be over already. Each block is
-	// longer than the previous one.
+	// On a slow machine the first block may have expired before the next
+	// request. Then further guesses cause longer blocks.
 	harness.Eventually(t, "a third address of the /64 is blocked, too", func() bool {
 		return send(offenders[2]) == http.StatusTooManyRequests || send(offenders[n%2], newGuess()) == 0
 	})

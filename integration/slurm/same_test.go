@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The pattern individual matches fields that may differ between two records,
+// individual is a pattern for the fields that may differ between two records,
 // although both were made in the same way: numbers, times, and places that the
 // scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestPromptTakesNoMemory checks that a prompt answer (model.Query.Prompt) is
-// read only as fast as its records are used. Until the last record has been
+// TestPromptTakesNoMemory checks that the answer to a Query with the option
+// Prompt is read only as fast as its records are used. Until the last record has been
 // used, the controller must still be sending the answer, the answer must use no
 // memory of the budget, and further requests for lists must wait.
 func TestPromptTakesNoMemory(t *testing.T) {

@@ -95,8 +95,8 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	v := f.Header.Version
 	switch {
 	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
-		// The answer has our own version, as in Slurm 24.11, so that the client
-		// learns which version it can use.
+		// As slurmctld 24.11 does, send the answer in a version that this server
+		// supports, so that the client learns which version it can use.
 		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
 		defer c.linger(n - len(front))
 		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
