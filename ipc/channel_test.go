@@ -144,7 +144,7 @@ func TestReceiveIsStrict(t *testing.T) {
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the protocol table"},
 		{"unknown upstream", append(append([]byte{byte(ipc.KindOf(new(work.Dial)))}, make([]byte, 8)...), byte(work.UpstreamSack+1), 0), 0, "has a kind of upstream that is"},
-		{"parent's words", []byte{byte(ipc.KindOf(new(work.Drain)))}, 0, "may not be sent by a worker"},
+		{"parent's words", []byte{byte(ipc.KindOf(new(work.Drain)))}, 0, "may not be sent by the worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},
 		{"as many descriptors as the buffer takes", done, ipc.MaxFDs, fmt.Sprintf("came with %d descriptors", ipc.MaxFDs)},

@@ -178,7 +178,7 @@ func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, error) 
 	case r == nil:
 		return nil, violation(from, kind, "is not in the protocol table")
 	case !r.From.Has(from) || !r.To.Has(to):
-		return nil, violation(from, kind, "may not be sent by a %s to a %s", from, to)
+		return nil, violation(from, kind, "may not be sent by the %s to the %s", from, to)
 	case !r.Phases.Has(phase):
 		return nil, violation(from, kind, "is not permitted while %s", phase)
 	case size < r.Min || size > r.Max:

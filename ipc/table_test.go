@@ -78,7 +78,7 @@ func TestPermit(t *testing.T) {
 		{"connection", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 1, ""},
 		{"unknown kind", 200, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
 		{"kind 0", 0, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
-		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
+		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by the parent"},
 		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
 		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
 		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Closed, 8, 0, "not permitted while closed"},

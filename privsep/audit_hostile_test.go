@@ -117,12 +117,12 @@ func TestAuditLiars(t *testing.T) {
 		lines      int // in the log: two for each change
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which never existed"},
-		{part: "intent to the parent", want: "Intent of the worker may not be sent by a worker to a parent"},
+		{part: "intent to the parent", want: "Intent of the worker may not be sent by the worker to the parent"},
 		{part: "outcome of nothing", want: "which was not granted"},
-		{part: "noted", want: "may not be sent by a worker"},
-		{part: "facts of its own", want: "Facts of the worker may not be sent by a worker to a auditor"},
-		{part: "a log of its own", want: "LogFD of the worker may not be sent by a worker to a auditor"},
-		{part: "the end of a sibling", want: "Exited of the worker may not be sent by a worker to a auditor"},
+		{part: "noted", want: "may not be sent by the worker"},
+		{part: "facts of its own", want: "Facts of the worker may not be sent by the worker to the auditor"},
+		{part: "a log of its own", want: "LogFD of the worker may not be sent by the worker to the auditor"},
+		{part: "the end of a sibling", want: "Exited of the worker may not be sent by the worker to the auditor"},
 		{part: "intent of another", want: "which never existed", connect: true},
 		{part: "intent twice", want: "Intent 1 twice", connect: true, lines: 2},
 		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // the limit of open changes of a worker,

@@ -58,13 +58,13 @@ var countAttacks = []attack{
 	sends("more than a million requests in progress", func() []byte { return counts(1<<20+1, 0) }, 0),
 	sends("a number of the dispatcher's: workers that were killed by their sandbox", func() []byte { return counts(0, 1, metric.WorkersExited.Cell(metric.ExitForbidden)) }, 0),
 	sends("a counter twice in a message", func() []byte { return counts(0, 1, metric.FromWorkers, metric.FromWorkers) }, 0),
-	{"numbers without end", func() string {
+	{"numbers endlessly", func() string {
 		for {
 			sendFrame(counts(0, 1, metric.FromWorkers), 0)
 		}
 	}},
 	sends("Counts cut short", func() []byte { return counts(0, 1, metric.FromWorkers)[:12] }, 0),
-	sends("Counts with more behind it", func() []byte { return append(counts(0, 1, metric.FromWorkers), 0) }, 0),
+	sends("Counts with trailing bytes", func() []byte { return append(counts(0, 1, metric.FromWorkers), 0) }, 0),
 	sends("the exporter's question, Scrape", func() []byte { return []byte{byte(ipc.KindOf(new(query.Scrape)))} }, 0),
 	frame("the dispatcher's answer, Samples", ipc.KindOf(new(query.Samples)), 3, 0),
 	frame("a socket for scrapes (MetricsFD)", ipc.KindOf(new(ipc.MetricsFD)), 0, 0),
@@ -76,10 +76,10 @@ var exporterAttacks = slices.Concat([]attack{
 	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},
 	{"numbers, as an intact exporter asks for them", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "are sent to it" }},
 }, attacksNamed(
-	"read /etc/shadow", "read /proc/1/environ", "make a file in /tmp", "climb out over a descriptor", "list a directory",
-	"signal the parent", "kill all that it may", "get hold of a process (pidfd_open)", "read another's memory", "debug another (ptrace)",
+	"read /etc/shadow", "read /proc/1/environ", "make a file in /tmp", "leave its root directory through a descriptor", "list a directory",
+	"signal the parent", "kill all processes that it may signal", "open a process (pidfd_open)", "read the memory of another process", "debug another process (ptrace)",
 	"fork", "execute /bin/sh", "make a program in memory", "become root", "unshare a user namespace", "enter a namespace",
-	"map memory to write and execute", "io_uring", "bpf", "keyctl", "put another filter over this one",
+	"map memory to write and execute", "io_uring", "bpf", "keyctl", "install another filter",
 	"a socket: IPv4", "a socket: UNIX", "a socket: netlink", "make a pair of sockets",
 ), []attack{
 	{"connect from the socket for scrapes", func() string { return onListener(unix.SYS_CONNECT, address(unix.AF_UNIX), 16) }},
@@ -90,14 +90,14 @@ var exporterAttacks = slices.Concat([]attack{
 	{"shut it down for writing", func() string {
 		return "returns " + onListener(unix.SYS_SHUTDOWN, unix.SHUT_WR) + ": another scrape is answered"
 	}},
-	{"questions without end", func() string {
+	{"questions endlessly", func() string {
 		for {
 			sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0)
 		}
 	}},
-	frame("a word that is not in the protocol table", 99, 0, 0),
+	frame("a message that is not in the protocol table", 99, 0, 0),
 	frame("an empty frame's kind, 0", 0, 0, 0),
-	frame("Scrape with more behind it", ipc.KindOf(new(query.Scrape)), 1, 0),
+	frame("Scrape with trailing bytes", ipc.KindOf(new(query.Scrape)), 1, 0),
 	frame("Scrape with a descriptor", ipc.KindOf(new(query.Scrape)), 0, 1),
 	frame("Samples, as the dispatcher", ipc.KindOf(new(query.Samples)), 3, 0),
 	frame("Counts, as a worker", ipc.KindOf(new(query.Counts)), 10, 0),
@@ -109,7 +109,7 @@ var exporterAttacks = slices.Concat([]attack{
 	frame("Verify, for a guess at a token", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Sign, for a handshake", ipc.KindOf(new(query.Sign)), 16, 0),
 	frame("Done, of a client's connection", ipc.KindOf(new(work.Done)), 8, 0),
-	frame("SecretKeys of its own", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
+	frame("its own SecretKeys", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
 	frame("Kept, as the keeper", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
 	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 4, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),

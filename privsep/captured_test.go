@@ -34,7 +34,7 @@ var attacks = []attack{
 	call("read /proc/1/environ", unix.SYS_OPENAT, atCWD, text("/proc/1/environ"), unix.O_RDONLY),
 	call("write its own memory through /proc", unix.SYS_OPENAT, atCWD, text("/proc/self/mem"), unix.O_RDWR),
 	call("make a file in /tmp", unix.SYS_OPENAT, atCWD, text("/tmp/captured"), unix.O_CREAT|unix.O_WRONLY, 0o600),
-	call("climb out over a descriptor", unix.SYS_OPENAT, ipc.WorkerFD, text(".."), unix.O_RDONLY),
+	call("leave its root directory through a descriptor", unix.SYS_OPENAT, ipc.WorkerFD, text(".."), unix.O_RDONLY),
 	call("open with openat2", unix.SYS_OPENAT2, atCWD, text("/"), 0, 24),
 	call("open by handle", unix.SYS_OPEN_BY_HANDLE_AT, atCWD, text("/"), 0),
 	call("list a directory", unix.SYS_GETDENTS64, 0, 0, 0),
@@ -48,16 +48,16 @@ var attacks = []attack{
 
 	// Other processes.
 	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
-	call("kill all that it may", unix.SYS_KILL, invalid, 9),
+	call("kill all processes that it may signal", unix.SYS_KILL, invalid, 9),
 	call("signal its siblings, the keeper and the namespace init: pid 1", unix.SYS_KILL, 1, 9),
 	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not pid 1, which can be the worker itself
-	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
+	call("open a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
 	call("take a descriptor from a process", unix.SYS_PIDFD_GETFD, 3, 0, 0),
-	call("read another's memory", unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0),
-	call("write another's memory", unix.SYS_PROCESS_VM_WRITEV, 1, 0, 0, 0, 0, 0),
-	call("debug another (ptrace)", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0),
+	call("read the memory of another process", unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0),
+	call("write the memory of another process", unix.SYS_PROCESS_VM_WRITEV, 1, 0, 0, 0, 0, 0),
+	call("debug another process (ptrace)", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0),
 	call("change the parent's limits", unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_NOFILE, 0, 0),
-	call("slow others down", unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19),
+	call("change the priority of other processes", unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19),
 
 	// Programs, privileges, namespaces.
 	call("fork", unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0),
@@ -67,8 +67,8 @@ var attacks = []attack{
 	call("make a program in memory", unix.SYS_MEMFD_CREATE, text("x"), 0),
 	call("become root", unix.SYS_SETUID, 0),
 	call("become gid 0", unix.SYS_SETGID, 0),
-	call("take groups", unix.SYS_SETGROUPS, 0, 0),
-	call("take capabilities", unix.SYS_CAPSET, 0, 0),
+	call("gain groups", unix.SYS_SETGROUPS, 0, 0),
+	call("gain capabilities", unix.SYS_CAPSET, 0, 0),
 	call("unshare a user namespace", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
 	call("enter a namespace", unix.SYS_SETNS, 3, 0),
 	call("raise its own limits", unix.SYS_SETRLIMIT, unix.RLIMIT_FSIZE, 0),
@@ -86,7 +86,7 @@ var attacks = []attack{
 	call("add_key", unix.SYS_ADD_KEY, 0, 0, 0, 0),
 	call("userfaultfd", unix.SYS_USERFAULTFD, 0),
 	call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, 0, invalid, invalid, 0),
-	call("put another filter over this one", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0),
+	call("install another filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0),
 	call("load a module", unix.SYS_INIT_MODULE, 0, 0, text("")),
 	call("load a kernel", unix.SYS_KEXEC_LOAD, 0, 0, 0, 0),
 	call("set the clock", unix.SYS_CLOCK_SETTIME, 0, 0),
@@ -116,9 +116,9 @@ var attacks = []attack{
 	{"accept on it", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
 
 	// The parent, over the worker's channel.
-	frame("a word that is not in the protocol table", 99, 0, 0),
+	frame("a message that is not in the protocol table", 99, 0, 0),
 	frame("an empty frame's kind, 0", 0, 0, 0),
-	frame("the parent's own word, Drain", ipc.KindOf(new(work.Drain)), 0, 0),
+	frame("the parent's message Drain", ipc.KindOf(new(work.Drain)), 0, 0),
 	frame("Setup, to the parent", ipc.KindOf(new(ipc.Setup)), 200, 0),
 	frame("a connection, to the parent", ipc.KindOf(new(ipc.Connection)), 27, 0),
 	frame("secret keys, to the parent", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
@@ -126,7 +126,7 @@ var attacks = []attack{
 	frame("a client of the keeper's, to the parent", ipc.KindOf(new(work.Client)), 4, 0),
 	frame("a channel to the keeper, to the parent", ipc.KindOf(new(work.ServiceFD)), 1, 0),
 	frame("Kept for the second time", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
-	frame("the keeper's word, Breach, of a sibling", ipc.KindOf(new(work.Breach)), 6, 0, 0, 2),
+	frame("the keeper's message Breach, about a sibling", ipc.KindOf(new(work.Breach)), 6, 0, 0, 2),
 	frame("a request to sign, to the parent", ipc.KindOf(new(query.Sign)), 16, 0),
 	frame("a request to verify, to the parent", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 2, 0),
@@ -134,30 +134,30 @@ var attacks = []attack{
 	frame("Done of a connection that it does not hold", ipc.KindOf(new(work.Done)), 8, 0),
 	frame("Taken of a connection that it was not given", ipc.KindOf(new(work.Taken)), 8, 0),
 	{"Progress of a connection that it does not hold", func() string { return sendAndWait(&work.Progress{ID: 1 << 40, Stage: work.Idle}) }},
-	frame("Progress that is none", ipc.KindOf(new(work.Progress)), 9, 0),
+	frame("Progress with an invalid state", ipc.KindOf(new(work.Progress)), 9, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
-	frame("a truncated word", ipc.KindOf(new(work.Done)), 3, 0),
-	frame("a word with more behind it", ipc.KindOf(new(work.Done)), 9, 0),
-	frame("an oversized word", ipc.KindOf(new(work.Done)), 60_000, 0),
-	frame("a descriptor with a word that has none", ipc.KindOf(new(work.Done)), 8, 1),
+	frame("a truncated message", ipc.KindOf(new(work.Done)), 3, 0),
+	frame("a message with trailing bytes", ipc.KindOf(new(work.Done)), 9, 0),
+	frame("an oversized message", ipc.KindOf(new(work.Done)), 60_000, 0),
+	frame("a descriptor with a message that has none", ipc.KindOf(new(work.Done)), 8, 1),
 	frame("100 descriptors", ipc.KindOf(new(work.Done)), 8, 100),
-	{"a way that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
-	{"a way to a socket that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamMunge}) }},
-	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 3, 0, 1, 200),
-	frame("spares for it, as the parent would bring them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
-	frame("a way of no kind", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
+	{"a connection to a daemon that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
+	{"a connection to a socket that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamMunge}) }},
+	frame("prepared sockets for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 3, 0, 1, 200),
+	frame("prepared sockets, as the dispatcher sends them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
+	frame("a connection with an invalid upstream", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
 	frame("a name, of the parent", ipc.KindOf(new(work.Lookup)), 15, 0),
 	frame("a name, as the resolver finds it", ipc.KindOf(new(work.LookupResult)), 15, 0),
 	frame("a change, to the parent", ipc.KindOf(new(query.Intent)), 34, 0),
 	frame("its outcome, to the parent", ipc.KindOf(new(query.Outcome)), 18, 0),
 	frame("the auditor's question, Follow", ipc.KindOf(new(ipc.Follow)), 0, 0),
-	{"400 ways at once", func() string {
+	{"400 connections to daemons at once", func() string {
 		for i := range uint64(400) {
 			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
 		return "goes on"
 	}},
-	{"ways without end", func() string {
+	{"connections to daemons endlessly", func() string {
 		for i := uint64(0); ; i++ {
 			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}

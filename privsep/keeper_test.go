@@ -372,7 +372,7 @@ func TestHostileKeepers(t *testing.T) {
 		"crash":           "the keeper exited unexpectedly",
 		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
 		"pong of nothing": "which was not requested",
-		"worker's kind":   "may not be sent by a keeper",
+		"worker's kind":   "may not be sent by the keeper",
 		"descriptor":      "came with 1 descriptors",
 		"mute":            "was not ready within",
 	} {

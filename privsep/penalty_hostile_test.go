@@ -93,7 +93,7 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "offence that is none", want: "has a kind of offence that is 0"},
 		{part: "offence cut off", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
-		{part: "pause", want: "may not be sent by a worker"},
+		{part: "pause", want: "may not be sent by the worker"},
 		{part: "intent cut off", want: "has 35 bytes"},
 		{part: "intent with leftovers", want: "Intent of the worker has bytes left over"},
 		{part: "intent too long", want: "has 1694 bytes"},
