@@ -51,7 +51,7 @@ func TestQuery(t *testing.T) {
 }
 
 // TestParametersRefused checks requests with invalid parameters. The handlers
-// may send daemons only what is necessary to verify the credential. Only an
+// may send a daemon only the request that verifies the credential. Only an
 // authenticated client may get the name of the parameter.
 func TestParametersRefused(t *testing.T) {
 	tests := []struct {
