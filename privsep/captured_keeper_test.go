@@ -196,7 +196,7 @@ func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was awake, now waits and is not woken again
-	for n := 1; n > 0; { // discard answers to the worker's own requests
+	for n := 1; n > 0; {              // discard answers to the worker's own requests
 		n, _, _ = unix.Recvfrom(fd, make([]byte, ipc.MaxMessage), unix.MSG_DONTWAIT)
 	}
 	fmt.Fprint(w, list[at].run(fd))
