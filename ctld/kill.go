@@ -150,9 +150,11 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	return nil
 }
 
-// startTimeout limits how long a cancellation waits for a job that is being
-// started. The start of a job usually takes milliseconds.
-const startTimeout = 10 * time.Second
+// startTimeout limits how long a request waits for a job that is being started.
+// The start of a job usually takes milliseconds. The limit is half of the usual
+// MessageTimeout, so that the client gets the error of this daemon and does not
+// have to take the daemon for dead.
+const startTimeout = 5 * time.Second
 
 // cancelStarting waits for job j, which was cancelled while it was being
 // started. It returns when the job has ended or the job's step has been
