@@ -95,7 +95,7 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 // has both kinds of amount, and is negative for an amount per CPU.
 func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
 	return schema.Fields[model.Partition]{
-		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
+		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, add 2^63 to get the memory of a processor", schema.Unit("MiB"), schema.Until(V45)),
 		schema.Show("memory_per_cpu", schema.Int64, func(*model.Partition) int64 { return 0 }, "Always 0: see the next two fields", schema.Unit("MiB"), schema.Since(V45), schema.Deprecated(V45)),
 		schema.Show("partition_memory_per_cpu", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerCPU(amount(p)) }, "Memory of each processor", schema.Unit("MiB")),
 		schema.Show("partition_memory_per_node", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerNode(amount(p)) }, "Memory of each node; 0 for no limit", schema.Unit("MiB")),
