@@ -20,7 +20,7 @@ func TestLinks(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && path != "." && (strings.HasPrefix(e.Name(), ".") || path == "bin" || path == "dist"):
+		case e.IsDir() && path != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || path == "bin" || path == "dist"):
 			return filepath.SkipDir
 		case e.IsDir() || filepath.Ext(path) != ".md":
 			return nil
