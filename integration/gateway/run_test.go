@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -241,7 +242,7 @@ func countParked(g *harness.Gateway) int {
 	return n
 }
 
-// TestNoneIsLost opens 1000 connections to a gateway that handles at most 8 at
+// TestNoneIsLost opens 2000 connections to a gateway that handles at most 8 at
 // a time. The others must wait, and none may be lost.
 func TestNoneIsLost(t *testing.T) {
 	t.Parallel()
@@ -252,14 +253,27 @@ func TestNoneIsLost(t *testing.T) {
 	for range 8 {
 		handled = append(handled, startSubmission(l, t, address))
 	}
-	var conns []net.Conn
-	for range 1000 {
-		c, err := net.Dial("tcp", address)
-		harness.Must(t, err)
-		defer c.Close()
-		fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", l.OwnToken)
-		conns = append(conns, c)
+	// All have to wait before the time limit of the first 8 requests ends, so
+	// several goroutines open them.
+	conns := make([]net.Conn, 2000)
+	var dials sync.WaitGroup
+	failures := make([]error, 8)
+	for first := range 8 {
+		dials.Go(func() {
+			for i := first; i < len(conns); i += 8 {
+				c, err := net.Dial("tcp", address)
+				if err != nil {
+					failures[first] = err
+					return
+				}
+				t.Cleanup(func() { c.Close() })
+				fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", l.OwnToken)
+				conns[i] = c
+			}
+		})
 	}
+	dials.Wait()
+	harness.Must(t, errors.Join(failures...))
 	harness.Eventually(t, "all wait", func() bool { return countPending(t, address) == 0 && countParked(g) == len(conns) })
 	for _, h := range handled {
 		if a, err := h.finish(); err != nil || a.Status != 200 {
