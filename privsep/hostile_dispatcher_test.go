@@ -155,7 +155,7 @@ func TestDispatcherDies(t *testing.T) {
 func TestStoppedDispatcher(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Silence: hangLimit})
-	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
+	suspend(t, g.dispatcherPID())
 	g.await("dispatcher exited", func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 5s")
 	})
@@ -168,7 +168,7 @@ func TestStoppedDispatcher(t *testing.T) {
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
-	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
+	suspend(t, g.dispatcherPID())
 	var clients []net.Conn
 	for range 20 {
 		clients = append(clients, g.dial(t, "GET /pid HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))

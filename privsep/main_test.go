@@ -468,6 +468,18 @@ func (g *gateway) awaitMany(msg string, n int) {
 	g.await(msg, func(map[string]any) bool { n--; return n == 0 })
 }
 
+// lastPID returns the pid in the last record with the given message.
+func (g *gateway) lastPID(msg string) (pid int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.records {
+		if r["msg"] == msg {
+			pid = int(r["pid"].(float64))
+		}
+	}
+	return pid
+}
+
 // count returns how many records with the given message have been logged.
 func (g *gateway) count(msg string) (n int) {
 	g.mu.Lock()

@@ -200,8 +200,8 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 		}
 		return next != 0
 	})
-	must(t, syscall.Kill(next, syscall.SIGSTOP)) // it is not ready yet
-	must(t, os.Rename(path+".two", path))        // for the next time
+	suspend(t, next)                      // it is not ready yet
+	must(t, os.Rename(path+".two", path)) // for the next time
 	_, err = fifo.WriteString(mustRead(t, path))
 	must(t, err)
 	must(t, fifo.Close())
@@ -225,7 +225,7 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 	write(packed(work.Setup{Cluster: "two"}))
 	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	pid := g.dispatcherPID()
-	must(t, syscall.Kill(pid, syscall.SIGSTOP)) // it gets the configuration and does not build it
+	suspend(t, pid) // it gets the configuration and does not build it
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	time.Sleep(200 * time.Millisecond) // the parent reads the configuration
 	must(t, syscall.Kill(pid, syscall.SIGKILL))

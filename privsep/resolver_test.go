@@ -108,15 +108,8 @@ func TestResolverDies(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Workers: 1, Silence: hangLimit})
 	for n, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
-		var pid int
 		g.eventually("a resolver is ready", func() bool { return g.count("resolver ready") == n+1 })
-		g.mu.Lock()
-		for _, r := range g.records {
-			if r["msg"] == "resolver ready" {
-				pid = int(r["pid"].(float64))
-			}
-		}
-		g.mu.Unlock()
+		pid := g.lastPID("resolver ready")
 		if err := syscall.Kill(pid, signal); err != nil {
 			t.Fatal(err)
 		}

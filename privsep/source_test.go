@@ -168,9 +168,7 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	suspend(t, pid)
 	defer unix.Kill(pid, unix.SIGCONT)
 	for range 8 {
 		c, err := thread.DialAs(31001, 31101, socket)
@@ -208,7 +206,7 @@ func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 			must(t, err)
 		}
 		pid := pidOf(t, body)
-		must(t, unix.Kill(pid, unix.SIGSTOP))
+		suspend(t, pid)
 		defer unix.Kill(pid, unix.SIGCONT)
 		again = append(again, dial(uid))
 	}

@@ -1,7 +1,13 @@
 package privsep
 
 import (
+	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +23,20 @@ func await(t *testing.T, event string, happened func() bool) {
 			t.Fatalf("did not happen: %s", event)
 		}
 	}
+}
+
+// suspend stops a process and waits until none of its threads runs any more,
+// because kill(2) returns before that.
+func suspend(t *testing.T, pid int) {
+	t.Helper()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	await(t, "all threads have stopped", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
+			stat, err := os.ReadFile(path)
+			return err == nil && !strings.Contains(string(stat), ") T ")
+		})
+	})
 }
 
 // sharedDir returns a directory of this test that other users can enter.

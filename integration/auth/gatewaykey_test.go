@@ -212,7 +212,7 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	if first == 0 {
 		t.Fatal("there is no keeper")
 	}
-	harness.Must(t, syscall.Kill(first, syscall.SIGSTOP))
+	harness.Suspend(t, first)
 	if status := k.status(k.hs256(key)); status != http.StatusOK {
 		t.Errorf("with a keeper that does not answer: status %d", status)
 	}

@@ -235,6 +235,20 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Suspend stops a process and waits until none of its threads runs any more,
+// because kill(2) returns before that.
+func Suspend(t *testing.T, pid int) {
+	t.Helper()
+	Must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	Eventually(t, "all threads have stopped", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
+			stat, err := os.ReadFile(path)
+			return err == nil && !strings.Contains(string(stat), ") T ")
+		})
+	})
+}
+
 // Eventually waits until condition returns true. The test fails if that takes
 // more than two minutes.
 func Eventually(t *testing.T, event string, condition func() bool) {

@@ -182,7 +182,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 	body := l.JobRequest("true", map[string]any{"hold": true})
 	l.Submit("true", map[string]any{"hold": true}) // a worker has verified the token
 	controller := l.Daemons["schedctld"].PID()
-	harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
+	harness.Suspend(t, controller)
 	first := make(chan harness.Answer, 1)
 	go func() {
 		a, err := l.TryRequest(&http.Client{Transport: &http.Transport{}}, "POST", submitPath, body, keyHeader("k"))
@@ -235,7 +235,7 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	controller := l.Daemons["schedctld"].PID()
 	for i, killed := range [][]int{l.Workers(), {l.Daemons["schedrestd"].PID()}} {
-		harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
+		harness.Suspend(t, controller)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
