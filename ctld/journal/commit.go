@@ -9,8 +9,6 @@ import (
 	"os"
 	"slices"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // minRewriteSize is the size in bytes up to which the file is never rewritten.
@@ -70,7 +68,7 @@ func (j *Journal) write(batch []*commit) error {
 	j.mu.Unlock()
 	_, err := file.WriteAt(out, size)
 	if err == nil {
-		if err = unix.Fdatasync(int(file.Fd())); err != nil {
+		if err = j.sync(int(file.Fd())); err != nil {
 			err = &syncError{err}
 		}
 	}
@@ -105,16 +103,18 @@ type syncError struct{ err error }
 func (e *syncError) Error() string { return "sync: " + e.err.Error() }
 func (e *syncError) Unwrap() error { return e.err }
 
-// undo removes a batch from the file after the write failed, usually because
-// the disk is full. If undo can't remove the batch, or if fsync failed, it
-// marks the journal as failed.
+// undo removes a batch from the file after the write or the fsync failed, so
+// that a restart does not bring back changes that were refused. If undo can't
+// remove the batch, or if fsync failed, it marks the journal as failed.
 func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
+	removeErr := j.file.Truncate(size)
 	_, syncFailed := errors.AsType[*syncError](err)
-	if syncFailed {
-		j.fail(err)
-	} else if e := j.file.Truncate(size); e != nil {
-		j.fail(errors.Join(err, e))
+	if syncFailed && removeErr == nil {
+		removeErr = j.sync(int(j.file.Fd())) // only the new length matters, which the kernel writes separately from the data
+	}
+	if syncFailed || removeErr != nil {
+		j.fail(errors.Join(err, removeErr))
 	}
 	return err
 }

@@ -33,6 +33,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Open and Commit return these errors, and errors of the file system.
@@ -74,6 +76,8 @@ type Journal struct {
 	retrySize int64 // after a failed rewrite: the size at which to try again
 	stopped   chan struct{}
 	broken    chan struct{} // closed when failure is set
+
+	sync func(fd int) error // fdatasync(2); tests let it fail
 }
 
 // location is the position of a value in the file.
@@ -94,7 +98,7 @@ type commit struct {
 // other user may have access to it. The caller must hold a lock that keeps
 // other processes from opening the same journal.
 func Open(path string) (*Journal, error) {
-	j := &Journal{path: path, index: make(map[string]location), stopped: make(chan struct{}), broken: make(chan struct{})}
+	j := &Journal{path: path, index: make(map[string]location), stopped: make(chan struct{}), broken: make(chan struct{}), sync: unix.Fdatasync}
 	j.wake = sync.NewCond(&j.mu)
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove unfinished journal: %w", err)

@@ -280,6 +280,34 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	}
 }
 
+// TestSyncFails checks that a commit is refused if fsync fails, and is not there
+// after a restart. Until then the journal must refuse all commits.
+func TestSyncFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := open(t, path)
+	mustCommit(t, j, Entry{Key: "before", Value: []byte("1")})
+	calls := 0
+	j.sync = func(int) error {
+		if calls++; calls == 1 {
+			return unix.EIO
+		}
+		return nil
+	}
+	for _, key := range []string{"refused", "after"} {
+		if err := j.Commit(Entry{Key: key, Value: []byte("2")}); !errors.Is(err, unix.EIO) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	j.Close()
+	j = open(t, path)
+	for key, want := range map[string]bool{"before": true, "refused": false, "after": false} {
+		if v, err := j.Get(key); (err == nil && v != nil) != want {
+			t.Errorf("%s: %q, %v", key, v, err)
+		}
+	}
+	mustCommit(t, j, Entry{Key: "after", Value: []byte("3")})
+}
+
 // TestFullDisk checks that a commit fails on a full disk and that the earlier
 // values are kept. Later commits must succeed when there is space again.
 func TestFullDisk(t *testing.T) {
