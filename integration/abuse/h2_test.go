@@ -160,7 +160,7 @@ func h2Abuses(token string) []h2Abuse {
 		{"a pseudo field behind others", get(":path", "/"), reset},
 		{"an unknown pseudo field", headersFrame(literals(append([]string{":other", "1"}, fields()...)...)), reset},
 		{"a status", headersFrame(literals(append([]string{":status", "200"}, fields()...)...)), reset},
-		{"two tokens", get("x-sched-user-token", token), "401, mark 404"},
+		{"two tokens", get("x-sched-user-token", token), "401, mark 404|401, " + goAway}, // the body is not read, so the connection may end before the marker
 		{"a token with underscores", get("x_sched_user_token", token), "401, mark 404"},
 		{"less than its length", post("content-length", "100") + data("{}"), reset + "|400, mark 404"},
 		{"more than its length", post("content-length", "1") + data("{}"), reset + "|400, mark 404"},
@@ -237,7 +237,9 @@ func TestAbusesHTTP2(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			got := sendFrames(s, t, a.frames)
 			t.Log(got)
-			if !slices.Contains(strings.Split(a.want, "|"), got) {
+			permitted := strings.Split(a.want, "|")
+			// The gateway may answer stream 1 before it ends the connection.
+			if _, end, _ := strings.Cut(got, ", "); !slices.Contains(permitted, got) && !(end == goAway && slices.Contains(permitted, goAway)) {
 				t.Errorf("the outcome is %q, want %q", got, a.want)
 			}
 		})
@@ -310,6 +312,12 @@ func sendFrames(s *harness.TLSLab, t *testing.T, frames string) string {
 			frames+frame(frameHeaders, endStream|endHeaders, markStream, mark))
 	}()
 	outcomes := map[uint32]string{1: "none"}
+	ended := func() string {
+		if outcomes[1] == "none" {
+			return goAway
+		}
+		return outcomes[1] + ", " + goAway
+	}
 	in := bufio.NewReader(c)
 	for settled := false; outcomes[markStream] == "" || outcomes[1] == "none" && !settled; {
 		head := make([]byte, 9)
@@ -317,11 +325,11 @@ func sendFrames(s *harness.TLSLab, t *testing.T, frames string) string {
 			if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
 				return "no end"
 			}
-			return goAway
+			return ended()
 		}
 		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
 		if _, err := io.ReadFull(in, payload); err != nil {
-			return goAway
+			return ended()
 		}
 		switch id := binary.BigEndian.Uint32(head[5:]); head[3] {
 		case frameHeaders:
@@ -334,7 +342,7 @@ func sendFrames(s *harness.TLSLab, t *testing.T, frames string) string {
 			}
 		case frameGoAway:
 			if binary.BigEndian.Uint32(payload[4:]) != 0 {
-				return goAway
+				return ended()
 			}
 		}
 		if outcomes[markStream] != "" && !settled { // stream 1 may never get an answer
