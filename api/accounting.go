@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// StatsRow has the accounting daemon's statistics, and a Users value, which
+// StatsRow contains the accounting daemon's statistics and a Users value that
 // translates the user ids in them to names.
 type StatsRow struct {
 	*model.AccountingStats
@@ -26,9 +26,9 @@ var Stats = schema.Object("stats_rec", func() schema.Fields[StatsRow] {
 	}
 })
 
-// period returns a function that returns the statistics of the hourly, daily or
-// monthly roll-ups, for an index i of 0, 1 or 2. If the daemon did not send
-// them, the function returns zeros.
+// period returns a function that returns the statistics of the hourly (i = 0),
+// daily (1) or monthly (2) roll-ups. If the daemon did not send them, the
+// function returns zeros.
 func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	return func(r *model.Rollup) *model.RollupPeriod {
 		if i < len(r.Periods) {
@@ -58,8 +58,8 @@ var rollupPeriod = schema.Object("", func() schema.Fields[model.RollupPeriod] {
 	}
 })
 
-// oldPeriod is a roll-up period as v0.0.40 shows it. The field kind has that
-// version's word for an hourly, daily or monthly period.
+// oldPeriod is a roll-up period as v0.0.40 shows it. Its kind is that version's
+// word for an hourly, daily or monthly period.
 type oldPeriod struct {
 	kind string
 	*model.RollupPeriod

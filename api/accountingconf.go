@@ -23,7 +23,7 @@ var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3)
 var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.AccountingConf] {
 	return schema.Fields[model.AccountingConf]{
 		schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory for archives of purged records"),
-		schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead of the daemon"),
+		schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records in place of the daemon"),
 		schema.F("CommitDelay", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.CommitDelay }, "Time between the commits of records that a controller sends", schema.Unit("s")),
 		schema.F("DbdAddr", schema.String, func(c *model.AccountingConf) *string { return &c.Address }, "Address of the daemon"),
 		schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Host name of the backup daemon"),

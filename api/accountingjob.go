@@ -96,7 +96,7 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 		schema.F("flags", scheduleFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
 		schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
 		schema.Group("het", "Heterogeneous job to which the job belongs", schema.Fields[AccountingJobRow]{
-			schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "Id of that job; 0 if the job belongs to none", schema.Bare),
+			schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "Id of the heterogeneous job; 0 if the job belongs to none", schema.Bare),
 			schema.F("job_offset", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.HetJobOffset }, "Index of the component", schema.Bare),
 		}),
 		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.JobID }, "Number of the job", schema.Bare),
@@ -127,7 +127,7 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 		}),
 		schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Script, if requested"),
 		schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes in each segment of a block topology", schema.Count, schema.Since(V43)),
-		schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Id of this run of the job that is unique among all clusters (SLUID)", schema.Since(V45)),
+		schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Id of this run of the job, unique among all clusters (SLUID)", schema.Since(V45)),
 		schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
 		schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
 		schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
@@ -195,7 +195,7 @@ func plannedWait(j *AccountingJobRow) model.Opt[uint64] {
 }
 
 // memory decodes n, an amount of memory. A bit of n says whether the amount is
-// per CPU or per node. If this does not agree with perCPU, memory returns an
+// per CPU or per node. If the bit does not agree with perCPU, memory returns an
 // unset number.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {

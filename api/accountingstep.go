@@ -121,10 +121,9 @@ var taskTRESType = schema.Object("tres_of_task", func() schema.Fields[taskTRES] 
 	}
 })
 
-// taskAmounts combines three lists whose keys are resource ids. The list counts
-// has the amounts, nodes has the index of each node, and tasks has the number
-// of each task. A resource is omitted if its amount and task are 0 and its node
-// is unknown.
+// taskAmounts combines three lists whose keys are resource ids: counts
+// (amounts), nodes (indexes of nodes) and tasks (numbers of tasks). A resource
+// is omitted if its amount and task are 0 and its node is unknown.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {

@@ -88,7 +88,7 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 				schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
 			}),
 			schema.Group("tres", "Limits of trackable resources", schema.Fields[AssociationRow]{
-				limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Limit for the association and those below it together, at the same time"),
+				limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Limit on resources in use at the same time, for the association and those below it together"),
 				schema.Group("group", "Limits for the association and those below it together, in resource minutes", schema.Fields[AssociationRow]{
 					limit("minutes", func(a *model.Association) *string { return &a.GrpTRESMins }, "Total that may be used"),
 					limit("active", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "Limit of the minutes that running jobs may still use"),
@@ -189,7 +189,7 @@ var associationParams = schema.Object("", func() schema.Fields[AssociationParams
 var GetAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations",
 	Doc: "List the associations", Answer: Associations,
-	Description: "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter selects fewer associations.",
+	Description: "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter narrows the list or changes what it includes.",
 	AnswerDoc:   "The associations",
 })
 

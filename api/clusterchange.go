@@ -19,7 +19,7 @@ func blankCluster() ClusterRow {
 var PostClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Create clusters", Request: ClustersBody, Answer: Empty,
-	Description: "Creates the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Requires administrator rights.",
+	Description: "Creates the clusters that do not exist. A cluster that exists is not changed, because the accounting daemon would reset it; a warning names this cluster. Requires administrator rights.",
 	RequestDoc:  "The clusters",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested clusters exist",
 })

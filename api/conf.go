@@ -23,7 +23,7 @@ func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Con
 	return schema.Show(schedName, typ, get, "Current value of "+schedName, append(opts, schema.InSlurm(name))...)
 }
 
-// confText returns a field with a text. The argument wire is the key of the
+// confText returns a field with a string. The argument wire is the key of the
 // setting in a Configuration, here and in the functions below.
 func confText(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] })
@@ -34,7 +34,7 @@ func confTexts(name, wire string) confField {
 }
 
 // confList returns a field with a list. Older controllers send the list as one
-// text, which is then shown as a list with one element.
+// string, which is then shown as a list with one element.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {
 		if text := c.Texts[wire]; text != "" {
@@ -140,8 +140,8 @@ var confJobDefault = schema.Object("job_defaults", func() schema.Fields[model.Jo
 	}
 })
 
-// configuration declares the fields of a Configuration. The table has the names
-// in Slurm's documents. confShow derives this project's names from them.
+// configuration declares the fields of a Configuration. The table uses the
+// names in Slurm's documents. confShow derives this project's names from them.
 var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Configuration] {
 	return schema.Fields[model.Configuration]{
 		confTexts("AccountingStorageTRES", "accounting_storage_tres"),

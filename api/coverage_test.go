@@ -13,7 +13,7 @@ import (
 // documentedField is a row of testdata/schemas.tsv.
 type documentedField struct{ field, typ, required, deprecated string }
 
-// documents has the rows of testdata/schemas.tsv by version and schema.
+// documents maps a version and a schema to their rows of testdata/schemas.tsv.
 type documents map[[2]string][]documentedField
 
 func readDocuments(t *testing.T) documents {
@@ -158,8 +158,8 @@ func bodies() map[string]body {
 	return byName
 }
 
-// TestCoverage checks each body in every version. It must have all the fields
-// in slurmrestd's documents, with the same types. Any other field must be in
+// TestCoverage checks that each body, in every version, has all the fields in
+// slurmrestd's documents, with the same types. Any other field must be in
 // extraFields.
 func TestCoverage(t *testing.T) {
 	docs := readDocuments(t)

@@ -12,8 +12,8 @@ import (
 
 // Parameters of lists of the accounting daemon.
 
-// texts returns a parameter that is a comma-separated list of texts. Empty
-// texts are ignored.
+// texts returns a parameter that is a comma-separated list of strings. Empty
+// strings are ignored.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	return schema.F(name, csvList, at, doc+", separated by commas", opts...)
 }
@@ -56,8 +56,8 @@ func words(s string) (list []string) {
 }
 
 // numberTexts returns a parameter that is a list of numbers. Its parser checks
-// that they are numbers, because a daemon may insert them into a database query
-// unchanged.
+// that each element is a number, because a daemon may insert the elements into
+// a database query unchanged.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
 		return asList(func(s string) (list []string, err error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // cron is a cron entry as a client describes it: either as five fields, or as
-// one text, the specification.
+// one string, the specification.
 type cron struct {
 	fields        [5]string // minute, hour, day of month, month, day of week
 	specification string

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// environment returns the type of a job's environment: an array of texts of the
-// form NAME=value. Its parser also accepts an object with names and values,
+// environment returns the type of a job's environment: an array of strings of
+// the form NAME=value. Its parser also accepts an object with names and values,
 // which many clients send, but adds a warning.
 func environment() schema.Type[[]string] {
 	array := stringArray()
@@ -46,7 +46,7 @@ func setEnvironment(d *model.JobDesc, vars []string) error {
 }
 
 // nodeList returns the type of a list of node names that the model stores as
-// one text.
+// one string.
 func nodeList() schema.Type[string] {
 	array := csvString()
 	parse := array.Parser(schema.View{})

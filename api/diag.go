@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// ControllerStatsRow has the controller's statistics, and a Users value, which
-// translates the user ids in them to names.
+// ControllerStatsRow contains the controller's statistics and a Users value
+// that translates the user ids in them to names.
 type ControllerStatsRow struct {
 	*model.ControllerStats
 	Users Users
@@ -18,12 +18,12 @@ type statsField = schema.Field[ControllerStatsRow]
 // keeps about itself.
 var ControllerStats = schema.Object("stats_msg", func() schema.Fields[ControllerStatsRow] {
 	return schema.Fields[ControllerStatsRow]{
-		schema.Show("parts_packed", schema.Int32, partsPacked, "1 if the statistics are complete, according to a controller up to Slurm 25.05", schema.Bare, schema.Until(V43)),
+		schema.Show("parts_packed", schema.Int32, partsPacked, "1 if a controller of Slurm 25.05 or earlier reports complete statistics", schema.Bare, schema.Until(V43)),
 		schema.Show("parts_packed", schema.Int32, func(*ControllerStatsRow) int { return 0 }, "No longer used", schema.Bare, schema.Since(V43), schema.Deprecated(V43), schema.Until(V45)),
 		schema.F("req_time", moment, func(s *ControllerStatsRow) *model.Time { return &s.RequestTime }, "Time of these statistics", schema.Unit(UnixTime)),
 		schema.F("req_time_start", moment, func(s *ControllerStatsRow) *model.Time { return &s.StatsStart }, "Start of the counting period", schema.Unit(UnixTime)),
 		statsCount("server_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.ServerThreads }, "Number of requests in progress"),
-		statsCount("agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AgentQueueSize }, "Number of messages to nodes that wait to be sent again"),
+		statsCount("agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AgentQueueSize }, "Number of messages that wait to be sent to nodes again"),
 		statsCount("agent_count", func(s *ControllerStatsRow) *uint32 { return &s.Agents }, "Number of messages being sent to nodes"),
 		statsCount("agent_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.AgentThreads }, "Number of threads that send messages to nodes"),
 		statsCount("dbd_agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AccountingQueueSize }, "Number of messages that wait for the accounting daemon"),
@@ -46,7 +46,7 @@ var ControllerStats = schema.Object("stats_msg", func() schema.Fields[Controller
 		statsCount("jobs_failed", func(s *ControllerStatsRow) *uint32 { return &s.JobsFailed }, "Number of jobs that failed because of the cluster"),
 		statsCount("jobs_pending", func(s *ControllerStatsRow) *uint32 { return &s.JobsPending }, "Number of pending jobs"),
 		statsCount("jobs_running", func(s *ControllerStatsRow) *uint32 { return &s.JobsRunning }, "Number of running jobs"),
-		schema.F("job_states_ts", moment, func(s *ControllerStatsRow) *model.Time { return &s.JobStatesTime }, "Time when the two preceding numbers were counted", schema.Unit(UnixTime)),
+		schema.F("job_states_ts", moment, func(s *ControllerStatsRow) *model.Time { return &s.JobStatesTime }, "Time when jobs_pending and jobs_running were counted", schema.Unit(UnixTime)),
 		statsCount("bf_backfilled_jobs", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.Jobs }, "Number of jobs started by backfill since the controller started"),
 		statsCount("bf_last_backfilled_jobs", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastJobs }, "Number of jobs started by backfill since the last reset"),
 		statsCount("bf_backfilled_het_jobs", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.HetJobs }, "Number of components of heterogeneous jobs started by backfill since the controller started"),
@@ -61,9 +61,9 @@ var ControllerStats = schema.Object("stats_msg", func() schema.Fields[Controller
 		statsTime("bf_cycle_max", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.CycleMax }, "Longest cycle", schema.Since(V41)),
 		schema.F("bf_exit", backfillExit.Type, func(s *ControllerStatsRow) *[]uint32 { return &s.Backfill.Exits }, "Numbers of cycles, by the reason for which they ended"),
 		statsCount("bf_last_depth", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastDepth }, "Number of jobs examined in the last cycle"),
-		statsCount("bf_last_depth_try", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastDepthTry }, "Number of examined jobs in the last cycle that could have started"),
+		statsCount("bf_last_depth_try", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastDepthTry }, "Number of jobs that were examined and could have started, in the last cycle"),
 		statsCount("bf_depth_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.DepthSum }, "Number of jobs examined in all cycles"),
-		statsCount("bf_depth_try_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.DepthTrySum }, "Number of examined jobs in all cycles that could have started"),
+		statsCount("bf_depth_try_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.DepthTrySum }, "Number of jobs that were examined and could have started, in all cycles"),
 		statsCount("bf_queue_len", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.QueueLen }, "Number of pending jobs in the last cycle"),
 		statsMean("bf_queue_len_mean", queueLength, "Average number of pending jobs in a cycle"),
 		statsCount("bf_queue_len_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.QueueLenSum }, "Number of pending jobs, summed over all cycles"),

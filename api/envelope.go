@@ -143,10 +143,10 @@ type AnswerType[O any] struct {
 type AnswerTable interface {
 	Table
 
-	// Failure returns a function that writes an answer without content. It is
-	// for requests that failed or found nothing. If the answer contains a list,
-	// the list is sent empty: clients in typed languages require it, and loop
-	// over it before they check for errors.
+	// Failure returns a function that writes an answer without content. The
+	// function is for requests that failed or found nothing. If the endpoint's
+	// answers contain a list, it writes an empty list: clients in typed
+	// languages require it, and loop over it before they check for errors.
 	Failure(schema.View) func(schema.Encoder, *Envelope)
 }
 

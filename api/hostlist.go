@@ -62,7 +62,7 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", func() schema.Fi
 const maxHosts = 1 << 16
 
 // hostsField returns a field whose parser expands host lists. A client sends
-// them in an array, or as one text.
+// them in an array, or as one string.
 func hostsField(name string, warn func(*schema.Report, *schema.Value)) schema.Field[HostsRequest] {
 	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
 		warn(r, doc)
@@ -106,7 +106,7 @@ func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, into *[]s
 var PostHostnames = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostnames", ID: "post_hostnames",
 	Doc: "Expand a host list", Request: Hostlist, Answer: Hostnames, Since: V44,
-	Description: "Returns the names that a host list stands for, in its order, but at most 65536 names. The nodes need not exist.",
+	Description: "Returns the names that a host list stands for, in the same order. A host list of more than 65536 names is refused. The nodes need not exist.",
 	RequestDoc:  "The host list, such as \"node1,n[01-03]\"",
 	AnswerDoc:   "The names",
 })

@@ -54,7 +54,7 @@ var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
 var GetInstances = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances",
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,
-	Description: "Returns which machine of a cloud was which node, and at which time. Each parameter selects fewer instances.",
+	Description: "Returns which cloud machine each node ran on, and when. Each parameter narrows the list.",
 	AnswerDoc:   "The instances",
 })
 

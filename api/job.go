@@ -9,15 +9,15 @@ import (
 	"schedrestd/model"
 )
 
-// JobRow is a job, with a Users value, which translates the user and group ids
-// in it to names.
+// JobRow is a job, together with a Users value that translates the job's user
+// and group ids to names.
 type JobRow struct {
 	*model.Job
 	Users Users
 }
 
-// Job declares the fields of a job. The table is in jobfields.go. This file has
-// functions that compute values for the table.
+// Job declares the fields of a job. The table is in jobfields.go. This file
+// contains functions that compute values for the table.
 var Job = schema.Object("job_info", jobFields)
 
 // wireValue returns the number that stands for o in the protocol. There, the
@@ -32,8 +32,8 @@ func wireValue[T model.Unsigned](o model.Opt[T]) T {
 	return o.Number
 }
 
-// specializedThreads is a bit in a job's number of specialized cores. If it is
-// set, the number is a number of threads instead.
+// specializedThreads is a bit in a job's number of specialized cores. If the
+// bit is set, the number counts threads instead of cores.
 const specializedThreads = 0x8000
 
 func coreSpec(j *JobRow) uint16 {
@@ -51,7 +51,7 @@ func threadSpec(j *JobRow) uint16 {
 }
 
 // requirement returns one of the job's requirements as the protocol encodes it.
-// If the controller sent no requirements for this job, it returns 0.
+// It returns 0 if the controller sent no requirements for this job.
 func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0
@@ -66,7 +66,7 @@ const memoryNotSet = ^uint64(0) - 1
 // jobMemory returns the memory that a job requests. A job that requests memory
 // per unit of a trackable resource, such as per GPU, may request different
 // amounts for several resources. jobMemory returns the first amount. For such a
-// job it can't use MinMemory, which has only the partition's default.
+// job, MinMemory contains only the partition's default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -90,7 +90,8 @@ func memoryPerNode(n uint64) model.Opt[uint64] {
 	return model.Some(n)
 }
 
-// signed subtracts the offset that keeps nice values positive in the protocol.
+// signed returns the nice value that n encodes. In the protocol, an offset
+// keeps nice values positive.
 func signed(n uint32) int64 {
 	if n == model.NoVal32 {
 		return 0

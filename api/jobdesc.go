@@ -7,7 +7,7 @@ import (
 
 // JobDesc declares the fields of a job description. Clients send job
 // descriptions when they submit jobs, and never receive any. The files desc*.go
-// have functions that parse the more complex fields.
+// contain functions that parse the more complex fields.
 var JobDesc = schema.Object("job_desc_msg", descFields)
 
 // descFields returns the fields of a job description.
@@ -41,7 +41,7 @@ func descFields() schema.Fields[model.JobDesc] {
 		schema.F("cpus_per_tres", schema.String, func(d *model.JobDesc) *string { return &d.CPUsPerTRES }, "Processors for each trackable resource"),
 		schema.Set("crontab", cronEntry.Type, setCron, "Schedule of a cron job"),
 		schema.F("deadline", secondsInput, func(d *model.JobDesc) *model.Time { return &d.Deadline }, "Deadline of the job", schema.Unit(TimeText)),
-		schema.F("delay_boot", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.DelayBoot }, "Time for which nodes are not rebooted to get the requested features", schema.Unit("s")),
+		schema.F("delay_boot", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.DelayBoot }, "Time to wait before nodes are rebooted to provide the requested features", schema.Unit("s")),
 		schema.F("dependency", schema.String, func(d *model.JobDesc) *string { return &d.Dependency }, "Dependencies, such as \"afterok:17\""),
 		schema.F("end_time", secondsInput, func(d *model.JobDesc) *model.Time { return &d.EndTime }, "Expected end time", schema.Unit(TimeText)),
 		schema.Set("environment", environment, setEnvironment, "Environment, each variable as NAME=value"),

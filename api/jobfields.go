@@ -42,7 +42,7 @@ func jobFields() schema.Fields[JobRow] {
 		schema.F("cpus_per_tres", schema.String, func(j *JobRow) *string { return &j.CPUsPerTRES }, "Processors for each trackable resource"),
 		schema.F("cron", schema.String, func(j *JobRow) *string { return &j.CronSpec }, "Schedule, for a cron job"),
 		schema.F("deadline", moment, func(j *JobRow) *model.Time { return &j.Deadline }, "Deadline of the job", schema.Unit(UnixTime)),
-		schema.F("delay_boot", number, func(j *JobRow) *model.Opt[uint32] { return &j.DelayBoot }, "Time for which nodes are not rebooted to get the requested features", schema.Unit("s")),
+		schema.F("delay_boot", number, func(j *JobRow) *model.Opt[uint32] { return &j.DelayBoot }, "Time to wait before nodes are rebooted to provide the requested features", schema.Unit("s")),
 		schema.F("dependency", schema.String, func(j *JobRow) *string { return &j.Dependency }, "Dependencies"),
 		schema.Show("derived_exit_code", exitCodeType.Type, func(j *JobRow) exitCode { return decodeExit(j.DerivedExitCode) }, "Highest exit code of the job's steps"),
 		schema.F("eligible_time", moment, func(j *JobRow) *model.Time { return &j.EligibleTime }, "Earliest start time", schema.Unit(UnixTime)),

@@ -8,7 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// JobChange has new values for the fields of a job in the accounting records.
+// JobChange contains new values for the fields of a job in the accounting
+// records.
 type JobChange struct {
 	*model.AccountingJob
 	Limits []Limit[model.AccountingJob] // limits that the client sent
@@ -73,7 +74,7 @@ var namedAccountingJobParams = schema.Object("", func() schema.Fields[NamedAccou
 var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
-	Description: "Changes only the fields in the body, in the accounting record of a job of this cluster. Users may change comment, extra, wckey and derived_exit_code of their own jobs; only operators may change other fields. If there is no record of the job, the answer is 404.",
+	Description: "Changes the accounting record of a job of this cluster. Only the fields in the body are changed. Users may change comment, extra, wckey and derived_exit_code of their own jobs; only operators may change other fields. If there is no record of the job, the answer is 404.",
 	RequestDoc:  "The fields to change",
 	AnswerDoc:   "The job",
 })

@@ -52,7 +52,7 @@ func stdin(j *JobRow) string {
 }
 
 // expandPath makes the path absolute, and replaces the placeholders in the
-// pattern. It leaves placeholders that can have several values in one job.
+// pattern. Placeholders that can have several values in one job stay unchanged.
 func expandPath(j *JobRow, pattern string) string {
 	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
 	if strings.HasPrefix(pattern, "/") {

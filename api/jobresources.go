@@ -7,10 +7,10 @@ import (
 	"schedrestd/model"
 )
 
-// The controller sends a job's allocation in compressed form. It sends a layout
-// of sockets and cores once for all consecutive nodes that have it, and one
-// bitmap for the cores of all nodes. The API shows each node separately, but in
-// v0.0.40 not in the same form as in later versions.
+// The controller sends a job's allocation in compressed form. Consecutive nodes
+// with the same layout of sockets and cores share one copy of this layout, and
+// one bitmap describes the cores of all nodes. The API shows each node
+// separately, but in v0.0.40 not in the same form as in later versions.
 
 // jobResources returns the type of a job's allocation.
 func jobResources() schema.Type[model.JobResources] { return jobResourcesType{} }
@@ -178,9 +178,9 @@ var coreShareType = schema.Object("job_res_core", func() schema.Fields[coreShare
 })
 
 // shares returns the allocation of each node. The controller's numbers may
-// contradict each other: shares ends with the last name in the list of nodes,
-// replaces missing amounts with 0, and omits a socket whose cores are not all
-// in the bitmap.
+// contradict each other. Therefore shares stops after the last name in the list
+// of nodes, replaces missing amounts with 0, and omits a socket whose cores are
+// not all in the bitmap.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))

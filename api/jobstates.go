@@ -25,8 +25,8 @@ var jobStateRow = schema.Object("job_state_resp_job", func() schema.Fields[JobSt
 	}
 })
 
-// EachState calls the function each for every job or task in s. If s stands for
-// several tasks of an array, each task gets a row of its own.
+// EachState calls each for every job or task in s. If s stands for several
+// tasks of an array, each task gets a row of its own.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {

@@ -49,7 +49,7 @@ type KilledAnswer struct {
 }
 
 // killResults is the field of a KilledAnswer.
-var killResults = schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0))
+var killResults = schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE also the other jobs, if the controller reports them", schema.Required(0))
 
 // Killed declares the fields of a KilledAnswer.
 var Killed = enveloped("openapi_kill_job_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
@@ -76,7 +76,7 @@ var killParams = schema.Object("", func() schema.Fields[KillParams] {
 var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Killed, Since: V42,
-	Description: "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended. If a single job can't be signalled, the request fails; of several, the answer lists those that failed.",
+	Description: "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended. If a single job can't be signalled, the request fails. If there are several jobs, the answer lists those that could not be signalled.",
 	AnswerDoc:   "The controller has accepted the request; jobs that could not be signalled are listed",
 })
 

@@ -9,7 +9,7 @@ import (
 )
 
 // nodeArray is the type of an array of node names or host lists. Its parser
-// also accepts a single text.
+// also accepts a single string.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
 // oneState returns the type of an array that has at most one job state.

@@ -23,8 +23,8 @@ var License = schema.Object("license", func() schema.Fields[model.License] {
 	}
 })
 
-// freeLicenses returns the number of free licenses. If the total has shrunk
-// below the number in use, this is 0.
+// freeLicenses returns the number of free licenses. It returns 0 if the total
+// has shrunk below the number in use.
 func freeLicenses(l *model.License) uint64 {
 	used := uint64(l.InUse) + uint64(l.LastDeficit)
 	return uint64(l.Total) - min(used, uint64(l.Total))

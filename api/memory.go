@@ -10,12 +10,13 @@ import (
 )
 
 // mebibytes returns the type of an amount of memory in MiB. In a request, the
-// amount may also be a text with another unit, such as "2G".
+// amount may also be a string with another unit, such as "2G".
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }
 
-// Parser returns a function that parses a number, a wrapped number, or a text.
+// Parser returns a function that parses a number, a wrapped number, or a
+// string.
 func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
 	number := m.wrapper.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint64]) bool {

@@ -33,7 +33,7 @@ const pathUtil = "util"
 // HeaderUser returns the header that names the user of a request.
 func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 
-// HeaderToken returns the header that has the token of a request.
+// HeaderToken returns the header that contains the token of a request.
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
 // HeaderKey is the header in which a client sends a key of its own choice with
@@ -49,7 +49,8 @@ const MaxKey = 255
 const HeaderReplayed = "Idempotency-Replayed"
 
 // SchemaName returns the name of a schema in documents, such as "v0.0.42_node".
-// The argument shape is its name in the tables, which use Slurm's names.
+// The argument shape is the schema's name in the tables, which use Slurm's
+// names.
 func SchemaName(shape string, v schema.View) string {
 	if v.Spelling == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")
@@ -68,7 +69,7 @@ func (n name) in(s schema.Spelling) string {
 	return n.sched
 }
 
-// spelled returns the type of a text that has two spellings.
+// spelled returns the type of a string that has two spellings.
 func spelled() schema.Type[name] { return spelledType{} }
 
 type spelledType struct{}

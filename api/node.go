@@ -116,7 +116,7 @@ func idleCPUs(n *NodeRow) uint16 {
 	return n.CPUs - n.AllocCPUs
 }
 
-// commaList splits a text at its commas. For an empty text it returns no
+// commaList splits a string at its commas. For an empty string it returns no
 // elements.
 func commaList(s string) []string {
 	if s == "" {

@@ -53,8 +53,8 @@ var namedNodeParams = schema.Object("", func() schema.Fields[NamedNodeParams] {
 		schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0))}
 })
 
-// nodeName returns the type of a path segment that has the name of a node, or a
-// host list.
+// nodeName returns the type of a path segment that contains the name of a node,
+// or a host list.
 func nodeName() schema.Type[string] {
 	parse := hostList().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "string"}, nil, func(r *schema.Report, doc *schema.Value, into *string) bool {
@@ -69,7 +69,7 @@ func nodeName() schema.Type[string] {
 var PostNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
-	Description: "Changes the fields of a node that the body contains, for example to drain the node or return it to service. Requires administrator rights. If one of several nodes does not exist, none is changed.",
+	Description: "Changes those fields of a node that are in the body, for example to drain the node or return it to service. Requires administrator rights. If one of several nodes does not exist, none is changed.",
 	RequestDoc:  "The fields to change",
 	AnswerDoc:   "The node was changed",
 })

@@ -54,8 +54,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. Its schema has the name
-// typeName, such as "uint32", with a suffix.
+// wrapperShape describes the wrapper of a number. The name of its schema is
+// typeName, such as "uint32", followed by a suffix.
 func wrapperShape(v schema.View, typeName string, number *schema.Shape) *schema.Shape {
 	name := typeName + "_no_val_struct"
 	if v.Version < V41 {

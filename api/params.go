@@ -72,7 +72,7 @@ func joinValues(v *schema.Value) *schema.Value {
 	return &schema.Value{Kind: schema.Text, Key: v.Key, Text: strings.Join(values, ","), Untyped: true}
 }
 
-// asText returns the type of a parameter that is parsed from a text. It is
+// asText returns the type of a parameter that is parsed from a string. It is
 // never shown in an answer.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
@@ -129,7 +129,7 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// joined returns the type of a set of words that is one comma-separated text.
+// joined returns the type of a set of words that is one comma-separated string.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
 }

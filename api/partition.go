@@ -90,9 +90,9 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 })
 
 // partitionMemory returns the fields for an amount of memory, which is either
-// per CPU or per node. partition_memory_per_cpu has an amount per CPU, and
+// per CPU or per node. partition_memory_per_cpu contains an amount per CPU, and
 // partition_memory_per_node an amount per node. Before v0.0.45, memory_per_cpu
-// has both kinds of amount, and is negative for an amount per CPU.
+// contains an amount of either kind. An amount per CPU is then negative.
 func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
 	return schema.Fields[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, add 2^63 to get the memory of a processor", schema.Unit("MiB"), schema.Until(V45)),

@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// PartitionChange has new values for the fields of a partition, which is
-// created if it does not exist.
+// PartitionChange contains new values for the fields of a partition. If the
+// partition does not exist, it is created.
 type PartitionChange struct {
 	model.PartitionUpdate
 	NodeSets string // added to Nodes
@@ -97,7 +97,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 		schema.Group("partition", "State and sharing of the partition", []partitionField{
 			schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
 			schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
-			schema.Set("oversubscribe", schema.String, setOversubscription, "Number of jobs that share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
+			schema.Set("oversubscribe", schema.String, setOversubscription, "Number of jobs that share a resource: NO, YES or FORCE; YES and FORCE may have a number, such as \"YES:4\""),
 		}),
 		schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 	}
@@ -129,7 +129,7 @@ func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partit
 }
 
 // setWord sets a field to n, the number of a word. It returns an error if n is
-// the number for "not set", with which the controller would leave the field
+// the number for "not set", because the controller would then leave the field
 // unchanged.
 func setWord(into *model.Opt[uint16], n uint16, word string) error {
 	if n == model.NoVal16 {
@@ -232,6 +232,6 @@ var namedPartitionParams = nameParams("partition_name", "partition", "Name of th
 var DeletePartition = declare(namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,
-	Description: "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. If it does not exist, the answer is 404.",
+	Description: "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. If the partition does not exist, the answer is 404.",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the partition is deleted",
 })

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// QOSRow is a quality of service, with a Records value, which translates its
-// ids to names.
+// QOSRow is a quality of service, together with a Records value that translates
+// the ids in it to names.
 type QOSRow struct {
 	*model.QOS
 	*Records
@@ -124,7 +124,7 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 		}),
 		schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
 		schema.Group("preempt", "Preemption", schema.Fields[QOSRow]{
-			schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs it may preempt"),
+			schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs may be preempted by jobs of this QOS"),
 			schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
 			schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 		}),
@@ -177,7 +177,7 @@ var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
 var GetQOSList = declare(qosListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
 	Doc: "List the qualities of service", Answer: QOSList,
-	Description: "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter selects fewer of them.",
+	Description: "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter narrows the selection.",
 	AnswerDoc:   "The qualities of service",
 })
 

@@ -66,17 +66,17 @@ func (r *Records) qosList(ids []string) []string {
 	return list
 }
 
-// Limit has the limits on trackable resources that a client sent for one field
-// of the record type M. At returns the address of this field, which stores the
-// limits as text.
+// Limit contains the limits on trackable resources that a client sent for one
+// field of the record type M. At returns the address of this field, which
+// stores the limits as text.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
 // SetLimits writes limits into the fields of m. The argument old is the record
-// before the change, or nil for a new record. SetLimits removes the limits in
-// that record that are not in the client's list. It returns an error if a
+// before the change, or nil for a new record. SetLimits removes those limits of
+// the old record that are not in the client's list. It returns an error if a
 // resource does not exist or is limited twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {

@@ -76,7 +76,7 @@ var RequeueBody = schema.Object("openapi_jobs_requeue_query", func() schema.Fiel
 })
 
 // jobNames returns the type of a list of job ids. The client sends an array, or
-// one comma-separated text. An id may also contain commas, in brackets:
+// one comma-separated string. An id may also contain commas, in brackets:
 // "12_[1,3]".
 func jobNames() schema.Type[[]string] {
 	list := csvString()
@@ -99,7 +99,7 @@ func jobNames() schema.Type[[]string] {
 }
 
 // splitOutsideBrackets splits s at the commas that are not in brackets. For an
-// empty text it returns no elements.
+// empty string it returns no elements.
 func splitOutsideBrackets(s string) (list []string) {
 	if s == "" {
 		return nil
@@ -134,7 +134,7 @@ var RequeuedJobs = enveloped("openapi_jobs_requeue_resp", func(a *RequeuesAnswer
 var PostJobsRequeue = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "jobs/requeue", ID: "post_jobs_requeue",
 	Doc: "Queue several jobs again", Request: RequeueBody, Answer: RequeuedJobs, Since: V45,
-	Description: "Requeues several jobs, one after the other. If a job can't be requeued, the next ones still are. If none can be requeued, the request fails with the first error.",
+	Description: "Requeues several jobs, one after the other. If a job can't be requeued, the next ones are still tried. If none can be requeued, the request fails with the first error.",
 	RequestDoc:  "The jobs to requeue, and options",
 	AnswerDoc:   "The result for each job",
 })

@@ -82,7 +82,7 @@ func (flagsInputType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 }
 
 // tresText returns the type of a list of trackable resources. The model stores
-// it as one text, such as "cpu=4,gres/gpu=2".
+// the list as one string, such as "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
 	parse := schema.List(tresInput.Type)().Parser(schema.View{})
@@ -183,7 +183,7 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 }
 
 // ReserveWholePartition completes a new reservation that names a partition but
-// no resources: it will reserve all nodes of the partition.
+// no resources. The reservation then reserves all nodes of the partition.
 func ReserveWholePartition(u *model.ReservationUpdate) {
 	resources := u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" ||
 		u.TRES != "" || u.Features != ""
@@ -209,7 +209,7 @@ var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *Rese
 var PostReservation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
 	Doc: "Create or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
-	Description: "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, resources, and users, groups or accounts; with a partition alone it holds all of its nodes. Requires operator rights.",
+	Description: "Creates the named reservation. If it exists, changes those of its fields that are in the body. The name of an existing reservation is not case-sensitive. A new reservation needs: start_time; duration or end_time; resources; and users, groups or accounts. If it names a partition but no resources, it holds all nodes of the partition. Requires operator rights.",
 	RequestDoc:  "The reservation",
 	AnswerDoc:   "The reservation that was created or changed, as in the request",
 })

@@ -104,8 +104,9 @@ type named[T any] struct {
 	value T
 }
 
-// tresList combines the names of resources with their amounts. If one list is
-// longer, which is an error of the controller, the rest of it is ignored.
+// tresList combines the names of resources with their amounts. If an error in
+// the controller makes one list longer than the other, the extra elements are
+// ignored.
 func tresList[N ~struct {
 	name  string
 	value T
@@ -134,8 +135,8 @@ var (
 	})
 )
 
-// unsized returns the type of a floating-point number without a format in the
-// documents. (The type schema.Float has the format double.)
+// unsized returns the type of a floating-point number that has no format in the
+// OpenAPI documents. (The type schema.Float has the format double.)
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }

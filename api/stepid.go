@@ -14,7 +14,7 @@ var stepIDType = schema.Object("slurm_step_id", func() schema.Fields[model.StepI
 		schema.F("sluid", showOnly(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
 		schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
 		schema.F("step_het_component", showOnly(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Component of a heterogeneous step", schema.Bare),
-		schema.F("step_id", showOnly(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
+		schema.F("step_id", showOnly(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire means the whole job"),
 	}
 })
 
@@ -29,8 +29,8 @@ func setStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// showOnly returns a type like typ, whose values have no effect in requests and
-// cause a warning.
+// showOnly returns a type that shows values as typ does. In a request, such a
+// value has no effect and causes a warning.
 func showOnly[T any](typ func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return showOnlyType[T]{typ()} }
 }

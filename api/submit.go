@@ -11,7 +11,7 @@ import (
 )
 
 // Submission is a request to submit a job (PostJobSubmit). The client sends the
-// script in the job description, or beside it.
+// script either in the job description or in the request's own field.
 type Submission struct {
 	Script string
 	Job    *model.JobDesc
@@ -32,8 +32,8 @@ var SubmissionBody = schema.Object("job_submit_req", func() schema.Fields[Submis
 const maxComponents = 128
 
 // Descs returns complete descriptions of the job's components. A job that is
-// not heterogeneous has one component. The result at is the place of the
-// descriptions in the request, for error messages.
+// not heterogeneous has one component. For error messages, Descs also returns
+// the place of the descriptions in the request, as the result named at.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -114,7 +114,7 @@ func stepName(o model.Opt[uint32]) string {
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
-	Description: "Submits a batch job, or with jobs a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key.",
+	Description: "Submits a batch job or, if jobs is set, a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key.",
 	Keyed:       true,
 	RequestDoc:  "The job; its script is a field of the job or of the request",
 	AnswerDoc:   "The number of the job",

@@ -18,8 +18,8 @@ import (
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
 
-// The program reads a file when it first uses the time zone. A worker can't
-// open files once it is confined, so the zone is read here.
+// Go reads the time zone from a file when the program first uses the zone. A
+// worker can't open files once it is confined, so the zone is read here.
 //
 //lint:ignore SA4017 it reads that file
 var _, _ = time.Now().Zone()
@@ -29,9 +29,10 @@ func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return parseTimeText(s, time.Now()) })
 }
 
-// expression returns a function that compiles the regular expression when it is
-// first called. Few requests need these expressions, and compiling all of them
-// at start-up would take a tenth of a worker's start-up time.
+// expression returns a function that returns the regular expression with the
+// given text. The function compiles the expression when it is first called. Few
+// requests need these expressions, and compiling all of them at start-up would
+// take a tenth of a worker's start-up time.
 func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
@@ -107,7 +108,7 @@ func dayAndHour(s string, now time.Time) (time.Time, error) {
 	return p.time()
 }
 
-// timeParts has the parts of a time that have been parsed so far.
+// timeParts holds the parts of a time that have been parsed so far.
 type timeParts struct {
 	now                  time.Time
 	year, month, day     int // 0 if absent

@@ -48,8 +48,8 @@ func TestTimeWords(t *testing.T) {
 	}
 }
 
-// TestSummerTime checks offsets that include the beginning of summer time,
-// because a day then has 23 hours.
+// TestSummerTime tests offsets across the beginning of summer time. The day on
+// which summer time begins has only 23 hours.
 func TestSummerTime(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

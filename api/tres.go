@@ -15,7 +15,7 @@ var TRES = schema.Object("tres", func() schema.Fields[model.TRES] {
 		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 		schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 		schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-		schema.GetSet("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, setCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
+		schema.GetSet("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, setCount, "Number of units (MiB for memory); 0 in a list of resources", schema.Count),
 	}
 })
 
@@ -46,6 +46,6 @@ var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { re
 var GetTRES = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres",
 	Doc: "List the trackable resources", Answer: TRESList,
-	Description: "Returns all trackable resources (TRES), whose use is counted and can be limited, with the id that other records use for them.",
+	Description: "Returns all trackable resources (TRES), whose use is counted and can be limited. Each has the id by which other records refer to it.",
 	AnswerDoc:   "The trackable resources",
 })

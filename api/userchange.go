@@ -64,7 +64,7 @@ var usersSet = schema.Object("users_add_cond", func() schema.Fields[AssocSet] {
 		schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
 		schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; default: the associations are for all partitions"),
 		schema.F("users", stringList, func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
-		schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key of user"),
+		schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key in the field user"),
 	}
 })
 

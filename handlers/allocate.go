@@ -81,7 +81,7 @@ func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Cont
 }
 
 // origin returns the address of the client. A request for resources must name
-// the host that sends it, and for the controller this is the client.
+// the host that it comes from. The gateway names the client, not itself.
 func (c *call) origin() string {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {

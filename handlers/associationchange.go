@@ -69,10 +69,10 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	return true, modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record})
 }
 
-// checkReferences returns an error if a refers to a record that does not exist.
-// Without this check, the daemon would create the association anyway, or create
-// nothing and report success. The argument old is the existing association, or
-// nil.
+// checkReferences returns an error if the association a refers to a record that
+// does not exist. Without this check, the daemon would create the association
+// anyway, or create nothing and report success. The argument old is the
+// existing association, or nil.
 func checkReferences(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
 		clusters := model.ClusterFilter{Names: []string{a.Cluster}}
@@ -172,7 +172,7 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 			return nil
 		}
 		e := errs.New(errs.Invalid, "the parameters select %d associations, but this operation removes only one: nothing was removed", len(names)).
-			WithHint("name its account, cluster, user and partition, or use associations/")
+			WithHint("name the association's account, cluster, user and partition, or use associations/")
 		e.Number = ambiguousModify
 		return e
 	})
@@ -181,7 +181,7 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 func (h *handler) removeAssociations(c *call, p *api.AssociationParams, check func([]string) error) error {
 	filter := p.AssocFilter
 	if !selectsAssociations(&filter) {
-		return errs.New(errs.Invalid, "remove associations: no parameter selects any, which would mean all").WithSource("query").
+		return errs.New(errs.Invalid, "remove associations: without a parameter that selects some, all would be removed").WithSource("query").
 			WithHint("give at least one of account, cluster, default_qos, id, parent_account, partition, qos and user")
 	}
 	filter.Flags &= model.AssocOnlyDefaults | model.AssocSubAccounts

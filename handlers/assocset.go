@@ -33,7 +33,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		return err
 	}
 	if len(body.Set.Accounts)+len(body.Set.WCKeys) == 0 && body.User.DefaultAccount == "" && body.User.DefaultWCKey == "" {
-		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default of one").WithSource(atSet + "/accounts")
+		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default account or wckey").WithSource(atSet + "/accounts")
 		e.Number = ambiguousQuery
 		return e
 	}
@@ -139,7 +139,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 }
 
 // addRecords adds records in one transaction. The function buildChange returns
-// the change to make. The answer has the daemon's description of the new
+// the change to make. The answer contains the daemon's description of the new
 // records.
 func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string,
 	buildChange func(model.Editor) (any, error)) error {

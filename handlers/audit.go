@@ -27,7 +27,7 @@ type Change struct {
 	User          string // user of the credential; "" if it has only a uid
 	Local         bool   // whether the kernel identified the user, as UID
 	UID           uint32
-	ActAs         string // user to act as; "" for the user itself
+	ActAs         string // user to act as; "" if this is the user of the credential
 	Method, Route string // "job/{job_id}"
 	Object        string // changed object, as named by the client; "" for a new one
 	Fields        string // names of the fields that the body sets, without values, separated by spaces

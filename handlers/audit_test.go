@@ -37,8 +37,8 @@ const changeBody = `{"job": {"script": "#!/bin/sh\n", "current_working_directory
 
 // TestNoChangeWithoutRecord checks that no change reaches a daemon while the
 // audit log can't be written. It tries every endpoint that changes something,
-// in every version. It fails for a new endpoint that calls its daemon without
-// the function change.
+// in every version. It also fails if a new endpoint calls its daemon without
+// using the function change.
 func TestNoChangeWithoutRecord(t *testing.T) {
 	h := newHandler(config(demo()))
 	tested := map[*api.Endpoint]bool{}

@@ -246,9 +246,9 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	}
 }
 
-// TestRefusedLater checks a daemon that refuses the credential when it serves
-// the request. The answer must be the usual one, and the log must name no
-// verified user.
+// TestRefusedLater checks a daemon that refuses the credential only when it
+// serves the request. The answer must be the same 401 as for a credential that
+// was not verified before, and the log must name no verified user.
 func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()

@@ -81,10 +81,10 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 //
 // A connection always ends after a chunked body or an HTTP/1.0 request, because
 // a proxy may parse chunks differently. Bytes that the proxy takes for a part
-// of the body could be another request for the gateway, and the proxy's client
-// would have chosen the headers of that request (RFC 9112, 6.1 and 11.2).
-// Package http1 has already refused requests that have a length and chunks, and
-// HTTP/1.0 requests with chunks.
+// of the body could look like another request to the gateway. The proxy's
+// client would have chosen the headers of that request (RFC 9112, 6.1 and
+// 11.2). Package http1 has already refused requests that have a length and
+// chunks, and HTTP/1.0 requests with chunks.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
 	isHTTP11 := c.r.ProtoAtLeast(1, 1)

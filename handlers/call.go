@@ -20,10 +20,10 @@ type call struct {
 	r         *http.Request
 	ctx       context.Context
 	id        string // id of the request, for the client and the log
-	fromProxy bool   // whether id comes from a trusted proxy, so that it may not be unique
+	fromProxy bool   // whether id comes from a trusted proxy, which may use an id repeatedly
 	startedAt time.Time
 	memory    bodyMemory // memory of the body
-	keepAlive bool       // whether the connection may stay open once the body was read
+	keepAlive bool       // whether the connection may stay open once the body has been read
 	reason    string     // why the request is refused; "" if it is not
 
 	match
@@ -35,7 +35,7 @@ type call struct {
 	warnings    []api.Warning
 	fields      []string // names of the fields that the body sets, for the audit log
 	key         string   // the Idempotency-Key; "" for none
-	requestHash [32]byte // hash of a request that has a key
+	requestHash [32]byte // hash of a request that has an Idempotency-Key
 }
 
 // ServeHTTP processes a request step by step.

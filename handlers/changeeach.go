@@ -30,7 +30,7 @@ var errNotTried = errs.New(errs.Unavailable, "not tried, because the change befo
 // other failure it stops.
 //
 // It returns the results if at least one record was changed, or if several
-// failed and the client is authenticated. Otherwise it returns the error.
+// failed and the client is authenticated. Otherwise it returns only an error.
 func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*changeResults, error) {
 	e := &changeResults{kind: kind, list: list, names: names, errs: make([]error, len(names))}
 	_, err := change(c, strings.Join(names, " "), func() (*changeResults, error) {

@@ -20,7 +20,7 @@ func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
 // addCluster creates a cluster. It does not send an existing cluster to the
-// daemon, which would reset it.
+// daemon, because the daemon would reset that cluster.
 func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
 	if err := checkName(row.Name, at); err != nil {
 		return false, err

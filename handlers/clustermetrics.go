@@ -18,9 +18,9 @@ const (
 	mediaText      = "text/plain"      // the media type of exposition.Media, without parameters
 )
 
-// clusterPages returns the page with the cluster's metrics, by path. Like other
-// pages, it has no version and is not in the OpenAPI document. But it requires
-// a credential.
+// clusterPages returns the page with the cluster's metrics, keyed by its path.
+// Like other pages, it has no version and is not in the OpenAPI document. But
+// it requires a credential.
 func (h *handler) clusterPages() map[string]page {
 	if !h.Content.Has(feature.Controller) {
 		return nil

@@ -58,8 +58,8 @@ func TestClusterMetrics(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsRefused checks requests for metrics that fail. The answer
-// must have the usual envelope with an error, and no metrics.
+// TestClusterMetricsRefused tests requests for metrics that must be refused.
+// The answer must have the usual envelope with an error, and no metrics.
 func TestClusterMetricsRefused(t *testing.T) {
 	tests := []struct {
 		name, path string

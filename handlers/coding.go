@@ -8,12 +8,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Answers are compressed if the client accepts it. Lists of jobs shrink to a
-// tenth.
+// Answers are compressed if the client accepts a content coding. Lists of jobs
+// shrink to a tenth.
 //
 // Compression is safe here. An attacker who controls a part of a request can
-// measure the length of the compressed answer, but it reveals nothing: no
-// answer contains a secret that its client does not know. Tokens are removed
+// measure the length of the compressed answer, but this length reveals nothing:
+// no answer contains a secret that its client does not know. Tokens are removed
 // from jobs' environments, and headers are never echoed.
 
 const identity = "identity" // without compression
@@ -21,8 +21,8 @@ const identity = "identity" // without compression
 // codings are the supported content codings. The preferred one is first.
 var codings = []string{"zstd", "gzip"}
 
-// minCodedSize is the length from which on a body is compressed. A shorter body
-// fits into one packet anyway.
+// minCodedSize is the minimum length of a body that is compressed. A shorter
+// body fits into one packet anyway.
 const minCodedSize = 1 << 10
 
 // chosenCoding is the content coding of an answer.

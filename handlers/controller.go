@@ -101,8 +101,8 @@ type Controller interface {
 	// UpdateJob.
 	Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error)
 
-	// KillJobs signals all jobs that k selects. If a job can't be signalled,
-	// this is in the result, not in the error.
+	// KillJobs signals all jobs that k selects. Jobs that can't be signalled
+	// are reported in the result, not in the error.
 	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
 
 	// UpdateNodes changes the nodes that u names. It changes the fields that
@@ -118,8 +118,9 @@ type Controller interface {
 	// Reconfigure makes the controllers reload their configuration.
 	Reconfigure(context.Context, model.Credential) error
 
-	// Configuration returns the controller's configuration. If it has not
-	// changed since the given time, it returns errs.Unchanged.
+	// Configuration returns the controller's configuration. If the
+	// configuration has not changed since the given time, it returns
+	// errs.Unchanged.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
 	// ResourceLayout returns a job's resources on each of its nodes. It returns
@@ -162,13 +163,13 @@ type Accounting interface {
 	Verify(context.Context, model.Credential) error
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
-	// Stats returns the daemon's statistics, and the result of a ping at the
-	// same time.
+	// Stats returns the daemon's statistics. It also pings the daemons and
+	// returns the results, as Ping does.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
 	// List calls the listing's function for each record that the listing's
-	// filter selects. List may overwrite the record after this call, but not
-	// the data that the record points to.
+	// filter selects. When the function has returned, List may overwrite the
+	// record, but not the data that the record points to.
 	List(context.Context, model.Credential, model.Listing) error
 
 	// Conf returns the daemon's configuration. It returns errs.Unsupported if

@@ -12,10 +12,10 @@ import (
 	"schedrestd/feature"
 )
 
-// documentPages returns the pages with the OpenAPI document, by path. They need
-// no token, because the tools that fetch the document have none yet. The
-// document is generated from the tables of this program, and reveals only the
-// supported paths, versions and authentication methods. A path may have a
+// documentPages returns the pages with the OpenAPI document, keyed by path.
+// They need no token, because the tools that fetch the document have none yet.
+// The document is generated from the tables of this program, and reveals only
+// the supported paths, versions and authentication methods. A path may have a
 // suffix for the format. Without a suffix, the Accept header determines the
 // format.
 func (h *handler) documentPages() map[string]page {
@@ -46,7 +46,7 @@ func (h *handler) getDocument(c *call) error {
 	return err
 }
 
-// document caches the OpenAPI document in each format and coding that was
+// document caches the OpenAPI document in each format and coding that has been
 // requested so far. Each copy takes half a megabyte, or a tenth of that if
 // compressed.
 type document struct {

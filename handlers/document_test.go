@@ -24,8 +24,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// documents caches parsed documents by their contents, because parsing takes
-// long.
+// documents caches parsed documents by their contents, because parsing takes a
+// long time.
 var documents sync.Map
 
 // documentOf returns the validated OpenAPI document of h.

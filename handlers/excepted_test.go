@@ -28,8 +28,9 @@ func outputOfErrors(want map[string]any) (changed bool) {
 	for _, v := range jobs {
 		job, _ := v.(map[string]any)
 		for out, err := range map[string]string{"standard_output": "standard_error", "stdout_expanded": "stderr_expanded"} {
-			// From v0.0.43 on, slurmrestd shows only the value that the job has
-			// set in standard_error. The jobs in this test have set none.
+			// From v0.0.43 on, slurmrestd's field standard_error has only a
+			// value that the job itself has set. The jobs in this test have set
+			// none.
 			if _, present := job["stderr_expanded"]; job[err] == "" && job[out] != "" && !(present && err == "standard_error") {
 				job[err], changed = job[out], true
 			}

@@ -48,8 +48,9 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks requests that are refused even with +fast: if the
-// body is not JSON, if a submission has no script, or if the path names no job.
+// TestFastHasItsEnd checks which requests are refused even with +fast: those
+// with a body that is not JSON, submissions without a script, and those with a
+// path that names no job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

@@ -113,7 +113,7 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
 // A golden is a request whose answers are stored in files, one for each
-// version. An endpoint without a golden gets a request without parameters and
+// version. An endpoint without a golden gets a request without parameters or a
 // body.
 type golden struct{ name, method, url, body string }
 
@@ -239,8 +239,8 @@ func (g golden) path(v schema.Version) string {
 	return strings.Replace(g.url, "VERSION", v.String(), 1)
 }
 
-// TestGolden compares the body of each endpoint in each version with its file
-// in testdata/golden. After an intended change, run it with -update.
+// TestGolden compares the body of each golden's answer in each version with a
+// file in testdata/golden. After an intended change, run the test with -update.
 func TestGolden(t *testing.T) {
 	for _, tt := range allGoldens(t) {
 		for _, v := range api.Versions {

@@ -8,9 +8,10 @@
 // interfaces, which controller.go declares.
 //
 // This package never reads a body before the client is authenticated, because
-// parsing a hostile body may take long. It never sends a truncated answer that
-// looks complete, nor the internal cause of a failure. It refuses tokens in
-// URLs. It logs no token, wherever the token was in the request (stray.go).
+// parsing a hostile body may take a long time. It never sends a truncated
+// answer that looks complete, nor the internal cause of a failure. It refuses
+// tokens in URLs. It logs no token, wherever the token was in the request
+// (stray.go).
 package handlers
 
 import (
@@ -46,7 +47,7 @@ type Config struct {
 	Release       string              // release of this program, "1.2.3"
 	Users         api.Users           // nil if users are shown by number
 	Resolver      Resolver            // looks up ids of names; nil if no name can be resolved
-	ErrorText     func(int) string    // returns Slurm's text for its error numbers; nil for the number
+	ErrorText     func(int) string    // returns Slurm's text for an error number; if nil, the number is the text
 	SendLength    bool                // every answer announces its length; otherwise only those to HTTP/1.0
 	Memory        Memory              // for large bodies and stored answers; nil for no limit
 	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed

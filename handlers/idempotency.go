@@ -189,8 +189,8 @@ func encodeAnswer(s *model.Submitted) []byte {
 	}
 }
 
-// decodeAnswer decodes a stored answer. If the bytes are not one, it returns
-// nil.
+// decodeAnswer decodes a stored answer. It returns nil if b is not a stored
+// answer.
 func decodeAnswer(b []byte) *model.Submitted {
 	var k storedAnswer
 	if err := json.Unmarshal(b, &k); err != nil || k.Version != storedVersion || k.Job == 0 {

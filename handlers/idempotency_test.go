@@ -59,7 +59,7 @@ func keyed(body string, keys ...string) *http.Request {
 }
 
 // TestIdempotencyKey checks the answer to a second request with the same key.
-// It depends on the outcome of the first request.
+// This answer depends on the outcome of the first request.
 func TestIdempotencyKey(t *testing.T) {
 	several := `{"jobs": [{"script": "x"}, {"name": "second"}]}`
 	tests := []struct {
@@ -113,8 +113,8 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 // TestIdempotencyKeyOfOthers checks that each user has their own keys. A
-// request with a known key must be refused if anything differs that determines
-// the submitted job.
+// request with a known key must be refused if it differs from the first request
+// in anything that determines the submitted job.
 func TestIdempotencyKeyOfOthers(t *testing.T) {
 	f := demo()
 	cfg := config(f)

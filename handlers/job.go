@@ -54,7 +54,7 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 
 // partOf returns the name of the job, task or component that a request selects,
 // for errors. It also returns a function that reports whether a record matches.
-// All pending tasks of an array have one record, which matches each of them, as
+// All pending tasks of an array share one record. It matches each of them, as
 // in the output of "scontrol show job 12_3".
 func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool) {
 	switch task, offset := job.ArrayTaskID, job.HetOffset; {

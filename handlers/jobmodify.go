@@ -29,7 +29,7 @@ func (h *handler) postAccountingJobs(c *call, _ *api.NoParams) error {
 	case err != nil:
 		return errs.New(errs.Invalid, "%v", err).WithSource("#/job_id_list")
 	case len(jobs) == 0:
-		return errs.New(errs.Invalid, "the body names no job, which would mean all: nothing was changed").
+		return errs.New(errs.Invalid, "the body names no job, which would mean all jobs: nothing was changed").
 			WithSource("#/job_id_list")
 	case body.Change == nil:
 		return errs.New(errs.Invalid, "the body has no field to change").WithSource("#/job_rec")

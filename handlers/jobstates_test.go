@@ -52,8 +52,8 @@ func TestJobSelection(t *testing.T) {
 	}
 }
 
-// TestStatesFromJobs checks a controller that does not support the request for
-// states. The gateway must extract the states from the jobs instead.
+// TestStatesFromJobs checks that the gateway extracts the states from the jobs
+// if the controller does not support the request for states.
 func TestStatesFromJobs(t *testing.T) {
 	f := demo()
 	f.states = nil

@@ -53,8 +53,8 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// resolveKilledUser completes the user whose jobs are selected, so that it has
-// a number and a name. If slurmctld got only a number, it would ignore this
+// resolveKilledUser ensures that the user whose jobs are selected has both a
+// number and a name. If slurmctld got only a number, it would ignore this
 // number, and apply the other conditions to the jobs of all users.
 func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	if k.UserName != "" {

@@ -53,9 +53,9 @@ func TestRequestLimits(t *testing.T) {
 	}
 }
 
-// TestContinue checks clients that send Expect: 100-continue and no body. A
-// client with a valid credential must get status 100, to ask for the body. Any
-// other client must get its final answer at once.
+// TestContinue tests clients that send Expect: 100-continue and no body. A
+// client with a valid credential must get status 100, which asks for the body.
+// Any other client must get its final answer at once.
 func TestContinue(t *testing.T) {
 	for _, tt := range []struct{ name, credential, want string }{
 		{"known", "X-SCHED-USER-TOKEN: " + token + "\r\n", "HTTP/1.1 100 Continue\r\n"},

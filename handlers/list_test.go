@@ -44,9 +44,8 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// TestListThatBreaksOff checks a controller that fails in the middle of a list.
-// The client must not be able to mistake the beginning of the list for the
-// whole list.
+// TestListThatBreaksOff tests a list whose controller fails midway. The client
+// must not be able to mistake the beginning of the list for the whole list.
 func TestListThatBreaksOff(t *testing.T) {
 	f, broken := big(), errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for i := range f.jobs[1:] { // an array is a list too
@@ -76,8 +75,8 @@ func TestListThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestListThatFailsAtOnce checks a controller that fails before anything was
-// sent. The client must get a normal error.
+// TestListThatFailsAtOnce tests a list whose controller fails before anything
+// was sent. The client must get a normal error.
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
 	f.midwayErr = errs.New(errs.Unavailable, "the controller can't be reached")

@@ -20,7 +20,7 @@ const (
 type membership struct {
 	sets     [][]string        // sets[0] is empty
 	setIndex map[string]int    // node to index in sets
-	extended map[extension]int // set and added partition to the resulting set
+	extended map[extension]int // maps a set and an added partition to the resulting set
 }
 
 type extension struct {

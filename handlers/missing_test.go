@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestMissing checks requests for unknown names. For our own paths (/sched),
-// the status must be 404. For Slurm's paths (/slurm), the answer must be that
-// of slurmrestd, which in some cases is a 200 with an empty list.
+// TestMissing tests requests for unknown names. For our own paths (/sched), the
+// status must be 404. For Slurm's paths (/slurm), the answer must be that of
+// slurmrestd, which in some cases is a 200 with an empty list.
 func TestMissing(t *testing.T) {
 	tests := []struct {
 		path, list      string
@@ -58,9 +58,9 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestFailuresHaveEmptyLists checks that an answer with errors contains the
-// endpoint's list, but empty. Clients loop over the list before they check for
-// errors.
+// TestFailuresHaveEmptyLists checks that an answer with errors also contains
+// the endpoint's list, and that this list is empty. Clients loop over the list
+// before they check for errors.
 func TestFailuresHaveEmptyLists(t *testing.T) {
 	for path, list := range map[string]string{
 		"/slurm/v0.0.42/nodes": "nodes", "/slurm/v0.0.42/node/n1": "nodes", "/slurm/v0.0.40/partitions": "partitions",

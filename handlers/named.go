@@ -10,8 +10,8 @@ import (
 )
 
 // annotateNamed adds an object's name to a daemon's error, as in "job 12: there
-// is no such job", because errors of daemons rarely contain it. It also adds
-// source, the place of the name in the request.
+// is no such job", because daemons' errors rarely contain the name. It also
+// adds source, the place of the name in the request.
 func annotateNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
@@ -21,10 +21,10 @@ func annotateNamed(err error, kind, name, source string) error {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
 		annotated := *e
 		if strings.HasPrefix(source, inPath) && slices.Contains(unknownNames, e.Number) {
-			annotated.Kind = errs.NotFound // Slurm has one error number for a name in a path and in a body
+			annotated.Kind = errs.NotFound // Slurm uses the same error number whether the name is in a path or in a body
 			annotated.Message = "there is no such " + kind
 		}
-		if e.Number == noUserID && kind != "job" { // slurmctld sends it to a user who lacks a privilege
+		if e.Number == noUserID && kind != "job" { // slurmctld sends this number to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
 		}
 		annotated.Message, annotated.Source = kind+" "+redact(schema.Shorten(name))+": "+annotated.Message, source

@@ -71,7 +71,7 @@ func isName(s string) bool {
 }
 
 // readQuality parses a weight from 0 to 1, and returns it in thousandths. It
-// ignores further decimals.
+// ignores all decimals after the third.
 func readQuality(s string) (thousandths int, ok bool) {
 	whole, decimals, _ := strings.Cut(s, ".")
 	if whole != "0" && whole != "1" || strings.Trim(decimals, "0123456789") != "" {

@@ -90,8 +90,8 @@ func (c *call) paramSource(n schema.Note) string {
 }
 
 // paramsAsDocument returns the parameters as an object, which a table can
-// parse. A parameter that is sent several times becomes an array, which only
-// lists accept.
+// parse. A parameter that is sent several times becomes an array. Tables accept
+// arrays only for parameters that are lists.
 //
 // A query parameter is ignored with a warning if it has the name of a parameter
 // in the path, so that it can't replace the value in the path.

@@ -50,7 +50,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestParametersRefused checks requests with invalid parameters. The handlers
+// TestParametersRefused tests requests with invalid parameters. The handlers
 // may send a daemon only the request that verifies the credential. Only an
 // authenticated client may get the name of the parameter.
 func TestParametersRefused(t *testing.T) {

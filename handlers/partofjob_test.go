@@ -25,7 +25,7 @@ func family() *fake {
 	return f
 }
 
-// TestPartOfJob checks requests for a task of an array, or a component of a
+// TestPartOfJob tests requests for a task of an array, or a component of a
 // heterogeneous job. Clients use the ids that Slurm's commands print. If the
 // task or component does not exist, the answer must be 404.
 func TestPartOfJob(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // TestSilentPing checks the status of the answer if no controller answers a
-// ping. As for other requests, it must show whether the primary controller was
-// too slow or unreachable.
+// ping. The status must show whether the primary controller was too slow or
+// unreachable, as it does for other requests.
 func TestSilentPing(t *testing.T) {
 	for _, path := range []string{"/sched/v0.0.43/ping", "/scheddb/v0.0.43/ping"} {
 		for timedOut, want := range map[bool]int{true: http.StatusGatewayTimeout, false: http.StatusServiceUnavailable} {

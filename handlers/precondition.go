@@ -17,7 +17,7 @@ import (
 func (c *call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
-			WithHint("resources have no entity tags; only If-Match: * can be true, if the resource exists")
+			WithHint("resources have no entity tags; only If-Match: * can be true, and only if the resource exists")
 	}
 	lines := c.r.Header.Values("If-None-Match")
 	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {

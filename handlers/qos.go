@@ -12,7 +12,7 @@ import (
 )
 
 // qosNumbers converts names to ids, because the daemon compares ids. A client
-// may also send ids. They need not exist, and an unknown id selects nothing.
+// may also send ids. An unknown id is not an error: it selects nothing.
 func qosNumbers(r *api.Records, names []string, parameter string) ([]string, error) {
 	var list []string
 	for _, name := range names {

@@ -77,7 +77,7 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	case row.ID != 0:
 		filter.IDs = []string{strconv.FormatUint(uint64(row.ID), 10)}
 	default:
-		return nil, errs.New(errs.Invalid, "expected a name, or the id of one that exists").WithSource(at + "/name")
+		return nil, errs.New(errs.Invalid, "expected a name, or the id of an existing quality of service").WithSource(at + "/name")
 	}
 	old, err := findOne[model.QOS](e, filter)
 	switch {
@@ -91,8 +91,8 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	return old, nil
 }
 
-// fillQOS sets those fields of the record that contain ids, if the client sent
-// names instead.
+// fillQOS converts the names that the client sent to ids, and sets the record's
+// fields that contain these ids.
 func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
 	if len(row.Limits) == 0 && row.Preempt == nil {
 		return nil

@@ -42,10 +42,10 @@ func describeChange(change any) string {
 	return fmt.Sprintf("%T", change)
 }
 
-// TestRecordChanges checks which changes a request makes. If a record refers to
-// a missing record, it must be refused, with an error that names its place in
-// the body. slurmdbd itself would create such records, or create nothing and
-// report success.
+// TestRecordChanges checks which changes a request makes. A record that refers
+// to a missing record must be refused. The error must name the place of this
+// reference in the body. slurmdbd itself would create such records, or create
+// nothing and report success.
 func TestRecordChanges(t *testing.T) {
 	refused := errs.New(errs.Denied, "no")
 	tests := []struct {

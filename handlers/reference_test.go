@@ -91,8 +91,8 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// copyVolatile copies values that differ in every request from slurmrestd's
-// answer to f: the duration of a ping, the time of the last change, and the
+// copyVolatile copies to f those values of slurmrestd's answer that differ in
+// every request: the duration of a ping, the time of the last change, and the
 // numbers of requests.
 func (f *fake) copyVolatile(t *testing.T, answer json.RawMessage) {
 	var body struct {

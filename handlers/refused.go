@@ -71,10 +71,10 @@ func fieldOfError(number int) (field string) {
 	return ""
 }
 
-// annotateJob adds the name of the job's field that caused a controller's error
-// to this error. schedctld's text begins with the name, as in "tasks: 0 is out
-// of range". slurmctld sends only a number. The argument at is the place of the
-// job in the body.
+// annotateJob sets the source of a controller's error to the place of the field
+// that caused the error. schedctld's text begins with the field's name, as in
+// "tasks: 0 is out of range". slurmctld sends only a number. The argument at is
+// the place of the job in the body.
 func (c *call) annotateJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

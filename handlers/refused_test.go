@@ -40,9 +40,9 @@ func TestRefusedByTheController(t *testing.T) {
 	}
 }
 
-// TestRefusedInWords checks errors of schedctld, whose text names the field.
-// The client must get only this text. Slurm's text for the error number might
-// contradict it.
+// TestRefusedInWords tests errors with a text. If schedctld's text begins with
+// the name of a field, the client must get only this text, because Slurm's text
+// for the error number might contradict it.
 func TestRefusedInWords(t *testing.T) {
 	for _, tt := range []struct {
 		number           uint32
@@ -68,7 +68,7 @@ func TestRefusedInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedForOneOfTwo checks error numbers that can be about either of two
+// TestRefusedForOneOfTwo tests error numbers that can be about either of two
 // fields: the time limit or the deadline, and memory per node or per processor.
 func TestRefusedForOneOfTwo(t *testing.T) {
 	for _, tt := range []struct {

@@ -14,9 +14,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestRefusing checks a request that is refused before it reaches its endpoint.
-// The answer must have the requested format, and the log line must be as for
-// other requests.
+// TestRefusing tests a request that is refused before it reaches its endpoint.
+// The answer must have the requested format, and the log line must look like
+// that of any other request.
 func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())

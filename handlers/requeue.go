@@ -67,9 +67,9 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 }
 
 // requeueEach requeues each job and returns the results. If a controller
-// refuses to requeue a job, it continues with the next one. After any other
-// error it stops, and its results say that the remaining jobs were not tried.
-// If no job was requeued, it returns the errors about the jobs instead.
+// refuses to requeue a job, requeueEach continues with the next one. After any
+// other error it stops, and its results say that the remaining jobs were not
+// tried. If no job was requeued, it returns the errors about the jobs instead.
 func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
 	var jobErrs multiError

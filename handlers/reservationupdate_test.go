@@ -145,7 +145,7 @@ func TestChangePartitions(t *testing.T) {
 	}
 }
 
-// TestResources checks requests for the resources of jobs. For an unknown job,
+// TestResources tests requests for the resources of jobs. For an unknown job,
 // the answer must be a 404 that names the job. A request for a task must be
 // refused, not answered for its whole array.
 func TestResources(t *testing.T) {

@@ -122,7 +122,8 @@ func (s *sink) Write(b []byte) (int, error) {
 func (c *call) needsLength() bool { return c.h.SendLength || !c.r.ProtoAtLeast(1, 1) }
 
 // store stores a part of the body. If there is not enough memory, it sends the
-// whole body without a length instead. The body then ends with the connection.
+// whole body without a length instead. The end of the connection then marks the
+// end of the body.
 func (s *sink) store(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {

@@ -8,7 +8,8 @@ import (
 	"schedrestd/feature"
 )
 
-// TestRoutes checks that each declared endpoint is served once, and no other.
+// TestRoutes checks that each declared endpoint is served once, and that no
+// other endpoint is served.
 func TestRoutes(t *testing.T) {
 	cfg := config(demo())
 	cfg.Content = feature.Controller | feature.Accounting

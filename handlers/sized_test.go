@@ -33,8 +33,8 @@ func asHTTP10(r *http.Request) *http.Request {
 }
 
 // TestSized checks answers to HTTP/1.0 clients, and to the clients of an inetd
-// gateway. They must have a Content-Length, and the same content as other
-// answers. If there is not enough memory to store an answer, it has no
+// gateway. These answers must have a Content-Length, and the same content as
+// other answers. If there is not enough memory to store an answer, it has no
 // Content-Length.
 func TestSized(t *testing.T) {
 	f := big()
@@ -103,7 +103,7 @@ func TestSizedOverTheWire(t *testing.T) {
 	}
 }
 
-// TestSizedListThatBreaksOff checks answers that fail midway. If the answer was
+// TestSizedListThatBreaksOff tests answers that fail midway. If the answer was
 // stored, nothing of it was sent, and the client must get the error instead. If
 // the answer was sent early because memory was short, the connection must be
 // aborted.

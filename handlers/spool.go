@@ -58,9 +58,9 @@ func (s *spool) Write(b []byte) (int, error) {
 // spoolStore is the writer to which a spool's coder writes.
 type spoolStore spool
 
-// Write stores compressed data. If Memory is exhausted, it sets full, but still
-// stores the data. The caller of spool.Write must check full after each call,
-// so these data are at most a few blocks of the coder.
+// Write stores compressed data. If Memory is exhausted, Write sets full, but
+// still stores the data. The caller of spool.Write must check full after each
+// call, so the data beyond the limit are at most a few blocks of the coder.
 func (s *spoolStore) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)

@@ -97,8 +97,8 @@ func findToken(s string) (start, end int) {
 }
 
 // beginsObject reports whether s begins like a JSON object in base64url. It
-// checks as many characters as the shortest header of a token has. This is
-// enough that no host name matches by chance.
+// checks as many characters as the shortest header of a token has. With so many
+// characters, no host name matches by chance.
 func beginsObject(s string) bool {
 	const prefixLen = 16
 	if len(s) < prefixLen || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end

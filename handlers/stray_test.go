@@ -94,7 +94,8 @@ func TestTokenInURL(t *testing.T) {
 	}
 }
 
-// cut401 removes the meta from a 401, because it depends on the endpoint.
+// cut401 removes the meta field from the body of a 401, because this field
+// depends on the endpoint.
 func cut401(text string) string { return text[strings.Index(text, `"errors"`):] }
 
 // TestNoParameterIsNamedLikeToken checks that no parameter of an endpoint has a

@@ -84,9 +84,9 @@ func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) e
 	return err
 }
 
-// resolve replaces the names of user and group with ids. If the user is the
-// client itself, it only removes the name, because the controller knows the
-// client's id.
+// resolve replaces the names of the user and the group with ids. If the user is
+// the client itself, resolve only removes the name, because the controller
+// knows the client's id.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""

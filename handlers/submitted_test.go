@@ -83,7 +83,7 @@ func TestSubmitTexts(t *testing.T) {
 	}
 }
 
-// TestSubmitAsUser checks submissions that name a user or group. The gateway
+// TestSubmitAsUser tests submissions that name a user or group. The gateway
 // must look up the id, except for the client's own name, which the controller
 // knows.
 func TestSubmitAsUser(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"schedrestd/model"
 )
 
-// TestUnfinishedBody checks requests that announce a body and do not send all
-// of it. The gateway must answer and close the connection. If it waited for the
-// rest of the body, a client that sends one byte could keep the connection open
-// forever.
+// TestUnfinishedBody tests requests that announce a body and do not send all of
+// it. The gateway must answer and close the connection. If it waited for the
+// rest of the body, a client that sends only one byte could keep the connection
+// open forever.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"

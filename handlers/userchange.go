@@ -36,7 +36,7 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 		return true, c.addUser(e, u, at)
 	}
 	if len(u.WCKeys) > 0 {
-		c.warn(at+"/wckeys", "has no effect on a user that exists: POST wckeys/ makes workload keys")
+		c.warn(at+"/wckeys", "has no effect on an existing user: POST wckeys/ creates workload keys")
 	}
 	record := model.BlankUser()
 	if u.AdminLevel != 0 && u.AdminLevel != old.AdminLevel {

@@ -142,8 +142,8 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	return h.answerRemoval(c, api.WCKeysRemoved, names, annotateNamed(err, "workload key", p.Name, inPath+"id"))
 }
 
-// ambiguousWCKey returns the error for the name of a workload key that several
-// users or clusters have.
+// ambiguousWCKey returns the error for a name that several workload keys have,
+// because they belong to different users or clusters.
 func ambiguousWCKey(found []model.WCKey) error {
 	var list []string
 	for i := range found {

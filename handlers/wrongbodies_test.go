@@ -38,7 +38,7 @@ type bodyEndpoint struct {
 	body    string
 
 	daemon  *fake    // has made no change yet
-	handler *handler // asks daemon; nil before the first request and after a change
+	handler *handler // uses the field daemon; nil before the first request and after a change
 }
 
 // withBodies returns the endpoints that accept a body, in each version that has

@@ -28,7 +28,7 @@ type place struct {
 type schemaUse struct {
 	place
 	shape   *schema.Shape
-	doc     string // description shared by all fields that use it, otherwise ""
+	doc     string // description shared by all fields that use the schema, otherwise ""
 	uses    int
 	isBody  bool
 	refName string // name in the document; "" if the schema is written in place
@@ -84,8 +84,8 @@ func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// mergeDoc adds a use of the schema with the description doc. If not all uses
-// have the same description, the schema gets none.
+// mergeDoc adds a use that has the description doc. If not all uses of the
+// schema have the same description, the schema gets none.
 func (u *schemaUse) mergeDoc(doc string) {
 	if u.doc != doc {
 		u.doc = ""
@@ -99,8 +99,8 @@ func (u *schemaUse) mergeDoc(doc string) {
 //
 // A schema that differs between the spellings is listed twice. In this
 // project's spelling it keeps its name. In Slurm's spelling the name gets the
-// prefix "slurm_", unless the document has only this spelling: then the names
-// are those that Slurm's clients know.
+// prefix "slurm_". If the document has only Slurm's spelling, the names get no
+// prefix: they are those that Slurm's clients know.
 func (s *schemas) assignNames() {
 	type inner struct {
 		version schema.Version

@@ -6,9 +6,9 @@ import (
 	"schedrestd/feature"
 )
 
-// statuses returns the requested statuses without duplicates. It adds no range
-// such as 4XX, which linters recommend. With a range, the generators orval and
-// oazapfts write code that does not compile.
+// statuses returns the requested statuses without duplicates. Linters recommend
+// ranges such as 4XX, but statuses adds none. With a range, the generators
+// orval and oazapfts write code that does not compile.
 func statuses(requested []string) []string {
 	if len(requested) == 0 {
 		requested = feature.DefaultStatuses

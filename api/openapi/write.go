@@ -224,9 +224,9 @@ func (d *writer) keyParameter() {
 	d.BeginObject()
 	d.pair("name", api.HeaderKey)
 	d.pair("in", "header")
-	d.pair("description", "A unique name of this request, such as a random UUID. If a client repeats the request with the same key within 24 hours, "+
+	d.pair("description", "A unique name for this request, such as a random UUID. If a client repeats the request with the same key within 24 hours, "+
 		"the gateway repeats the first answer, with the header "+api.HeaderReplayed+", and submits nothing. "+
-		"It answers a different request with the same key with 422, and every request with a key with 501 if it stores no keys")
+		"A different request with the same key is answered with 422. If the gateway stores no keys, every request with a key is answered with 501")
 	d.Key("schema")
 	d.BeginObject()
 	d.pair("type", "string")

@@ -9,8 +9,8 @@ type Fields[O any] = []Field[O]
 
 // field is a Field without the type of its object. Its functions get the
 // object's address as an any, so that the code that works on tables exists only
-// once. When this code was generic, package api had tens of thousands of
-// functions more, and was slow to compile.
+// once. When this code was generic, package api had tens of thousands more
+// functions, and was slow to compile.
 type field struct {
 	name, doc string
 	shape     func(View) *Shape
@@ -32,7 +32,7 @@ type traits struct {
 }
 
 // Option sets a property of a field. It gets and returns traits by value. With
-// a pointer, the start of a program would need an allocation for each of the
+// a pointer, a program would need an allocation at start-up for each of the
 // thousands of fields in the tables.
 type Option func(traits) traits
 
@@ -43,8 +43,8 @@ func Since(v Version) Option { return func(t traits) traits { t.versions.since =
 func Until(v Version) Option { return func(t traits) traits { t.versions.until = v; return t } }
 
 // Required marks a field that is always present from version v on. If the field
-// is shown, answers have it. If it is parsed, requests must have it. A v of 0
-// stands for all versions.
+// is shown, answers contain it. If it is parsed, requests must contain it. A v
+// of 0 stands for all versions.
 func Required(v Version) Option {
 	return func(t traits) traits { t.required = span{since: v}; return t }
 }
@@ -60,7 +60,7 @@ func Unit(unit string) Option { return func(t traits) traits { t.unit = unit; re
 
 // The units of numbers that are not measurements.
 const (
-	CountUnit = "1" // the number counts things, which its description names
+	CountUnit = "1" // the number counts the things that its description names
 	BareUnit  = "0" // the number is an id, a rank or a set of bits
 )
 
@@ -136,8 +136,8 @@ func GetSet[O, T any](
 	return f
 }
 
-// Ignore returns a field that has no effect. If a request has it, its value is
-// checked and a warning is added.
+// Ignore returns a field that has no effect. If a request contains the field,
+// its value is checked and a warning is added.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseIgnored(typ)}, opts)
 	f.ignored = true

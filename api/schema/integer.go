@@ -53,7 +53,7 @@ func bounds[T Integer]() (lo, hi int64) {
 }
 
 // ParseInteger parses an integer between lo and hi. It accepts a number whose
-// fraction is zero and, with a warning, a text that contains an integer. All
+// fraction is zero and, with a warning, a string that contains an integer. All
 // other values are errors.
 func ParseInteger(r *Report, v *Value, lo, hi int64) (int64, bool) {
 	switch v.Kind {
@@ -125,7 +125,7 @@ func scientific(s string) (digits string, zeros int, ok bool) {
 	zeros = len(significand) - len(digits) - len(fraction)
 	if exponent != "" {
 		e, err := strconv.ParseInt(exponent, 10, 32)
-		if err != nil { // the exponent is longer than the digits can compensate for
+		if err != nil { // the exponent is so long that the digits can't compensate for it
 			return sign + digits, int(e), false
 		}
 		zeros += int(e)

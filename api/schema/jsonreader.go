@@ -36,9 +36,9 @@ type jsonReader struct {
 	lim       Limits
 	numValues int // values so far
 
-	// open has the items of all arrays and objects that are not closed yet,
-	// with those of the outermost one first. Items are copied only once, when
-	// their array or object ends.
+	// open contains the items of all arrays and objects that are not closed
+	// yet. Those of the outermost one come first. Items are copied only once,
+	// when their array or object ends.
 	open []Value
 
 	// line is the number of the current line, starting at 0. Only skipSpace

@@ -124,10 +124,10 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.endValue()
 }
 
-// UintBetween writes a value that consists of a number between two texts. Lists
-// have many such values, and separate calls would take longer. If the layout is
-// not Compact, UintBetween writes nothing and returns false. The caller must
-// then write the value piece by piece.
+// UintBetween writes a value that consists of a number between two strings.
+// Lists have many such values, and separate calls would take longer. If the
+// layout is not Compact, UintBetween writes nothing and returns false. The
+// caller must then write the value piece by piece.
 func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false

@@ -1,6 +1,6 @@
 package schema
 
-// List returns the type of an array that the model has in memory.
+// List returns the type of an array that the model keeps in memory.
 func List[T any](elem func() Type[T]) func() Type[[]T] {
 	return func() Type[[]T] { return list[T]{elem()} }
 }
@@ -48,9 +48,9 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	}
 }
 
-// Stream is a list that is never in memory as a whole. It calls the function
-// each for one element after another, and stops if a call returns an error. It
-// returns this error, or an error of its own.
+// Stream is a list that is never in memory as a whole. It calls each for one
+// element after another, and stops if a call returns an error. It returns this
+// error, or an error of its own.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.

@@ -2,7 +2,8 @@ package schema
 
 import "io"
 
-// Layout says how a body is laid out. Its content is the same in all layouts.
+// Layout determines how a body is laid out. The content of a body is the same
+// in all layouts.
 type Layout uint8
 
 // The layouts.

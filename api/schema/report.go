@@ -53,7 +53,7 @@ func (r *Report) Warn(v *Value, format string, args ...any) {
 
 // unknown adds a note about a field that the object does not have. Once the
 // limit on notes is reached, it no longer searches for similar names, because a
-// search for each of a million unknown names would take long.
+// search for each of a million unknown names would take too long.
 func (r *Report) unknown(v *Value, known []string) {
 	list, text := &r.Warnings, "unknown field, ignored"
 	if r.Strict {
@@ -118,7 +118,7 @@ func (r *Report) source() string {
 	return b.String()
 }
 
-// Shorten truncates a text from a client to a suitable length for messages.
+// Shorten truncates a string from a client to a suitable length for messages.
 func Shorten(s string) string {
 	const maxLen = 64
 	if len(s) <= maxLen {

@@ -29,7 +29,7 @@ import "strconv"
 // Version is the last number in the name of an API version: 42 for v0.0.42.
 type Version uint8
 
-// String returns v as it is in paths, such as "v0.0.42".
+// String returns v as it appears in paths, such as "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
 // Spelling selects this project's names or Slurm's names, where they differ.
@@ -63,7 +63,7 @@ type Type[T any] interface {
 	// Renderer returns a function that writes a value.
 	Renderer(View) func(Encoder, *T)
 	// Parser returns a function that parses a value into *T and adds problems
-	// to the Report. The function returns false if *T does not have the
+	// to the Report. The function returns false if *T does not contain the
 	// client's value.
 	Parser(View) func(*Report, *Value, *T) bool
 	// Shape describes the values.

@@ -33,9 +33,10 @@ func String() Type[string] {
 		ParseText}
 }
 
-// ParseText parses a text. It accepts a number or a boolean literally, but adds
-// a warning. It refuses a text with a NUL: the scheduler's C code would cut the
-// text there, and a name that has passed a check would become another name.
+// ParseText parses a string. It accepts a number or a boolean literally, but
+// adds a warning. It refuses a string with a NUL: the scheduler's C code would
+// cut the string there, and a name that has passed a check would become another
+// name.
 func ParseText(r *Report, v *Value, into *string) bool {
 	switch v.Kind {
 	case Text:
@@ -58,8 +59,8 @@ func Boolean() Type[bool] {
 		ParseBool}
 }
 
-// ParseBool parses a boolean. It also accepts the texts "true" and "false" and
-// the numbers 1 and 0, but adds a warning.
+// ParseBool parses a boolean. It also accepts the strings "true" and "false"
+// and the numbers 1 and 0, but adds a warning.
 func ParseBool(r *Report, v *Value, into *bool) bool {
 	switch v.Text {
 	case "true", "1":

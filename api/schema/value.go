@@ -31,7 +31,7 @@ type Value struct {
 	Items  []Value // elements of an Array or members of a Map, in order
 
 	// Untyped marks a Text that may stand for a value of any type, because
-	// queries consist only of texts. There is no warning if it is parsed as
+	// queries consist only of strings. There is no warning if it is parsed as
 	// another type.
 	Untyped bool
 }

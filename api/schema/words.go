@@ -77,7 +77,7 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 	}
 }
 
-// Parser returns a function that parses an array of words, or one text with
+// Parser returns a function that parses an array of words, or one string with
 // words that are separated by commas. Case does not matter.
 func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	known := oneOf(s.Shape(v).Items.Enum)
@@ -115,7 +115,7 @@ func oneOf(names []string) string {
 	return list[:strings.LastIndexByte(list[:maxLen], ',')] + ", …"
 }
 
-// wordList returns the words in an array, or in one text.
+// wordList returns the words in an array, or in one string.
 func wordList(r *Report, doc *Value) ([]string, bool) {
 	switch doc.Kind {
 	case Text:

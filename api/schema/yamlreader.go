@@ -58,8 +58,9 @@ const (
 	maxDirective  = 100 // in bytes; the parser copies the prefix of a %TAG directive into each value with that tag
 
 	// An alias takes a few bytes, whatever the size of its value. These limits
-	// are for all aliases of a document together: how many values they may add
-	// to it, and how many bytes of text.
+	// apply to all aliases of a document together. They limit the number of
+	// values and the number of bytes of text that the aliases may add to the
+	// document.
 	maxAliasedValues = 10_000
 	maxAliasedText   = 1 << 20
 )
@@ -127,7 +128,7 @@ func tooLarge(e *SyntaxError, hint string) *SyntaxError {
 	return e
 }
 
-// parseYAML parses text, which must have exactly one document.
+// parseYAML parses text, which must contain exactly one document.
 func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	source := &pieceReader{ctx: ctx, text: text}
 	defer func() {
@@ -156,7 +157,8 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 
 // A pieceReader gives the parser a text in small pieces. If the parser fails,
 // the amount of text that it has read shows approximately where the error is.
-// The parser itself reports a line at most, and that line can be wrong.
+// The parser itself reports at most a line number, and that number can be
+// wrong.
 type pieceReader struct {
 	ctx       context.Context
 	text      string
@@ -255,7 +257,7 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 }
 
 // copyAlias returns a copy of the value that an alias refers to. The copy has
-// the position of the alias, and shares its texts with the original. If the
+// the position of the alias, and shares its strings with the original. If the
 // value contains the alias itself, the copying stops at the depth limit.
 func (r *yamlReader) copyAlias(alias *yaml.Node, depth int) (Value, error) {
 	if r.alias == nil {
@@ -307,8 +309,8 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName returns the text of a key, even if it looks like a number or
-// another type.
+// memberName returns the text of a key, even if the key looks like a number or
+// a value of another type.
 func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
 	if key.Kind == yaml.AliasNode {

@@ -179,7 +179,7 @@ func TestReadYAMLWithinAliasLimits(t *testing.T) {
 }
 
 // TestReadYAMLStops checks that ReadYAML returns the context's error soon after
-// the context has ended. It must not read the rest of the text.
+// the context has ended, and does not read the rest of the text.
 func TestReadYAMLStops(t *testing.T) {
 	text := "a: " + strings.Repeat("x", 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,8 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML has functions that return texts of about n bytes. Other YAML
-// readers have failed on texts of these kinds.
+// hostileYAML contains functions. Each returns a text of about n bytes, of a
+// kind on which other YAML readers have failed.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),
@@ -287,8 +287,8 @@ func numbered(format string) func(int) string {
 	}
 }
 
-// TestReadYAMLAgreesWithJSON checks that JSON texts have the same meaning if
-// they are read as YAML.
+// TestReadYAMLAgreesWithJSON checks that a JSON text has the same meaning when
+// it is read as YAML.
 func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	texts := []string{`{"job":{"name":"a","tasks":4,"environment":["A=b"],"x":null,"y":-1.5e+3,"z":true},"script":"#!/bin/sh\n\u00e4"}`}
 	files, _ := filepath.Glob("../../handlers/testdata/golden/*.json")
@@ -324,8 +324,8 @@ func equalValues(a, b *Value) bool {
 }
 
 // FuzzReadYAML checks that each text is either read within the limits, or
-// refused with a position. After an accepted text is written as YAML, it must
-// be readable again.
+// refused with a position. If a text is accepted, its value is written as YAML,
+// and this YAML must be readable again.
 func FuzzReadYAML(f *testing.F) {
 	for _, seed := range []string{
 		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",

@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar parses a scalar into v. If it has a tag, the tag determines its type.
-// Otherwise its style and text do.
+// scalar parses a scalar into v. If the scalar has a tag, the tag determines
+// the type of v. Otherwise the scalar's style and text determine it.
 func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	v.Kind, v.Text = plainKind(node.Value), node.Value
 	quoted := node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
@@ -58,8 +58,8 @@ func (v *Value) convertTo(tag string) bool {
 }
 
 // parseOtherBase converts v's text from base 16 or base 8 to decimal. In the
-// core schema such texts begin with 0x or 0o. For any other text it returns
-// false, and v must not be used.
+// core schema, numbers in these bases begin with 0x or 0o. For any other text,
+// parseOtherBase returns false, and v must not be used.
 func (v *Value) parseOtherBase() bool {
 	base, digits := 16, ""
 	switch {

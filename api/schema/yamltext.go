@@ -30,9 +30,9 @@ func (y *YAMLWriter) text(s string) {
 	y.buf = append(y.buf, '"')
 }
 
-// printable reports whether a quoted text may contain the character unescaped.
-// Some readers refuse unprintable characters, and some treat the line
-// separators of YAML 1.1 as line ends.
+// printable reports whether a quoted text may contain the character r
+// unescaped. Some readers refuse unprintable characters, and some treat the
+// line separators of YAML 1.1 as line ends.
 func printable(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1, r == '"', r == '\\':
@@ -55,8 +55,8 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// isPlainText reports whether s may be written without quotes, like most names
-// and paths. It needs quotes if a reader could take it for a value of another
+// isPlainText reports whether s may be written without quotes. Most names and
+// paths may. s needs quotes if a reader could take it for a value of another
 // type, or if it has a meaning in the flow style.
 func isPlainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {

@@ -10,10 +10,11 @@ import (
 // YAMLWriter is an Encoder that writes YAML. It appends the YAML to one buffer,
 // and writes the buffer in pieces.
 //
-// Readers of YAML 1.1 and of YAML 1.2 get the same values. A text that a reader
-// of either version could take for a value of another type is quoted, such as
-// "on", "1e3", "12:30" or "2024-01-01". As in JSON, bytes that are not UTF-8
-// become U+FFFD, integers keep all 64 bits, and NaN and infinity become 0.
+// Readers of YAML 1.1 and of YAML 1.2 get the same values. YAMLWriter quotes
+// any text that a reader of either version could take for a value of another
+// type, such as "on", "1e3", "12:30" or "2024-01-01". As in JSON, bytes that
+// are not UTF-8 become U+FFFD, integers keep all 64 bits, and NaN and infinity
+// become 0.
 //
 // The layouts Pretty and NoTag use the block style. Pretty adds a tag with the
 // type of each value, as slurmrestd does. Compact uses the flow style, on one
@@ -25,16 +26,16 @@ type YAMLWriter struct {
 	sep    bool        // Compact: the next key or element needs a comma before it
 }
 
-// yamlLevel is an object or array of the block style that is not closed yet.
+// yamlLevel is an unclosed object or array in the block style.
 type yamlLevel struct {
 	array    bool
 	nonEmpty bool // it has at least one element
-	inline   bool // its first line is the line on which it was opened, after "- "
+	inline   bool // its first element continues the line on which it was opened, such as after "- "
 	indent   int
 }
 
 // NewYAMLWriter returns a YAMLWriter that writes to w, in pieces of the same
-// size as a JSONWriter.
+// size as those of a JSONWriter.
 func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
 	return &YAMLWriter{output: newOutput(w), layout: layout}
 }

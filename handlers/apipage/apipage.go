@@ -1,4 +1,4 @@
-// Package apipage has the files of the page at /docs. The page consists of
+// Package apipage contains the files of the page at /docs. The page consists of
 // Swagger UI and a form. In the form, the user enters a token, and selects a
 // version of the API and a spelling of its paths (slurm or sched).
 //
@@ -19,8 +19,8 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Version is the version of Swagger UI, the npm package swagger-ui-dist. To
-// replace it, compress its two files with gzip -9 -n, copy its LICENSE and
-// NOTICE, and change the checksums in the test.
+// upgrade, compress the two files of the new version with gzip -9 -n, copy its
+// LICENSE and NOTICE, and change the checksums in the test.
 const Version = "5.35.0"
 
 // File is a file of the page.
