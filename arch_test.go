@@ -59,9 +59,9 @@ var sameFloorImports = map[[2]string]string{
 	{"socket", "guard"}:       "a user who could replace a socket's directory could serve in its place",
 }
 
-// allowedImports lists all packages of this module that the package in the key
-// may import. It has only packages for which the rules of floors are not strict
-// enough.
+// allowedImports maps a package to all packages of this module that it may
+// import. It has an entry for a package only if the rules of floors are not
+// strict enough for that package.
 var allowedImports = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -177,9 +177,9 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// place returns the floor of the package name, and the folder through which it
-// has this floor: the longest folder in floors that contains the package. If
-// there is no such folder, the floor is -1.
+// place returns the floor of the package called name, and the folder that
+// determines this floor. This is the longest folder in floors that contains the
+// package. If there is no such folder, the floor is -1.
 func place(name string) (folder string, floor int) {
 	floor = -1
 	for i, folders := range floors {

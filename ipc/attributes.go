@@ -5,13 +5,13 @@ const (
 	maxLink       = 64
 )
 
-// Attributes has process attributes that only the parent knows. The process
+// Attributes holds process attributes that only the parent knows. The process
 // must find these attributes when it asks the kernel about itself. Package self
 // also checks attributes that are the same for every process.
 type Attributes struct {
 	UID, GID   uint32
 	Groups     []uint32 // supplementary
-	OwnUserns  bool     // in a user namespace of its own, which has no other ids than UID and GID
+	OwnUserns  bool     // in a user namespace of its own, which has no ids other than UID and GID
 	Bounding   string   // capability bounding set, as in /proc
 	Seccomp    string   // mode, as in /proc; a container's filter is inherited
 	FileSize   uint64   // limit, in bytes
@@ -19,9 +19,10 @@ type Attributes struct {
 	Namespaces []Namespace
 }
 
-// Namespace is a namespace that a process must be in.
+// Namespace is a namespace that a process must be in or, if MustDiffer is set,
+// must not be in.
 type Namespace struct {
-	Type       string // "ipc", as the links in /proc/PID/ns are called
+	Type       string // name of the link in /proc/PID/ns, such as "ipc"
 	ID         string // "ipc:[4026531839]"
 	MustDiffer bool   // the process must be in a different namespace of this type
 }

@@ -5,7 +5,7 @@ type LogFD struct {
 	FailOpen bool // changes are permitted while the log can't be written
 	Sync     bool // a line counts as written only when it is on the disk
 	Torn     bool // the file ends in the middle of a line
-	Named    bool // the log is a file with a name, which may be moved or removed; the auditor then sends Follow
+	Named    bool // the log is a file with a name, which may be moved or removed, so the auditor sends Follow
 }
 
 func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Named) }

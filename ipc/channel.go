@@ -31,7 +31,7 @@ type Channel struct {
 }
 
 // Pair makes a channel between two processes. It returns the end of the process
-// with the role self, and a close-on-exec descriptor of the end for the process
+// with the role self, and a close-on-exec descriptor for the end of the process
 // with the role peer. The caller must pass this descriptor to the peer and then
 // close it. A caller that keeps it open does not notice when the peer exits.
 func Pair(self, peer Role) (*Channel, int, error) {
@@ -144,7 +144,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	}
 	if wait {
 		err = c.raw.Write(attempt)
-	} else { // raw.Write would wait for another sender that waits
+	} else { // raw.Write would block while another sender waits
 		err = c.raw.Control(func(fd uintptr) { attempt(fd) })
 	}
 	switch {
@@ -183,8 +183,8 @@ func sendPacket(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Received is a message with its descriptors, as many as its row of the
-// protocol table requires. The caller of Receive must close them.
+// Received is a message with the descriptors that its row of the protocol table
+// requires. The caller of Receive must close them.
 type Received struct {
 	Message
 	FDs []int

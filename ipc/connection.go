@@ -22,7 +22,7 @@ type Connection struct {
 	Addr     string // of the peer, host:port; "" for a UNIX socket
 	UID, GID uint32 // SO_PEERCRED; NoID for TCP
 	PID      int32  // the peer's pid when it connected; 0 for TCP
-	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
+	Verified bool   // UID and GID can belong to a user of the cluster (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
 	// RefuseStatus is 0 if the connection is to be served. Otherwise ID is 0,

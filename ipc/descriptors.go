@@ -7,7 +7,7 @@ import (
 )
 
 // DialBatchSize is the number of sockets in one DialedBatch (package work). No
-// message has more descriptors.
+// message carries more descriptors.
 const DialBatchSize = 32
 
 // maxFDs is the number of descriptors that the buffer for control messages has

@@ -76,11 +76,11 @@ func (b *Build) Walk(w *Walker) {
 	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
 }
 
-// SubuidRanges has subordinate uids for the generation of workers that Build
-// announced.
+// SubuidRanges carries subordinate uids for the generation of workers that
+// Build announced.
 type SubuidRanges struct{ PlanSubuids }
 
-// GenerationSetup has the Setup of the workers of the generation that Build
+// GenerationSetup carries the Setup of the workers of the generation that Build
 // announced. It is the last message with the generation's configuration.
 type GenerationSetup struct{ Setup }
 
@@ -88,9 +88,9 @@ type GenerationSetup struct{ Setup }
 // secret keys. If the keeper has accepted them, or if the generation has no
 // keeper, the parent answers with PublicKeys.
 //
-// If the keeper has refused the keys, Verdict has the reason, and the parent
-// answers with Judgement. A positive Judgement makes the dispatcher start
-// another keeper, which gets the previous keys.
+// If the keeper has refused the keys, Verdict contains the reason, and the
+// parent answers with Judgement. A positive Judgement makes the dispatcher
+// start another keeper, which gets the previous keys.
 type Verdict struct{ Kept }
 
 // PublicKeys passes the keys that each worker of the generation gets, as three
@@ -106,7 +106,7 @@ type PublicKeys struct {
 	TLS         bool // there are certificates
 	TLS12       bool // clients may use TLS 1.2
 	Authorities bool // clients need a certificate, even if the file of authorities is empty
-	Current     bool // no newer key set exists: a token that does not match it is forged
+	Current     bool // no newer key set exists: a token that does not match this one is forged
 }
 
 func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Current) }
@@ -140,7 +140,7 @@ type Start struct {
 	Number     uint32 // of the process; greater than all earlier ones
 	Role       Role
 	Generation uint32
-	Client     uint64 // the ID of an Arrival; the worker runs as its user. 0: as the user in Dispatch
+	Client     uint64 // the worker runs as the user of the Arrival with this ID; 0: as the user in Dispatch
 	Threads    uint32 // threads that run concurrently
 	Requests   uint32 // requests that a worker may answer concurrently
 }
@@ -151,14 +151,15 @@ func (s *Start) Walk(w *Walker) {
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 
-// Started passes the parent's end of the channel to a new process, and the
-// descriptor from which the dispatcher reads the process's log. The parent has
-// already sent the process its setup and its Attributes.
+// Started passes two descriptors to the dispatcher: the parent's end of the
+// channel to the new process, and the descriptor from which the dispatcher
+// reads the process's log. The parent has already sent the process its setup
+// and its Attributes.
 type Started struct {
 	Number    uint32
 	PID       uint32
 	UID, GID  uint32
-	OwnUserns bool // it is in a user namespace of its own
+	OwnUserns bool // the process is in a user namespace of its own
 }
 
 func (s *Started) Walk(w *Walker) { w.Fields(&s.Number, &s.PID, &s.UID, &s.GID, &s.OwnUserns) }

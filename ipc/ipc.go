@@ -22,9 +22,10 @@ package ipc
 const MaxMessage = 16 << 10
 
 // NamespaceInitMode is the last argument of the worker's program when it runs
-// as the first process (init) of a PID namespace. The argument before it has
-// the process's SandboxOptions, and the maximum number of processes in the
-// namespace. The process sends Proven, and runs until its channel is closed.
+// as the first process (init) of a PID namespace. The argument before it
+// contains the process's SandboxOptions, and the maximum number of processes in
+// the namespace. The process sends Proven, and runs until its channel is
+// closed.
 const NamespaceInitMode = "namespace-init"
 
 // tableVersion identifies the protocol table and the encoding of all messages.

@@ -32,9 +32,9 @@ const (
 	ModeCheck                 // --check-confinement
 )
 
-// Plan has what the parent needs from the command line, environment and
+// Plan contains what the parent needs from the command line, environment and
 // configuration. PlanListen and PlanSubuids follow it, and PlanSetup ends it.
-// It has no secrets, only the paths of keys.
+// It contains no secrets, only the paths of keys.
 type Plan struct {
 	Mode Mode
 	Path string // path of the configuration
@@ -82,7 +82,7 @@ func (r *Run) Walk(w *Walker) {
 	w.Text(maxPath, &r.Netns, &r.ControllerNetns)
 }
 
-// Numbers has the limits on what a gateway serves concurrently.
+// Numbers holds the limits on what a gateway serves concurrently.
 // schedrestd-config fills in the defaults.
 type Numbers struct {
 	Connections uint32 // connections of all workers together
@@ -97,7 +97,7 @@ func (n *Numbers) Walk(w *Walker) {
 	w.Fields(&n.Connections, &n.PerSource, &n.Identities, &n.Workers, &n.Threads, &n.Waiting)
 }
 
-// Service has the service identity, and the accounts whose privileges this
+// Service holds the service identity, and the accounts whose privileges this
 // identity must not have. The names are only for log messages and tokens. The
 // parent checks uids and gids.
 type Service struct {
@@ -129,7 +129,7 @@ func (s *Service) Walk(w *Walker) {
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 }
 
-// Switches has the settings of SCHEDRESTD_SECURITY that concern the parent.
+// Switches holds the settings of SCHEDRESTD_SECURITY that concern the parent.
 type Switches struct {
 	DisableUserCheck    bool // serve even as root or SchedUser
 	DisableUnshareFiles bool // share the descriptor table with the parent until exec
@@ -137,7 +137,7 @@ type Switches struct {
 	BecomeUser          bool // a local peer is served by a worker with the peer's uid and gid
 	WorkerPerConnection bool // each connection has its own worker, which exits when the connection ends
 	RequireConfinement  bool // fail the start when a part of the confinement is unavailable
-	AuditConfinement    bool // log violations of the confinement instead of killing
+	AuditConfinement    bool // log violations of the confinement instead of killing the process
 }
 
 func (s *Switches) Walk(w *Walker) {
@@ -163,15 +163,15 @@ func (a *Audit) Walk(w *Walker) {
 	w.Text(maxPath, &a.Claims)
 }
 
-// Secrets has the paths of the keys. For the keeper, the parent opens the files
-// of the secret keys without reading them. For the workers, it copies the other
-// files.
+// Secrets holds the paths of the keys. For the keeper, the parent opens the
+// files of the secret keys without reading them. For the workers, it copies the
+// other files.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
 }
 
-// TLS has the paths of the files for https:// listeners.
+// TLS holds the paths of the files for https:// listeners.
 type TLS struct {
 	Certificate string // certificate chain, PEM, the server's certificate first
 	Key         string // its private key, PEM
@@ -179,9 +179,9 @@ type TLS struct {
 	TLS12       bool   // TLS 1.2 is served as well
 }
 
-// Tokens has the paths of the keys that verify tokens for rest_auth/jwt. If a
-// file does not exist or the parent can't read it, the daemons verify these
-// tokens.
+// Tokens holds the paths of the keys that verify tokens for rest_auth/jwt. If
+// the file of a key does not exist or the parent can't read it, the daemons
+// verify the tokens that need this key.
 type Tokens struct {
 	Key          string // path of the key of HS256 tokens, for the keeper; "": none
 	JWKS         string // path of the key set of RS256 tokens, for the workers; "": none
@@ -217,8 +217,8 @@ func (l *PlanListen) Walk(w *Walker) {
 	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
-// PlanSubuids has some of the ranges of subordinate uids. All PlanSubuids
-// messages of a Plan together have the ranges in ascending order.
+// PlanSubuids carries some of the ranges of subordinate uids. Together, all
+// PlanSubuids messages of a Plan carry the ranges in ascending order.
 type PlanSubuids struct{ Ranges []Subuids }
 
 // Subuids is a range of subordinate uids that belong to the user Owner.
@@ -230,7 +230,7 @@ func (s *PlanSubuids) Walk(w *Walker) {
 	})
 }
 
-// PlanSetup has the Setup of the workers. It is the last message of a Plan.
+// PlanSetup carries the Setup of the workers. It is the last message of a Plan.
 type PlanSetup struct{ Setup }
 
 // PackedPlan is a Plan with all its parts, as the parent receives it. In it,

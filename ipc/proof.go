@@ -11,7 +11,7 @@ const (
 	ProvePage   = "page"   // … with all cases, and print a page for the administrator on standard output
 )
 
-// Proven reports that a test of the sandbox has passed, or that the init
+// Proven reports whether a test of the sandbox has passed, or whether the init
 // process of a PID namespace is confined. If OK is not set, Failure says what
 // is wrong.
 type Proven struct {

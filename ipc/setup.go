@@ -9,12 +9,13 @@ const (
 	maxLog     = 128 // the value of SCHEDRESTD_LOG
 )
 
-// Setup is what a worker gets before it serves. It has no secrets: no key and
-// no token. The fields marked "set by privsep" are set in the parent, by
-// package privsep. The parent passes Settings on unchanged.
+// Setup is the configuration that a worker gets before it serves. It contains
+// no secrets, neither keys nor tokens. The fields marked "set by privsep" are
+// set in the parent, by package privsep. The parent passes Settings on
+// unchanged.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors
-	Tasks uint32 // its user's limit of processes and threads; set by privsep
+	Tasks uint32 // limit on the processes and threads of the worker's user; set by privsep
 
 	JWT      bool   // rest_auth/jwt is served
 	Local    bool   // rest_auth/local is served
@@ -28,7 +29,7 @@ type Setup struct {
 	Requests     uint32         // concurrent requests in this worker; set by privsep
 	Sockets      bool           // workers connect to UNIX sockets that authenticate a client by its user; set by privsep
 	Inetd        bool           // serve one connection and exit
-	LongTimeouts bool           // … at a pipe or a terminal, where a slow client does not affect others; set by privsep
+	LongTimeouts bool           // the client is at a pipe or a terminal, so it may be slow without affecting other clients; set by privsep
 	Sandbox      SandboxOptions // the parent sets SandboxUnix
 	Audit        bool           // each change needs the auditor's permission first
 	Claims       bool           // the auditor keeps Idempotency-Keys

@@ -35,11 +35,12 @@ var connPhases = In(Serving, Draining)
 
 // The rows of the protocol table for messages that the parent sends or
 // receives. The comment above a row becomes its description in
-// docs/MESSAGES.md. The number of a message that is removed is not used again.
-// Package query has the rows for channels between workers and services, and
-// package work has the rows for messages of the dispatcher.
+// docs/MESSAGES.md. When a message is removed, its number is not reused.
+// Package query contains the rows for channels between workers and services,
+// and package work contains the rows for messages of the dispatcher.
 var _ = Register(
-	// the part of the configuration that the worker needs; it has no secrets
+	// the part of the configuration that the worker needs; it contains no
+	// secrets
 	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Configured),
 	// the attributes that the kernel must report about the process
 	Of[Attributes](2, Parent, Worker|Services, In(Configured), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
@@ -57,7 +58,8 @@ var _ = Register(
 	Of[Ping](7, Parent, Worker|Services, connPhases, 8, 8, 0, Initial),
 	// answers the Ping with this number
 	Of[Pong](8, Worker|Services, Parent, connPhases, 8, 8, 0, Initial),
-	// the part of the configuration that a service needs; it has no secrets
+	// the part of the configuration that a service needs; it contains no
+	// secrets
 	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Configured),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; a file is empty if there is no such key or certificate
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
@@ -69,7 +71,8 @@ var _ = Register(
 	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Initial),
 	// a socket that listens for scrapes of the metrics; there is one message for each address
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
-	// asks, before lines are written, whether the audit log still has its name
+	// asks, before lines are written, whether the path of the audit log still
+	// leads to the open file
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
 	// whether the audit log can be written, or why not; if the log is now another file, LogFD is sent first
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),

@@ -186,9 +186,9 @@ const (
 	end   = "<!-- end of the protocol table -->\n"
 )
 
-// meanings returns the comments above the rows, by the message's type with its
-// package. They are comments and not strings, because the programs do not need
-// them.
+// meanings returns the comment above each row, keyed by the message's type with
+// its package. The descriptions are comments and not strings, because the
+// programs do not need them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {

@@ -111,9 +111,9 @@ type packed interface {
 // its port.
 const maxNetip = 16 + 64 + 2
 
-// pack encodes or decodes v in the encoding of package netip, after the length
-// of that encoding. It rejects an invalid value, because the receiver would
-// read it as a network that contains every address.
+// pack encodes or decodes v in the encoding of package netip, preceded by the
+// length of that encoding. It rejects an invalid value, because the receiver
+// would read such a value as a network that contains every address.
 func (w *Walker) pack(v packed) {
 	w.visit(v, "netip", 0, maxNetip)
 	enc, _ := v.MarshalBinary()
@@ -168,12 +168,12 @@ func (w *Walker) Version() {
 // It returns the number. It fails if n exceeds limit.
 func (w *Walker) count(n int, label string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
-		w.fail("has a %s of %d, more than %d", label, n, limit)
+		w.fail("has a %s of length %d, more than %d", label, n, limit)
 	}
 	return n
 }
 
-// Text encodes or decodes strings of at most limit bytes, each after its
+// Text encodes or decodes strings of at most limit bytes, each preceded by its
 // length.
 func (w *Walker) Text(limit int, list ...*string) {
 	for _, v := range list {
@@ -201,7 +201,7 @@ func (w *Walker) raw(v []byte) {
 	}
 }
 
-// Blob encodes or decodes a byte slice of at most limit bytes, after its
+// Blob encodes or decodes a byte slice of at most limit bytes, preceded by its
 // length.
 func (w *Walker) Blob(v *[]byte, limit int) {
 	w.visit(v, "blob", 0, limit)

@@ -18,7 +18,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// minMessage returns the shortest message of the type in r: with empty texts,
+// minMessage returns the shortest message of the type in r: with empty strings,
 // empty lists, and the smallest value of every other field.
 func minMessage(r *ipc.Row) ipc.Message {
 	return ipc.WalkFields(r.New(), func(field any, _ string, lo, _ int) {

@@ -32,7 +32,7 @@ var (
 		Help: "Generations that began to serve, including the first."}
 
 	Slots = &Family{Name: Prefix + "slots", Kind: Gauge,
-		Help: "Limit of connections that are served concurrently (--max-connections)."}
+		Help: "Maximum number of connections that are served concurrently (--max-connections)."}
 	SlotsUsed = &Family{Name: Prefix + "slots_used", Kind: Gauge,
 		Help: "Connections that have a slot."}
 	SlotsWaiting = &Family{Name: Prefix + "slots_waiting", Kind: Gauge,

@@ -88,8 +88,8 @@ func (f *Family) Cell(values ...int) int {
 	return f.first + n*f.depth()
 }
 
-// Bucket returns the index of the bucket for a duration. If the duration is
-// above all bounds, this is len(Buckets).
+// Bucket returns the index of the bucket for a duration. If the duration
+// exceeds all bounds, it returns len(Buckets).
 func Bucket(d time.Duration) int {
 	i, _ := slices.BinarySearch(Buckets, d)
 	return i

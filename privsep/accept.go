@@ -88,9 +88,9 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 }
 
 // maxPeersInTransit is the number of peers that the parent may remember beyond
-// the dispatcher's limit of connections. These peers have connections that are
-// on their way to the dispatcher, or that have ended without a report from the
-// dispatcher yet.
+// the dispatcher's limit of connections. The connections of these peers are
+// still on their way to the dispatcher, or have ended, but the dispatcher has
+// not yet reported their end.
 const maxPeersInTransit = 10_000
 
 // passConn asks the kernel about the peer of a connection and sends the

@@ -125,7 +125,7 @@ func TestAuditLiars(t *testing.T) {
 		{part: "the end of a sibling", want: "Exited of the worker may not be sent by the worker to the auditor"},
 		{part: "intent of another", want: "which never existed", connect: true},
 		{part: "intent twice", want: "Intent 1 twice", connect: true, lines: 2},
-		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // the limit of open changes of a worker,
+		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // twice the limit of a worker's open changes
 		{part: "outcome before leave", want: "was not granted", connect: true},
 		{part: "outcome twice", want: "was not granted", connect: true, lines: 2},
 	}

@@ -29,7 +29,7 @@ func intentFrame(connection uint64) func() []byte {
 }
 
 // claimFrame returns a function that encodes a Claim, the message that reserves
-// an Idempotency-Key. Each call of this function uses a new key.
+// an Idempotency-Key. Each call to this function uses a new key.
 func claimFrame() func() []byte {
 	id := uint64(0)
 	return func() []byte {

@@ -176,8 +176,8 @@ const invalid = ^uintptr(0)
 
 var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// pinned has the texts whose addresses are passed to system calls. It keeps the
-// garbage collector from freeing them.
+// pinned holds the strings whose addresses are passed to system calls. It keeps
+// the garbage collector from freeing them.
 var pinned [][]byte
 
 func text(s string) uintptr {

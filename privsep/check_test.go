@@ -163,9 +163,9 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// TestCheckRequires checks a gateway with require_confinement if a part of the
-// confinement is off. Check must return the error with which this gateway would
-// refuse to start.
+// TestCheckRequires runs Check with require_confinement while a part of the
+// confinement is off. Check must return the error with which a gateway with
+// these settings would refuse to start.
 func TestCheckRequires(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -199,8 +199,8 @@ func TestCheckRequires(t *testing.T) {
 	}
 }
 
-// TestCheckKeeper checks that Check also starts a keeper and reports on it if
-// the configuration has a key.
+// TestCheckKeeper checks that, if the configuration has a key, Check also
+// starts a keeper and reports on it.
 func TestCheckKeeper(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

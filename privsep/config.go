@@ -25,7 +25,7 @@ type Config struct {
 	Log       *slog.Logger
 	Level     *slog.LevelVar                  // of Log
 	Activated []*os.File                      // listening sockets that the service manager passed; they come before Listen
-	Reread    func() (*ipc.PackedPlan, error) // makes a Plan of the configuration as it is now, for SIGHUP
+	Reread    func() (*ipc.PackedPlan, error) // makes a Plan from the current configuration, on SIGHUP
 
 	hasPeerCreds bool // the kernel identifies some or all clients
 }
@@ -38,7 +38,7 @@ var (
 	settleTime       = 2 * time.Second  // how long a file with token keys must be unwritten before it is used
 )
 
-// programArgs has additional arguments for processes. Only tests set it.
+// programArgs holds additional arguments for processes. Only tests set it.
 var programArgs map[ipc.Role][]string
 
 // checkNumbers rejects limits with which no gateway can run. Only a compromised
@@ -80,7 +80,7 @@ func (c Config) listenOptions(service identity.Service) listen.Options {
 		Unix: socket.Options{Mode: fs.FileMode(c.SocketMode) & fs.ModePerm, Owner: owner, PrivateGroup: become.PrivateGroup}}
 }
 
-// maxFiles returns the limit of open descriptors of a process.
+// maxFiles returns the limit on the open descriptors of a process.
 func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 
 // maxProcesses returns the maximum number of the dispatcher's processes: those

@@ -11,8 +11,8 @@ import (
 	"schedrestd/plan"
 )
 
-// testConfig has those settings of the parent that tests change. A test sends
-// it to the parent as JSON.
+// testConfig contains the parent's settings that tests change. A test sends it
+// to the parent as JSON.
 type testConfig struct {
 	Listen, Metrics                                      []ipc.Listen
 	Netns, ControllerNetns                               string
@@ -26,7 +26,7 @@ type testConfig struct {
 	ipc.Secrets
 
 	Argv                              argv
-	DeathTests                        bool          // run the death tests of each start; most tests save the time
+	DeathTests                        bool          // run the death tests at each start; most tests skip them to save time
 	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
 	Mode                              ipc.Mode      // 0: serve
 	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary

@@ -15,7 +15,7 @@ import (
 
 // noDeathTests is the last argument of a worker's program in tests without
 // death tests. In these tests the parent only checks, before it serves, that
-// the sandbox can be closed.
+// the sandbox can be entered.
 const noDeathTests = "no death tests"
 
 // playProof runs the program with the death tests: either the real one, or one

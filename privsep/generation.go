@@ -116,9 +116,9 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 
 // handleVerdict handles the keeper's verdict on the keys of the generation that
 // is being built. The dispatcher passes on the verdict and gets an answer. If
-// the keeper has accepted the keys, the answer has the public keys for workers.
-// Otherwise the answer reports whether the generation continues with the
-// previous keys.
+// the keeper has accepted the keys, the answer contains the public keys for
+// workers. Otherwise the answer reports whether the generation continues with
+// the previous keys.
 func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	g := m.nextGeneration
 	if g == nil {
@@ -127,7 +127,7 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	if v.OK {
 		g.keys.LogChanges(m.keys)
 		public, fds := g.keys.WorkerMessage()
-		public.Current = public.Current && m.inetdClient == nil // a run for one client follows no file
+		public.Current = public.Current && m.inetdClient == nil // a gateway for one client does not check for a newer key set
 		m.send(public, fds...)
 		return nil
 	}
@@ -189,7 +189,7 @@ func (m *monitor) rejectGeneration(g *generation, err error) {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
 		m.lastKeyStamp = m.keys.Stamp // the next check tries files that have changed
 		notify.Ready()
-	} else if m.dispatcher != nil { // without a dispatcher, the next one builds a generation
+	} else if m.dispatcher != nil { // if there is no dispatcher, the next one builds a generation
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)
 		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be valid
 			m.lastKeyStamp = ""

@@ -21,7 +21,8 @@ import (
 )
 
 // TestHostileWorkers checks that each worker that breaks the protocol is
-// killed, that the log has the reason, and that the gateway continues to serve.
+// killed, that the log states the reason, and that the gateway continues to
+// serve.
 func TestHostileWorkers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

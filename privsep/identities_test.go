@@ -305,7 +305,7 @@ func TestSubordinate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, socket := serveBecomeUser(t, c)
 			for range 2 { // the second time the gateway knows the uid already
-				for uid, want := range map[int]int{100_000: 403, 31001: 403, 2: 200} { // 2 is bin, with Debian and Red Hat at least
+				for uid, want := range map[int]int{100_000: 403, 31001: 403, 2: 200} { // uid 2 is bin on Debian, and daemon on Red Hat
 					if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != want {
 						t.Errorf("uid %d: %d %s", uid, status, body)
 					}

@@ -90,7 +90,8 @@ func playKeeper(part string) int {
 	}
 }
 
-// site has the files of an https:// listener, and the user who may read them.
+// site contains the files of an https:// listener, and the user who may read
+// them.
 type site struct {
 	ipc.TLS
 	t    *testing.T
@@ -329,7 +330,7 @@ func TestKeeperDies(t *testing.T) {
 			return served == 4
 		})
 	}
-	// The key file is overwritten, so no file has the key in use. The next
+	// The key file is overwritten, so no file contains the key in use. The next
 	// keeper gets the new content.
 	key, leaf, text := pairOf(t, nil, nil)
 	must(t, os.WriteFile(s.Key, []byte(keyText(t, key)), 0o600))
@@ -445,8 +446,8 @@ func TestKeyFilesRefused(t *testing.T) {
 	}
 }
 
-// TestOthersKeyFile checks the hint if the gateway is started without root, by
-// a user who can't read the key.
+// TestOthersKeyFile checks the hint for a user who starts the gateway without
+// root and can't read the key.
 func TestOthersKeyFile(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -108,9 +108,9 @@ func startThreads(n int) int {
 	return n
 }
 
-// TestNoThreadLeft checks a parent that has reached the kernel's limit of
-// threads and processes. It must continue to serve, and log why it can't start
-// a worker. When the limit is raised, it must start one.
+// TestNoThreadLeft checks that a parent that has reached the kernel's limit on
+// threads and processes continues to serve, and logs why it can't start a
+// worker. When the limit is raised, the parent must start one.
 func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -146,9 +146,10 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets RLIMIT_NPROC of process pid, and returns the previous
-// limit. The process can then start no task if its user already has that many
-// processes and threads. limitTasksOf sets the limit as that user.
+// limitTasksOf sets RLIMIT_NPROC of process pid to limit, and returns the
+// previous limit. If the process's user already has that many processes and
+// threads, the process can't start another one. The argument as is the
+// process's user. limitTasksOf sets the limit as that user.
 func limitTasksOf(t *testing.T, as user, pid int, limit uint64) (previous uint64) {
 	t.Helper()
 	must(t, thread.OnNewThread(func() error {
@@ -224,8 +225,8 @@ func TestStaysRetired(t *testing.T) {
 	g.mustGet("/")
 }
 
-// TestNeverDone checks that the dispatcher also ends such a worker if the
-// worker claims to have connections.
+// TestNeverDone checks that the dispatcher ends a worker that does not exit
+// when asked, even if the worker claims to have connections.
 func TestNeverDone(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
@@ -284,10 +285,9 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// TestStaysAfterItsConnection checks worker_per_connection with a worker that
-// does not exit after its connection has ended. The dispatcher must end the
-// worker, because otherwise the number of such workers would grow without
-// bound.
+// TestStaysAfterItsConnection checks that with worker_per_connection the
+// dispatcher ends a worker that does not exit after its connection has ended.
+// Otherwise the number of such workers would grow without bound.
 func TestStaysAfterItsConnection(t *testing.T) {
 	t.Parallel()
 	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: hangLimit}
@@ -314,9 +314,9 @@ func TestStaysForOthers(t *testing.T) {
 	g.awaitReason("worker terminated", "was asked to exit")
 }
 
-// TestKeepsAll checks a worker that keeps its connections, but reports with the
-// message Done that they have ended. This worker must not get all new
-// connections.
+// TestKeepsAll checks that a worker does not get all new connections if it
+// keeps its connections, but reports with the message Done that they have
+// ended.
 func TestKeepsAll(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")

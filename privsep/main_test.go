@@ -140,7 +140,7 @@ const firstWorker = 2.0
 // cost 44 MB for each service in each test.
 const unreadable = 0o711
 
-// install puts the test binary into dir, and copies of it with the given mode
+// install copies the test binary into dir. It adds copies with the given mode
 // under the names of the programs that a parent starts. It returns the path of
 // the test binary.
 func install(dir string, mode os.FileMode) (string, error) {
@@ -225,8 +225,8 @@ func playParent(text string) int {
 	return 0
 }
 
-// reloadEnv is an environment variable with the name of the file that a parent
-// rereads. The file has a Setup and Secrets as JSON.
+// reloadEnv is the environment variable that names the file that a parent
+// rereads. The file contains a Setup and Secrets as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
 // reloadFile returns the path of the file that the parents of a test reread.
@@ -247,7 +247,7 @@ func rereadFile(path string, now ipc.Setup) (*ipc.PackedPlan, error) {
 	return p, err
 }
 
-// reread has the content of the file that a parent rereads.
+// reread is the content of the file that a parent rereads.
 type reread struct {
 	ipc.Setup
 	ipc.Secrets
@@ -535,7 +535,7 @@ func (g *gateway) dispatcherPID() int {
 	return int(g.await("dispatcher ready", nil)["pid"].(float64))
 }
 
-// workerPIDs has the pids of the workers of these tests. Its keys are the
+// workerPIDs holds the pids of the workers of these tests. Its keys are the
 // tokens of the workers (see workerStartedMsg).
 var workerPIDs sync.Map
 

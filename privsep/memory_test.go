@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// plantedSecrets has the secrets that requests have planted in the memory of
+// plantedSecrets holds the secrets that requests have planted in the memory of
 // this worker.
 var plantedSecrets [][]byte
 

@@ -31,7 +31,7 @@ import (
 // loop uses it. Other goroutines run operations that block. To use the monitor,
 // they send functions to that goroutine, which calls them.
 type monitor struct {
-	config            Config // the configuration in force, or that of the first generation
+	config            Config // the configuration in force; until the first generation takes effect, its configuration
 	service           identity.Service
 	servesHTTPS       bool
 	listeners         []*listen.Listener
@@ -69,8 +69,8 @@ type monitor struct {
 
 	inetdClient *ipc.Streams // of an inetd run; nil: there is none
 	inetdFDs    []int
-	onReady     func()     // called whenever a generation takes effect, instead of accepting connections; nil: the gateway accepts
-	stopSignal  os.Signal  // the signal that ended the service; nil: it serves
+	onReady     func()     // called whenever a generation takes effect; if it is set, the gateway accepts no connections
+	stopSignal  os.Signal  // the signal that ended the service; nil: the gateway serves
 	result      chan error // gets the result of the run
 }
 
@@ -154,7 +154,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 // count as one.
 const duplicateSignalWindow = 500 * time.Millisecond
 
-// stop closes the listeners. Requests in progress are still completed.
+// stop closes the listeners. It lets requests in progress finish.
 func (m *monitor) stop(s os.Signal) {
 	m.stopSignal = s
 	if m.arrivalChannel.Load() == nil && m.inetdClient == nil {
@@ -268,7 +268,7 @@ func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	}
 }
 
-// handle handles a message of the dispatcher. If handle returns an error, the
+// handle handles a message from the dispatcher. If handle returns an error, the
 // caller kills the dispatcher.
 func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	switch msg := msg.(type) {
@@ -413,8 +413,9 @@ const (
 	maxPendingFollows = 16
 
 	// maxGenerations limits the generations of workers that a dispatcher has
-	// not released, because some of the workers still have connections. A
-	// dispatcher with more generations must not ask for a new one.
+	// not released. A generation is not released while some of its workers
+	// still have connections. A dispatcher with more generations must not ask
+	// for a new one.
 	maxGenerations = 256
 
 	// minRenewInterval is the shortest time between two new generations of

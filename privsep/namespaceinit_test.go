@@ -78,11 +78,11 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone checks the loss of an init process, with which all
-// workers of its namespace die. The same parent must start other workers,
-// confined in the same way, in the next prepared namespace. When no prepared
-// namespace is left, each worker must get its own namespaces, which depend on
-// no shared init process.
+// TestNamespaceInitGone kills the init process of a PID namespace, and with it
+// all workers there. The same parent must start other workers, confined in the
+// same way, in the next prepared namespace. When no prepared namespace is left,
+// each worker must get its own namespaces, which depend on no shared init
+// process.
 func TestNamespaceInitGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -123,11 +123,11 @@ func TestNamespaceInitGone(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitAsksForGeneration checks the loss of an init process when
-// only workers run in its namespace. The dispatcher must then ask for exactly
-// one new generation of workers and services. The test counts resolvers,
-// because each generation starts one. A resolver is in no PID namespace, so it
-// survives the loss.
+// TestNamespaceInitAsksForGeneration kills an init process whose namespace
+// contains only workers. The dispatcher must then ask for exactly one new
+// generation of workers and services. The test counts resolvers, because each
+// generation starts one. A resolver is in no PID namespace, so it survives the
+// loss.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -186,7 +186,7 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 			// A second loss may be noticed only now, and replaces both processes again.
 			keeper, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", g.lastPID("keeper ready")))
 			worker, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pidOf(t, token)))
-			same := n <= spareNamespaces // each of the last processes has its own namespace
+			same := n <= spareNamespaces // without a prepared namespace, each process has its own
 			return err == nil && err2 == nil && (keeper == worker) == same
 		})
 	}
@@ -246,7 +246,7 @@ func heldSockets(t *testing.T, pid int) (n int) {
 }
 
 // TestParentGone checks that no process of the gateway is left after the parent
-// was killed.
+// has been killed.
 func TestParentGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

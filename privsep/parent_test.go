@@ -12,7 +12,7 @@ import (
 // no thread may be able to gain others by executing a program.
 func TestParentPrivileges(t *testing.T) {
 	t.Parallel()
-	const kept, passed = "00000000000000e0", "00000000000000c0" // the parent keeps SETUID, SETGID and KILL; it passes the first two to the stage that starts others
+	const kept, passed = "00000000000000e0", "00000000000000c0" // the parent keeps SETUID, SETGID and KILL; it passes the first two to the stage that starts other processes
 	root := map[string]string{"Uid": "0 0 0 0", "Gid": "0 0 0 0", "CapInh": passed, "CapPrm": kept, "CapEff": kept, "CapBnd": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 	t.Run("without root", func(t *testing.T) {
 		g := serve(t, plainUser(t), testConfig{})

@@ -79,9 +79,9 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 
 var strictAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
-// TestPenaltyLiars checks a worker that sends a forbidden message about clients
-// or changes. The worker must be killed. No client may have to wait because of
-// the message, except the worker's own client if the worker has reported many
+// TestPenaltyLiars checks that a worker that sends a forbidden message about
+// clients or changes is killed. No client may have to wait because of the
+// message, except the worker's own client if the worker has reported many
 // offences.
 func TestPenaltyLiars(t *testing.T) {
 	t.Parallel()
@@ -131,9 +131,9 @@ func TestPenaltyLiars(t *testing.T) {
 	}
 }
 
-// TestFramed checks a worker that reports offences that did not happen. The
-// worker's own client has to wait for each of them as for a real offence. No
-// other user may have to wait.
+// TestFramed checks that false reports of offences count only against the
+// client of the worker that sends them. That client has to wait for each of
+// them as for a real offence. No other user may have to wait.
 func TestFramed(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -165,10 +165,10 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// TestAuditLongWords checks a change with the longest texts that the protocol
-// table permits. The audit log gets two lines about the change. Both must still
-// be JSON, and the texts may appear only in the object that has the worker's
-// values.
+// TestAuditLongWords checks how the audit log records a change with the longest
+// texts that the protocol table permits. The log gets two lines about the
+// change. Both must still be JSON, and the texts may appear only in the object
+// that contains the worker's values.
 func TestAuditLongWords(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

@@ -92,7 +92,7 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
-	// A process in a PID namespace does not know the pid that it has outside.
+	// A process in a PID namespace does not know its pid outside the namespace.
 	// The dispatcher adds that pid to the log records of the process.
 	pid := strconv.FormatUint(rand.Uint64()>>1, 10)
 	slog.Info(workerStartedMsg, "token", pid)

@@ -45,7 +45,8 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 }
 
 // handOverProcess sends the dispatcher a channel to a process, and the reading
-// end of the process's log. When the process exits, it tells the dispatcher.
+// end of the process's log. When the process exits, the parent tells the
+// dispatcher.
 func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
 	_ = child.Channel.WithFD(func(channel int) error {
 		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
@@ -108,7 +109,7 @@ func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	}
 	peer, ok := m.peers[connection]
 	if !ok {
-		return peer, errs.New(errs.Unavailable, "the connection that its worker was for is closed")
+		return peer, errs.New(errs.Unavailable, "the connection for which the worker was requested is closed")
 	}
 	return peer, nil
 }

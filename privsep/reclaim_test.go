@@ -227,15 +227,16 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("20 requests of a healthy client took %s", time.Since(start))
 }
 
-// TestCapturedWorkerGivesNoWay checks two workers with one idle connection
-// each, while another client needs a slot. One of the workers is captured and
-// does not close its connection. The other worker must then close its own.
+// TestCapturedWorkerGivesNoWay checks that a captured worker can't keep a
+// client from getting a slot. Two workers have one idle connection each, and
+// the captured worker does not close its own. The other worker must then close
+// its connection.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
-		Silence: time.Hour}) // the captured worker answers no Ping either, and would be ended for that
+		Silence: time.Hour}) // the captured worker answers no Ping either, and would be killed for that
 	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
 	answered := make(chan net.Conn, len(list))
 	for _, c := range list {

@@ -140,7 +140,7 @@ func TestBadReload(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
 	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
-	const quiet = int8(slog.LevelWarn) // which takes effect once the configuration is accepted
+	const quiet = int8(slog.LevelWarn) // takes effect only if the configuration is accepted
 	oldConn := g.dial(t, "")
 	cluster(t, oldConn)
 	pids := children(t, g.cmd.Process.Pid)
@@ -175,9 +175,9 @@ func TestBadReload(t *testing.T) {
 	}
 }
 
-// TestReloadWithoutDispatcher checks a configuration that is read while no
-// dispatcher is ready, because a new one is still starting. The configuration
-// must be in force afterwards, and the log must have a record about it.
+// TestReloadWithoutDispatcher checks that a configuration takes effect if it is
+// read while no dispatcher is ready, because a new one is still starting. The
+// log must contain a record about the configuration.
 func TestReloadWithoutDispatcher(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -216,8 +216,8 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 	}
 }
 
-// TestReloadWithDispatcherThatExits checks a dispatcher that exits while it
-// starts the workers for a new configuration. The log must say that the new
+// TestReloadWithDispatcherThatExits checks that if a dispatcher exits while it
+// starts the workers for a new configuration, the log says that the new
 // configuration is not in force.
 func TestReloadWithDispatcherThatExits(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 	write(packed(work.Setup{Cluster: "two"}))
 	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	pid := g.dispatcherPID()
-	suspend(t, pid) // it gets the configuration and does not build it
+	suspend(t, pid) // the dispatcher gets the configuration, but starts no workers for it
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	time.Sleep(200 * time.Millisecond) // the parent reads the configuration
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
@@ -292,10 +292,11 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 }
 
-// TestReloadMakesNoCrowd checks a gateway with a limit of one worker. Each
-// SIGHUP replaces a worker that is still answering. One replaced worker does
-// not count against the limit, so another user must be served. With two
-// replaced workers, the next user must wait until one of them exits.
+// TestReloadMakesNoCrowd checks how replaced workers count against a limit of
+// one worker. Each SIGHUP replaces a worker that is still answering. One
+// replaced worker does not count against the limit, so another user must be
+// served. With two replaced workers, the next user must wait until one of them
+// exits.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -359,8 +360,8 @@ func TestHangUpWhileDraining(t *testing.T) {
 	}
 }
 
-// TestAgedAfterReload checks the configuration of workers that replace old
-// ones. It must be the configuration in force, even if a newer one was refused.
+// TestAgedAfterReload checks that workers that replace old ones get the
+// configuration in force, even if a newer one was refused.
 func TestAgedAfterReload(t *testing.T) {
 	t.Parallel()
 	const wear = 5

@@ -67,7 +67,7 @@ func playResolver(part string) int {
 
 // TestHostileResolvers checks that the gateway does not start if the resolver
 // can't serve. If the resolver breaks the protocol later, it must be killed,
-// the log must have the reason, and the gateway must continue to serve.
+// the log must contain the reason, and the gateway must continue to serve.
 func TestHostileResolvers(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{

@@ -29,9 +29,9 @@ func setLinger(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker checks a worker without a sandbox that dies, so that
-// another process has to close its client's socket. This close would wait for
-// an hour. No other client may have to wait.
+// TestLingeringWorker checks that no other client has to wait when a worker
+// without a sandbox exits and another process has to close the socket of that
+// worker's client. This close would wait for an hour.
 func TestLingeringWorker(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")

@@ -127,8 +127,8 @@ func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 // capabilities that are no longer needed. It takes over the listeners, opens
 // the programs of all processes and the auditor's files, and starts threads for
 // operations that this process may not perform later. Every kind of start calls
-// prepare before it starts a worker. If the sandbox has less than the
-// configuration requires, prepare returns an error.
+// prepare before it starts a worker. If the configuration requires all parts of
+// the confinement and one is missing, prepare returns an error.
 func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 	if err := m.adoptListeners(listeners); err != nil {
 		return err

@@ -246,9 +246,9 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses checks a worker that finds unexpected process attributes,
-// has no handler, hangs or crashes. The worker must not serve, and the gateway
-// must report the reason and not start.
+// TestWorkerRefuses checks that the gateway reports the reason and does not
+// start if a worker finds unexpected process attributes, has no handler, hangs
+// or crashes. The worker must not serve.
 func TestWorkerRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

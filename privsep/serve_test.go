@@ -90,7 +90,7 @@ func TestKilledWorkers(t *testing.T) {
 	}
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Connections: 60, Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
-	c.TLS = s.TLS // with all that a worker is ever given
+	c.TLS = s.TLS // so that workers get everything that a worker can get
 	g := serve(t, as, c)
 	var before int
 	for n := range deaths {
@@ -111,8 +111,8 @@ func TestKilledWorkers(t *testing.T) {
 		}
 	}
 	g.awaitSettled(t, 60)
-	// A connection on its way to a worker has a descriptor in the parent for a
-	// moment. Only a lost descriptor stays open.
+	// A connection on its way to a worker has a descriptor in the dispatcher
+	// for a moment. Only a lost descriptor stays open.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
 		return len(descriptors(t, g.dispatcherPID())) <= before
 	})

@@ -47,10 +47,10 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 	return c
 }
 
-// TestOneSourceLeavesSlots checks a user who holds every slot over loopback,
-// from several addresses, and waits for more. Another user who comes later must
-// be served first. The first user's requests in progress must not be
-// interrupted.
+// TestOneSourceLeavesSlots checks that one user can't keep other users from
+// being served. The user holds every slot over loopback, from several
+// addresses, and waits for more. Another user who comes later must be served
+// first. The first user's requests in progress must not be interrupted.
 func TestOneSourceLeavesSlots(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -81,10 +81,10 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 	}
 }
 
-// TestParking checks a source, such as a user, that has the maximum number of
-// connections and opens another one. The new connection must wait until another
-// connection of the source ends. While it waits, it must hold no slot, and
-// other sources must be served.
+// TestParking checks that if a source, such as a user, has the maximum number
+// of connections and opens another one, the new connection waits until another
+// connection of the source ends. While the new connection waits, it must hold
+// no slot, and other sources must be served.
 func TestParking(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -122,10 +122,10 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks a source, such as a user, that has the maximum
-// number of connections and opens another one. The gateway must close an idle
-// connection of the same source, although there are free slots for other
-// sources.
+// TestOwnSourceYields checks that if a source, such as a user, has the maximum
+// number of connections and opens another one, the gateway closes an idle
+// connection of the same source. It must do so although there are free slots
+// for other sources.
 func TestOwnSourceYields(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10, PerSource: 1})
@@ -165,7 +165,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 // users stop or kill their own workers, and open many connections.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
 	t.Parallel()
-	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
+	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the limit on connections can end the wait
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	suspend(t, pid)
@@ -182,9 +182,10 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkersKeepNoSlots checks two users who hold all slots and stop
-// their own workers. The gateway must end these workers and serve a third user.
-// The connections must still count against the first two users.
+// TestStoppedWorkersKeepNoSlots checks that two users who hold all slots and
+// stop their own workers can't keep a third user from being served. The gateway
+// must end the stopped workers. The connections must still count against the
+// first two users.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 	t.Parallel()
 	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})

@@ -14,8 +14,8 @@ import (
 )
 
 // execBlocker makes the kernel delay the execution of one file. So a test can
-// hold a new process just before it executes its program, where a user could
-// stop it.
+// hold a new process just before the process executes its program. At this
+// point a user could stop the process.
 type execBlocker struct {
 	t  *testing.T
 	fd int
@@ -56,9 +56,9 @@ func (g *execBlocker) awaitExec() (release func()) {
 	}
 }
 
-// TestStuckStartHoldsUpNobodyElse checks a user who stops a new worker that
-// already has the user's identity, but has not executed its program yet. No
-// other user may have to wait.
+// TestStuckStartHoldsUpNobodyElse checks that no other user has to wait if a
+// user stops a new worker that already has the user's identity, but has not
+// executed its program yet.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -117,8 +117,8 @@ func TestParentStaysUndumpable(t *testing.T) {
 	}
 }
 
-// TestRootOfContainer checks a gateway that the root of a user namespace with
-// 65536 ids starts. All services must have ids that exist in that namespace.
+// TestRootOfContainer checks that a gateway started by the root of a user
+// namespace with 65536 ids gives all services ids that exist in that namespace.
 func TestRootOfContainer(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

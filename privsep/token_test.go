@@ -30,7 +30,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// verdict returns the worker's verdict about the token in r, from the worker's
+// verdict returns the worker's verdict on the token in r, based on the worker's
 // keys or its cache. If the worker would have to ask a daemon, the verdict is
 // "unknown".
 func verdict(r *http.Request, a *auth.Authenticator) string {
@@ -46,7 +46,8 @@ func verdict(r *http.Request, a *auth.Authenticator) string {
 	return "bad"
 }
 
-// vault has the files with the token keys, and the owners of these files.
+// vault holds the token keys, the paths of their files, and the owner of these
+// files.
 type vault struct {
 	ipc.Tokens
 	t   *testing.T
@@ -100,7 +101,8 @@ func setOf(key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
 }
 
-// config returns a configuration that accepts tokens of v's keys.
+// config returns c, changed so that the gateway accepts tokens signed with v's
+// keys.
 func (v *vault) config(c testConfig) testConfig {
 	c.Tokens = v.Tokens
 	c.Service.SchedUser, c.Service.SchedUID = strconv.Itoa(int(v.uid)), v.uid
@@ -148,8 +150,7 @@ func (g *gateway) checkVerdict(name, token, verdict string) {
 	}
 }
 
-// awaitVerdict waits until the gateway returns the given verdict about the
-// token.
+// awaitVerdict waits until the gateway returns the given verdict on the token.
 func (g *gateway) awaitVerdict(token, verdict string) {
 	g.t.Helper()
 	g.eventually("a token is "+verdict, func() bool { return g.verdict(token) == verdict })
@@ -164,7 +165,7 @@ func (g *gateway) checkAllWorkers(name, token, verdict string) {
 	}
 }
 
-// checkVerdicts checks the verdicts about good and forged tokens of both kinds.
+// checkVerdicts checks the verdicts on good and forged tokens of both kinds.
 func (g *gateway) checkVerdicts(v *vault) {
 	g.t.Helper()
 	g.checkAllWorkers("HS256", hs256(v.key), "good")
@@ -281,8 +282,8 @@ func TestTokenKeysRefused(t *testing.T) {
 }
 
 // TestNoTokenKeys checks a gateway whose key file is unreadable and whose key
-// set is missing. The gateway must log both and start no keeper. As soon as it
-// can read the files, it must use them.
+// set is missing. The gateway must log both problems and start no keeper. As
+// soon as it can read the files, it must use them.
 func TestNoTokenKeys(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -329,6 +330,7 @@ func TestTokensNotServed(t *testing.T) {
 }
 
 // countRejections counts the log records about new files that can't be used.
+// The argument name describes the file, and text is a part of the error.
 func (g *gateway) countRejections(name, text string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -340,10 +342,10 @@ func (g *gateway) countRejections(name, text string) (n int) {
 	return n
 }
 
-// TestTokenKeyChanges checks that a new key is used, and that workers then
-// forget their verdicts about tokens of the old key. If the new key can't be
-// used, the gateway must log this once and keep the old key. Workers must then
-// ask the daemons about tokens that the old key does not verify.
+// TestTokenKeyChanges checks that the gateway uses a new key, and that workers
+// then forget their verdicts on tokens signed with the old key. If the new key
+// can't be used, the gateway must log this once and keep the old key. Workers
+// must then ask the daemons about tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -379,7 +381,7 @@ func TestTokenKeyChanges(t *testing.T) {
 		g.awaitVerdict(hs256(good), "good")
 		g.awaitVerdict(hs256(strangersKey), "bad")
 	}
-	// Overwrite the file in place, as an editor may do it.
+	// Overwrite the file in place, as an editor may do.
 	copy(v.key, strangersKey)
 	must(t, os.WriteFile(v.Key, v.key, 0o600))
 	g.awaitVerdict(hs256(v.key), "good")
@@ -482,7 +484,8 @@ func (g *gateway) stillServes(pid string) bool {
 	return false
 }
 
-// TestKeySetChanges checks the key set as TestTokenKeyChanges checks the key.
+// TestKeySetChanges checks changes of the key set as TestTokenKeyChanges checks
+// those of the key.
 func TestKeySetChanges(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

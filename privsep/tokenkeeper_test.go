@@ -128,9 +128,9 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 	}
 }
 
-// TestSecretsTogether checks a new configuration with a key file that can't be
-// used. None of its key files may be used, and the keys in use must stay in
-// use.
+// TestSecretsTogether checks a new configuration in which one key file can't be
+// used. The gateway must use none of the new configuration's key files, and
+// must keep using its current keys.
 func TestSecretsTogether(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -156,7 +156,7 @@ func TestSecretsTogether(t *testing.T) {
 		"a key set that others write": func() { w.put(w.JWKS, setOf(strangersRSA()), 0o666) },
 		"another's certificate":       func() { w := newSite(t, as); next.put(next.Certificate, mustRead(t, w.Certificate), 0o644) },
 	} {
-		for range 4 { // more often than the number of key pairs that the keeper knows
+		for range 4 { // more than the number of key pairs that the keeper holds
 			good()
 			spoil()
 			g.cmd.Process.Signal(syscall.SIGHUP)
@@ -241,8 +241,8 @@ func TestRenewalWithBadCertificates(t *testing.T) {
 	}
 }
 
-// TestTokenKeyWithoutKeeper checks that a key is refused when the keeper's
-// program is missing, at the start and on a SIGHUP.
+// TestTokenKeyWithoutKeeper checks that the gateway refuses a key if the
+// keeper's program is missing, both at the start and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -288,11 +288,11 @@ func TestTokenKeyForgotten(t *testing.T) {
 }
 
 // TestUnfollowedTokenKey checks a key file that the parent can read only with
-// the privileges that it drops at its start. The gateway must not use the key,
-// because it could not read the next one. Instead the daemons verify the
-// tokens, and a log record says so, with a command as its hint. After this
-// command the gateway must use the file, and SchedUser must still be able to
-// read it.
+// the privileges that it drops at its start. The gateway must not use this key,
+// because it could not read the next one. Instead, the daemons verify the
+// tokens. A log record must say so, and its hint must be a command. Once that
+// command has run, the gateway must use the file, and SchedUser must still be
+// able to read it.
 func TestUnfollowedTokenKey(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -25,8 +25,8 @@ func await(t *testing.T, event string, happened func() bool) {
 	}
 }
 
-// suspend stops a process and waits until none of its threads runs any more,
-// because kill(2) returns before that.
+// suspend stops a process. It waits until all threads of the process have
+// stopped, because kill(2) returns earlier.
 func suspend(t *testing.T, pid int) {
 	t.Helper()
 	must(t, syscall.Kill(pid, syscall.SIGSTOP))

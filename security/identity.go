@@ -15,17 +15,16 @@ type Identity struct {
 	Groups []uint32 // supplementary groups of the worker; none after a start as root
 }
 
-// Account is an account whose authority a worker must not have.
+// Account is an account whose privileges a worker must not have.
 type Account struct {
 	Name   string // its name in messages: "root", "SchedUser sched"
 	UID    uint32
 	Groups []uint32 // all its groups, including the primary group
 }
 
-// CheckIdentity returns an error if a worker would have the uid of one of the
-// accounts, or a group of one of them. Such a worker could read the cluster's
-// key or signal the daemons, and an attacker who captures it would control the
-// cluster.
+// CheckIdentity returns an error if a worker would have the uid or a group of
+// one of the accounts. Such a worker could read the cluster's key or signal the
+// daemons, and an attacker who captures it would control the cluster.
 func CheckIdentity(id Identity, accounts ...Account) error {
 	for _, a := range accounts {
 		if id.UID == a.UID {

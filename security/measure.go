@@ -9,8 +9,8 @@ import (
 // /proc/PID/ns names them.
 var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}
 
-// Inheritance has the attributes that every process inherits from the thread
-// that starts it.
+// Inheritance contains the attributes that every process inherits from the
+// thread that starts it.
 type Inheritance struct {
 	Bounding   string            // capability bounding set, hexadecimal
 	Seccomp    string            // mode; the filter of a container is inherited

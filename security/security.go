@@ -1,6 +1,6 @@
-// Package security makes the checks before a process serves: whether the
-// identity may serve, which capabilities the process keeps, and whether a
-// worker is really confined.
+// Package security makes the checks that a process must pass before it serves:
+// whether the identity may serve, which capabilities the process keeps, and
+// whether a worker is really confined.
 //
 // It looks up no name and starts no process, but it reads /proc. The parent
 // sends a new process the attributes that it must have. The process confines

@@ -9,9 +9,9 @@ const (
 	MaxSamples = 1600
 )
 
-// Counts reports what a worker has counted since its previous Counts message. A
-// cell is the number of a value in package metric. The sizes of the fields
-// limit what a compromised worker can add to a value.
+// Counts reports what a worker has counted since its previous Counts message.
+// Package metric numbers the values, and a cell is such a number. The sizes of
+// the fields limit what a compromised worker can add to a value.
 type Counts struct {
 	Requests uint32 // requests in progress
 	Calls    uint32 // calls to daemons in progress
@@ -34,7 +34,7 @@ type Scrape struct{}
 
 func (*Scrape) Walk(*ipc.Walker) {}
 
-// Samples has values of metrics, each with its cell. It omits values of 0.
+// Samples carries values of metrics, each with its cell. It omits values of 0.
 type Samples struct {
 	Last  bool
 	Cells []Sample

@@ -1,7 +1,7 @@
-// Package query has messages that the parent neither sends nor receives:
+// Package query defines messages that the parent neither sends nor receives:
 // requests of workers to the keeper and the auditor, their answers, and the
 // counts for the metrics. The parent does not link this package. In the rows of
-// this package, Parent stands for the dispatcher, which has the parent's ends
+// this package, Parent stands for the dispatcher, which holds the parent's ends
 // of the channels.
 package query
 

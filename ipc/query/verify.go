@@ -2,8 +2,9 @@ package query
 
 import "schedrestd/ipc"
 
-// Bounds of the parts of a token, in bytes: the signed part of the longest
-// accepted token (auth.MaxToken), and an HS256 signature.
+// Sizes of the parts of a token, in bytes. maxSigned is the size of the signed
+// part of the longest accepted token (auth.MaxToken). macSize is the size of an
+// HS256 signature.
 const (
 	maxSigned = 8 << 10
 	macSize   = 32

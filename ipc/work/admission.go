@@ -8,7 +8,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// Admission has the settings of penalties and rate limits. The dispatcher
+// Admission contains the settings for penalties and rate limits. The dispatcher
 // applies them to connections, and each worker applies them to clients behind a
 // proxy.
 type Admission struct {

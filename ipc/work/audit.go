@@ -17,8 +17,8 @@ type Gone struct{ ID uint64 }
 
 func (g *Gone) Walk(w *ipc.Walker) { w.Fields(&g.ID) }
 
-// Exited tells the auditor that a worker has exited. The worker therefore holds
-// no connections any longer.
+// Exited tells the auditor that a worker has exited and therefore no longer
+// holds any connections.
 type Exited struct {
 	Worker uint32
 	Status string // how it ended

@@ -2,7 +2,7 @@ package work
 
 import "schedrestd/ipc"
 
-// OffenceKind is an offence of a client, as reported by its worker.
+// OffenceKind is a kind of offence that a worker reports about a client.
 type OffenceKind uint8
 
 // The offences.

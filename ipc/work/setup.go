@@ -8,7 +8,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// Bounds of the texts and lists of Setup. A Setup that reaches all of these
+// Limits on the strings and lists of Setup. A Setup that reaches all of these
 // limits would exceed ipc.MaxMessage. Pack refuses such a Setup.
 const (
 	maxAddresses = 32
@@ -17,20 +17,20 @@ const (
 )
 
 // Setup is the part of the options and the configuration that a worker gets. It
-// has no secrets: no key and no token. schedrestd-config makes it
+// contains no secrets, neither keys nor tokens. schedrestd-config creates it
 // (plan/setup.go). The parent decodes only the embedded ipc.Setup, and passes
-// on the rest in its field Settings.
+// on the rest in the field Settings.
 type Setup struct {
 	ipc.Setup
 
 	Cluster     string
 	Controllers []Address // the primary controller first
 	Front       []Address // a common address of all controllers; empty: each has its own
-	MorePorts   uint16    // number of further consecutive ports of Controllers and Front; the dispatcher assigns one to each worker
+	MorePorts   uint16    // number of additional ports after each port in Controllers and Front; the dispatcher selects one port for each worker
 	Accounting  []Address // empty: no accounting daemon
-	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
+	AuthSocket  string    // socket of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
-	Sack        []string  // sockets that issue credentials of auth/slurm, which replace those of munged; in the order in which to try them
+	Sack        []string  // sockets that issue auth/slurm credentials, which replace those of munged; in the order in which to try them
 
 	RequireUserName bool   // refuse a root token that names no user
 	StrictBodies    bool   // refuse a body with an unknown field
@@ -148,8 +148,8 @@ const (
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
-// Parser is one served API version, v0.0.Version, with its flags as package
-// feature defines them.
+// Parser is one served API version, v0.0.Version. Package feature defines the
+// bits of Flags.
 type Parser struct {
 	Version uint8
 	Flags   uint8

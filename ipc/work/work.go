@@ -1,5 +1,6 @@
-// Package work has the messages that serving workers and services exchange with
-// the dispatcher. The parent is not involved and does not link this package.
+// Package work defines the messages that serving workers and services exchange
+// with the dispatcher. The parent is not involved and does not link this
+// package.
 package work
 
 import "schedrestd/ipc"

@@ -15,7 +15,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// capture is a captured answer of a real daemon. It has the frame in
+// capture is a captured answer of a real daemon. It contains the frame in
 // hexadecimal digits, and the values that an independent decoder found in the
 // frame.
 type capture struct {
@@ -27,7 +27,7 @@ type capture struct {
 	}
 }
 
-// record has those fields of a job or node that the test counts or adds up.
+// record holds the fields of a job or node that the test counts or adds up.
 type record struct {
 	JobState  uint32 `json:"job_state"`
 	NodeState uint32 `json:"node_state"`
@@ -38,9 +38,9 @@ type record struct {
 	Account   string `json:"account"`
 }
 
-// TestCaptured counts the records in captured answers of controllers: Slurm
-// 22.05, 24.11 and 26.05, in every protocol version. The metrics must agree
-// with the records as an independent decoder has read them.
+// TestCaptured counts the records in captured answers of the controllers of
+// Slurm 22.05, 24.11 and 26.05, in every protocol version. The metrics must
+// agree with the records as an independent decoder has read them.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../rpc/message/testdata/frames/*.json.gz")

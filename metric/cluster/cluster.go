@@ -30,7 +30,7 @@ const maxValues = 20_000
 // By says whether to write metrics whose labels name users or accounts.
 type By struct{ User, Account bool }
 
-// Counts has the numbers that were counted so far.
+// Counts holds the numbers that have been counted so far.
 type Counts struct {
 	by         By
 	jobs       group

@@ -260,7 +260,7 @@ func TestSameLabels(t *testing.T) {
 	}
 }
 
-// FuzzNode checks that a node can be counted, whatever its texts are.
+// FuzzNode checks that a node can be counted, whatever strings it contains.
 func FuzzNode(f *testing.F) {
 	f.Add("gpu:a100:4(S:0-1),tmpdisk:no_consume:100G", "gpu:(null):0(IDX:N/A)", "cpu=4,mem=1.50G,gres/gpu=2")
 	f.Add("a:1E", "))((,::", "mem=99999999999999P,gres/gpu=1e9")

@@ -10,10 +10,11 @@ import (
 	"schedrestd/model"
 )
 
-// fairShare has the shares of accounts and users. The method write sorts them.
+// fairShare holds the shares of accounts and users. The method write sorts
+// them.
 type fairShare struct{ accounts, users []share }
 
-// share has the values of a model.Share that are written as metrics.
+// share holds the values of a model.Share that are written as metrics.
 type share struct {
 	account, user, partition             string
 	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
@@ -58,8 +59,8 @@ func compareShares(a, b share) int {
 var shareMeasures = []measure[share]{
 	{"_factor", "Fair share factor, from 0 to 1.", func(s *share) float64 { return s.factor }},
 	{"_level", "Fair share among the siblings in the tree; below 1 if the usage exceeds the share.", func(s *share) float64 { return s.level }},
-	{"_shares", "Part of all shares, from 0 to 1.", func(s *share) float64 { return s.shares }},
-	{"_usage", "Effective part of all usage, from 0 to 1.", func(s *share) float64 { return s.usage }},
+	{"_shares", "Fraction of all shares, from 0 to 1.", func(s *share) float64 { return s.shares }},
+	{"_usage", "Effective fraction of all usage, from 0 to 1.", func(s *share) float64 { return s.usage }},
 	{"_usage_tres_seconds", "Weighted usage in TRES seconds; it decays with time.", func(s *share) float64 { return s.weight }},
 }
 

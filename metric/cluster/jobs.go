@@ -31,7 +31,7 @@ var jobStates = [...]struct {
 	{"outofmemory", "Jobs that ran out of memory.", jobBase(model.JobOutOfMemory)},
 	{"started", "Jobs that have started, including those that have ended.", func(s model.JobState) bool { return s.Base() > model.JobPending }},
 	{"finished", "Jobs that have ended, in any way.", model.JobState.Ended},
-	{"completing", "Jobs whose processes or epilogs are being ended.", jobFlag(model.JobCompleting)},
+	{"completing", "Jobs whose processes are being ended, or which still have a running epilog.", jobFlag(model.JobCompleting)},
 	{"configuring", "Jobs whose nodes are being prepared.", jobFlag(model.JobConfiguring)},
 	{"expediting", "Jobs that are being requeued ahead of others.", jobFlag(model.JobExpediting)},
 	{"fed_requeued", "Jobs that are being requeued by the federation.", jobFlag(model.JobRequeueFed)},
@@ -60,8 +60,8 @@ const (
 	waitHeldUser           = 16
 )
 
-// group has the counts of a group of jobs: all jobs, or those of one partition,
-// user or account.
+// group holds the counts of a group of jobs: all jobs, or those of one
+// partition, user or account.
 type group struct {
 	all                uint64
 	states             [len(jobStates)]uint64
@@ -70,15 +70,15 @@ type group struct {
 	nodes              []byte // bit set of the allocated nodes
 }
 
-// queue has numbers about a partition's jobs that other groups of jobs don't
-// have.
+// queue holds the numbers that are computed only for the jobs of a partition,
+// and not for other groups of jobs.
 type queue struct {
 	maxNodes        uint32 // largest number of nodes that a pending job requests
-	maxNodesNotHeld uint32 // the same, of jobs that are not held
+	maxNodesNotHeld uint32 // the same, but only of jobs that are not held
 	nodeLimit       uint64
 }
 
-// job has the amounts that one job adds to its groups.
+// job holds the amounts that one job adds to its groups.
 type job struct {
 	states             uint32 // bits, in the order of jobStates
 	tasks              uint64
@@ -87,8 +87,8 @@ type job struct {
 	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job. The argument user is the name of its user, which is ignored
-// unless By.User is set.
+// Job adds a job. The argument user is the name of the job's user, which is
+// ignored unless By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	amounts := jobAmounts(j)
 	c.jobs.add(&amounts, amounts.tasks)
@@ -160,9 +160,9 @@ func allocates(s model.JobState) bool {
 }
 
 // tasks returns the number of tasks that the record j stands for. If j has no
-// bit mask of tasks, this is 1. The bit mask, j.ArrayTasks, is written in
-// hexadecimal digits. It has the tasks of an array that have no record of their
-// own.
+// bit mask of tasks, it returns 1. The bit mask, j.ArrayTasks, is written in
+// hexadecimal digits. It contains the tasks of an array that have no record of
+// their own.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -221,7 +221,7 @@ func groupMeasures() []measure[group] {
 		{"_cpus_alloc", "CPUs of jobs that run or are suspended.", func(g *group) float64 { return float64(g.cpus) }},
 		{"_gpus_alloc", "GPUs of jobs that run or are suspended.", func(g *group) float64 { return float64(g.gpus) }},
 		{"_memory_alloc", "Memory of jobs that run or are suspended, in MiB.", func(g *group) float64 { return float64(g.memory) }},
-		{nodesAlloc, "Nodes that have a job which runs or is suspended.", func(g *group) float64 { return float64(setBits(g.nodes)) }},
+		{nodesAlloc, "Nodes with a job that runs or is suspended.", func(g *group) float64 { return float64(setBits(g.nodes)) }},
 	}
 	for i, s := range jobStates {
 		list = append(list, measure[group]{"_" + s.name, s.help, func(g *group) float64 { return float64(g.states[i]) }})
@@ -236,7 +236,7 @@ func allPartitionMeasures() []measure[partition] {
 	var list []measure[partition]
 	for _, m := range jobMeasures {
 		if m.name == nodesAlloc {
-			continue // Slurm has the number of a partition's nodes by state
+			continue // for a partition, Slurm counts nodes by state instead
 		}
 		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.value(&p.jobs) }})
 	}
@@ -249,8 +249,8 @@ func allPartitionMeasures() []measure[partition] {
 		measure[partition]{"_cpus", "CPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.cpus) }},
 		measure[partition]{"_gpus", "GPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.nodes.gpus) }},
 		measure[partition]{"_jobs_max_job_nodes", "The largest number of nodes that a waiting job may use.", func(p *partition) float64 { return float64(p.queue.maxNodes) }},
-		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job which is not held may use.", func(p *partition) float64 { return float64(p.queue.maxNodesNotHeld) }},
-		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit of nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
+		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job may use, not counting held jobs.", func(p *partition) float64 { return float64(p.queue.maxNodesNotHeld) }},
+		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit on nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
 	)
 }
 

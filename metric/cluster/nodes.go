@@ -28,7 +28,7 @@ var nodeStates = []struct {
 	{"completing", "cg", "Nodes on which jobs are being ended.", nodeFlag(model.NodeCompleting)},
 	{"blocked", "", "Nodes that are blocked by a job with exclusive topology.", nodeFlag(model.NodeBlocked)},
 	{"cloud", "", "Nodes in a cloud.", nodeFlag(model.NodeCloud)},
-	{"dyn_future", "", "Dynamic nodes that replaced a node configured for later.", nodeFlag(model.NodeDynamicFuture)},
+	{"dyn_future", "", "Dynamic nodes that replaced a node in the state FUTURE.", nodeFlag(model.NodeDynamicFuture)},
 	{"dyn_normal", "", "Dynamic nodes.", nodeFlag(model.NodeDynamicNorm)},
 	{"external", "", "Nodes that another program manages.", nodeFlag(model.NodeExternal)},
 	{"fail", "", "Nodes that are failing.", nodeFlag(model.NodeFail)},
@@ -85,7 +85,7 @@ func effectiveState(n *model.Node) model.NodeState {
 	return n.State
 }
 
-// nodeGroup has the counts of all nodes, or of those of one partition.
+// nodeGroup holds the counts of all nodes, or of those of one partition.
 type nodeGroup struct {
 	count                                                uint64
 	states                                               [32]uint64 // in the order of nodeStates
@@ -168,8 +168,8 @@ func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	g.memoryFree += n.FreeMem.Or(0)
 }
 
-// nodeMeasures has the metrics for all nodes together. partitionNodeMeasures
-// has those for the nodes of one partition.
+// nodeMeasures contains the metrics for all nodes together.
+// partitionNodeMeasures contains those for the nodes of one partition.
 var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
 
 func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {

@@ -45,7 +45,8 @@ type Writer struct {
 // NewWriter returns a Writer that writes to w in pieces of 16 KiB.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: bufio.NewWriterSize(w, 16<<10)} }
 
-// Family begins a family. All samples up to the next call belong to it.
+// Family begins a family. All samples up to the next call to Family belong to
+// it.
 func (w *Writer) Family(name string, kind Kind, help string) {
 	w.line = append(w.line[:0], "# HELP "...)
 	w.line = append(w.line, name...)
@@ -59,8 +60,8 @@ func (w *Writer) Family(name string, kind Kind, help string) {
 	_, _ = w.w.Write(w.line) // Flush returns the error
 }
 
-// Sample writes a sample. The argument labels has the name of the first label,
-// its value, the name of the second label, and so on.
+// Sample writes a sample. The argument labels contains the name of the first
+// label, its value, the name of the second label, and so on.
 func (w *Writer) Sample(name string, value float64, labels ...string) {
 	w.line = append(w.line[:0], name...)
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -88,8 +89,8 @@ var (
 )
 
 // Text returns s as the value of a label, before escaping. It replaces invalid
-// UTF-8 and control characters with U+FFFD, because some parsers stop there. So
-// names that differ only in these characters become equal.
+// UTF-8 and control characters with U+FFFD, because some parsers stop at such
+// bytes. So names that differ only in these characters become equal.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' {
@@ -99,7 +100,8 @@ func Text(s string) string {
 	}, s)
 }
 
-// appendNumber appends the value of a sample. A whole number has no exponent.
+// appendNumber appends the value of a sample. It writes whole numbers below
+// 1<<53 without an exponent.
 func appendNumber(b []byte, v float64) []byte {
 	switch {
 	case math.IsInf(v, 0) || math.IsNaN(v):

@@ -2,8 +2,8 @@ package table
 
 import "schedrestd/rpc/message"
 
-// rpcs has the kinds of requests to daemons, with their names in the output of
-// sdiag(1).
+// rpcs lists the kinds of requests to daemons, with their names in the output
+// of sdiag(1).
 var rpcs = []struct {
 	call
 	name string

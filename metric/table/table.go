@@ -1,4 +1,4 @@
-// Package table has the complete table of the gateway's metrics. It adds the
+// Package table builds the complete table of the gateway's metrics. It adds the
 // metrics about requests to those of package metric. The labels of the added
 // metrics come from package api, and from the messages to daemons. Workers and
 // the exporter build the same table.
@@ -106,9 +106,9 @@ func New() *Table {
 		Help:   "Time from the header of a request to the end of its answer.",
 		Labels: []metric.Label{routes}}
 	t.Received = &metric.Family{Name: metric.Prefix + "http_received_bytes_total",
-		Help: "Bytes received from clients on all connections, including those of TLS."}
+		Help: "Bytes received from clients on all connections, including the overhead of TLS."}
 	t.Sent = &metric.Family{Name: metric.Prefix + "http_sent_bytes_total",
-		Help: "Bytes sent to clients on all connections, including those of TLS."}
+		Help: "Bytes sent to clients on all connections, including the overhead of TLS."}
 	t.Denied = &metric.Family{Name: metric.Prefix + "http_requests_refused_total",
 		Help:   "Requests refused because of a limit or the credential, by reason.",
 		Labels: label("reason", "unauthenticated", "blocked", "rate", "share", "full")}

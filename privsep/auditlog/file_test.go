@@ -110,8 +110,8 @@ func TestAuditFollows(t *testing.T) {
 	}
 }
 
-// options returns the options of a Log. Workers have another uid than this
-// process.
+// options returns the options of a Log. If this process is root, workers have a
+// different uid from this process.
 func options(log slog.Handler) Options {
 	o := Options{Root: os.Geteuid() == 0, WorkerUID: 65534, Log: slog.New(log)}
 	if !o.Root {

@@ -1,6 +1,6 @@
 // Package identity determines the identity of the workers, and rejects
-// identities whose authority no worker may have: those of root and SchedUser.
-// With become_user it rejects every configuration that admits clients that the
+// identities that would give a worker the authority of root or SchedUser. With
+// become_user it rejects every configuration that admits clients that the
 // kernel does not identify.
 package identity
 
@@ -16,8 +16,8 @@ import (
 	"schedrestd/security"
 )
 
-// Service is the identity of the workers, with the information whether the
-// parent can change identities.
+// Service is the identity of the workers. It also records whether the parent
+// can change identities.
 type Service struct {
 	security.Identity
 	Root         bool   // started as root: identity and groups can be changed
@@ -93,8 +93,8 @@ func requestedIdentity(s ipc.Service) security.Identity {
 	return id
 }
 
-// ProtectedAccounts returns the accounts whose authority no worker may have:
-// root, then SchedUser.
+// ProtectedAccounts returns the accounts whose authority is forbidden to
+// workers: root, then SchedUser.
 func ProtectedAccounts(s ipc.Service) []security.Account {
 	schedName := "SchedUser (root)"
 	if s.SchedUser != "" {
@@ -110,11 +110,11 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 func (s Service) RefusalReason(c ipc.Connection, unchecked bool) string {
 	switch {
 	case c.Network == ipc.TCP || c.UID == ipc.NoID:
-		return "the kernel does not say who it is"
+		return "the kernel does not say whose it is"
 	case c.UID == 0 && !unchecked:
 		return "it is root's, who gets no worker"
 	case !c.Verified && c.GID == 0:
-		return "its group is 0, and a worker of that could write what group root may"
+		return "its group is 0, and its worker could write what group root may write"
 	case !c.Verified:
 		return "its uid and gid belong to no user"
 	case unchecked:

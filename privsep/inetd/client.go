@@ -118,8 +118,8 @@ func (c *Client) Streams() (*ipc.Streams, []int) {
 	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }
 
-// RestoreBlocking makes the socket blocking again if it was so at the start,
-// because other processes that share the socket may expect it.
+// RestoreBlocking makes the socket blocking again if it was blocking at the
+// start, because other processes that share the socket may expect this.
 func (c *Client) RestoreBlocking() {
 	if c.blocking {
 		_ = unix.SetNonblock(c.in, false)

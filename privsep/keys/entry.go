@@ -11,7 +11,7 @@ import (
 // entry is one key, with its open files. An entry without files has no key.
 type entry struct {
 	path         string     // path in the configuration
-	stamp        string     // stamp of the files at its paths, before they were opened
+	stamp        string     // stamp of the files at the entry's paths, taken before they were opened
 	files        []*os.File // entries of several generations may share them
 	unused       []*os.File // files that were opened and are no longer used; Close closes them
 	refusedStamp string     // stamp of a newer file that workers can't use
@@ -25,7 +25,7 @@ func (e *entry) reuse(previous entry, newest bool) {
 	e.files, e.newest = previous.files, newest && previous.files != nil
 }
 
-// tokenFile is a file with keys of tokens, as the configuration names it.
+// tokenFile describes a file with token keys that the configuration names.
 type tokenFile struct {
 	name          string // its name in the log
 	option        string // its name in the configuration
@@ -91,13 +91,13 @@ func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	return e, nil
 }
 
-// fallBack makes e use the file of the previous entry because of err, the error
-// about the new file. It logs err.
+// fallBack makes e use the file of the previous entry, because the new file
+// can't be used. It logs err, the reason.
 func (t tokenFile) fallBack(e *entry, previous entry, err error) {
 	hint := errs.HintOf(err)
 	switch errs.KindOf(err) {
 	case errs.NotFound:
-		hint = "ls -l " + guard.Quote(t.path) + "  # put another one there, by mv; or take " + t.option + "= out of the configuration, and reload"
+		hint = "ls -l " + guard.Quote(t.path) + "  # put another file there with mv; or take " + t.option + "= out of the configuration, and reload"
 	case errs.Denied:
 		hint = t.unlockCommand(t.path)
 	}

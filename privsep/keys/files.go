@@ -13,7 +13,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// maxCopySize limits the files that are copied for workers, in bytes.
+// maxCopySize is the maximum size, in bytes, of a file that is copied for
+// workers.
 const maxCopySize = 1 << 20
 
 // openTokenKey opens the key of HS256 tokens.
@@ -41,10 +42,11 @@ func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the clients'
-// authorities. If it returns an error, it also returns the files that it has
-// opened. The parent has dropped its capabilities before the first call. So if
-// the first call succeeds, the parent can open renewed files later, too.
+// openPair opens the private key, its certificates and the certificate
+// authorities for clients. If it returns an error, it also returns the files
+// that it has opened. The parent has dropped its capabilities before the first
+// call. So if the first call succeeds, the parent can open renewed files later,
+// too.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
@@ -70,7 +72,7 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	path := o.TLS.Key
 	f, _, err := guard.Open(path, o.secretRule())
 	if errs.KindOf(err) == errs.Denied {
-		hint := "chown root " + guard.Quote(path) + "  # the gateway gives up the rights to read what belongs to others"
+		hint := "chown root " + guard.Quote(path) + "  # the gateway gives up the privilege to read other users' files"
 		if !o.Root {
 			hint = fmt.Sprintf("id -un  # give %s a key and a certificate of its own, or start as root with -u, which keeps them from workers", o.Worker.Name)
 		}
@@ -87,19 +89,19 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	return closeOnError(f, err)
 }
 
-// explainPairRefusal returns the error with which the keeper refused the
-// private key or its certificates, with a hint.
+// explainPairRefusal adds a hint to err, the keeper's reason for refusing the
+// private key or its certificates.
 func (o Options) explainPairRefusal(err error) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", o.TLS.Key, o.TLS.Certificate), Err: err}
 	if e.Kind == errs.Invalid {
-		e.Hint = fmt.Sprintf("openssl pkey -in %s -pubout; openssl x509 -in %s -noout -pubkey  # print the same: one key (RSA of 2048 to 8192 bits, ECDSA, Ed25519) "+
-			"without a passphrase, and in a file of their own certificates alone, the server's first", guard.Quote(o.TLS.Key), guard.Quote(o.TLS.Certificate))
+		e.Hint = fmt.Sprintf("openssl pkey -in %s -pubout; openssl x509 -in %s -noout -pubkey  # must print the same key (RSA of 2048 to 8192 bits, ECDSA or Ed25519); "+
+			"the key must have no passphrase, and the certificate file must contain only certificates, the server's first", guard.Quote(o.TLS.Key), guard.Quote(o.TLS.Certificate))
 	}
 	return e
 }
 
-// workersCanRead reports in which ways workers can read f: as its owner, or as
-// members of its group.
+// workersCanRead reports whether workers can read f as its owner, and whether
+// they can read it as members of its group.
 func (o Options) workersCanRead(f *os.File) (owner, group bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {

@@ -1,6 +1,6 @@
 // Package keys opens the keys of one generation of workers and services, and
-// checks which users can read and write their files. The parent does not parse
-// any of them. The keeper gets each secret key as an open file. Public files
+// checks which users can read and write their files. The parent parses none of
+// these files. The keeper gets each secret key as an open file. Public files
 // are copied to memory files that no process can change, so that every worker
 // uses exactly the certificates that the keeper has accepted.
 //
@@ -22,9 +22,9 @@ import (
 // Keys holds the keys of one generation of workers and services, as open files.
 // If a file is replaced later, the next generation gets the new file.
 type Keys struct {
-	Stamp    string // stamp of all files, before the first was opened
+	Stamp    string // stamp of all files, taken before the first was opened
 	options  Options
-	pair     entry // a private key, its certificates and the clients' authorities; none without https://
+	pair     entry // a private key, its certificates and the certificate authorities for clients; none without https://
 	tokenKey entry // the key of HS256 tokens
 	keySet   entry // the key set of RS256 tokens
 	empty    entry // stands for a file that does not exist
@@ -72,7 +72,8 @@ func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) 
 	return k, k.openPair(previous, requireNewCerts)
 }
 
-// Stamp returns a text that changes when one of the files that s names changes.
+// Stamp returns a string that changes when one of the files that s names
+// changes.
 func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
 }
@@ -140,11 +141,11 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 	return nil
 }
 
-// RefuseKeySet records that workers can't use the key set in next. The keys in
-// force are k. Later generations use the key set of k until the file changes
-// again. RefuseKeySet records nothing and returns false if the key set in next
-// is not a newer version of the file. While it runs, no other goroutine may
-// pass k to Open.
+// RefuseKeySet records that workers can't use the key set in next. The receiver
+// k holds the keys in force. Later generations use the key set of k until the
+// file changes again. RefuseKeySet records nothing and returns false if the key
+// set in next is not a newer version of the file. While RefuseKeySet runs, no
+// other goroutine may pass k to Open.
 func (k *Keys) RefuseKeySet(next *Keys) bool {
 	if k.keySet.path != next.keySet.path || k.keySet.stamp == next.keySet.stamp || !next.keySet.newest {
 		return false
@@ -163,7 +164,7 @@ func (k *Keys) LogChanges(previous *Keys) {
 	}
 	if !k.options.Root && k.tokenKey.files != nil && previous.tokenKey.path != k.tokenKey.path {
 		log.Warn("a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway",
-			"file", k.tokenKey.path, "uid", k.options.Worker.UID, "hint", "start as root with -u; or name no jwt_key= that "+k.options.Worker.Name+" can read, and the daemons verify tokens")
+			"file", k.tokenKey.path, "uid", k.options.Worker.UID, "hint", "start as root with -u; or remove any jwt_key= that "+k.options.Worker.Name+" can read, and the daemons verify tokens")
 	}
 	if isNew(k.keySet, previous.keySet) {
 		log.Info("key set of RS256 tokens in use", "file", k.keySet.path)
@@ -217,7 +218,7 @@ func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 
 func (k *Keys) entries() []entry { return []entry{k.pair, k.tokenKey, k.keySet, k.empty} }
 
-// Close closes the files of k, except those that are also in the keys inUse.
+// Close closes the files of k, except those that inUse also contains.
 func (k *Keys) Close(inUse *Keys) {
 	for i, e := range k.entries() {
 		for _, f := range slices.Concat(e.unused, e.files) {

@@ -55,9 +55,9 @@ func (o Options) tokenRule(label string) guard.Rule {
 	return guard.Rule{Label: label, Owners: []uint32{o.SchedUID, 0}, Trust: &trust}
 }
 
-// authoritiesRule returns the rule for the clients' authorities. If the parent
-// is root, only SchedUser and root may write the file, because the file
-// determines which clients are accepted.
+// authoritiesRule returns the rule for the file of certificate authorities for
+// clients. If the parent is root, only SchedUser and root may write the file,
+// because the file determines which clients are accepted.
 func (o Options) authoritiesRule() guard.Rule {
 	rule := guard.Rule{Label: "file of clients' authorities", AllowLink: true}
 	if o.Root {
@@ -66,16 +66,16 @@ func (o Options) authoritiesRule() guard.Rule {
 	return rule
 }
 
-// unlockTokenKeyCommand returns a command that makes the key readable for
-// SchedUser, and for a parent that runs as root without capabilities. It
-// returns "" if there is no such command, or if the parent is not root. Without
-// root, workers run as the parent's user, and could read every key that the
-// parent can read.
+// unlockTokenKeyCommand returns a command that makes the key readable by
+// SchedUser, and by a parent that runs as root without capabilities. It returns
+// "" if there is no such command, or if the parent is not root. Without root,
+// workers run as the parent's user, and could read every key that the parent
+// can read.
 func (o Options) unlockTokenKeyCommand(path string) string {
 	if o.Root && o.Tokens.RootCanRead {
-		// The directory keeps its owner. It may be StateSaveLocation, to which
-		// slurmctld writes.
-		return guard.EnterSecretCommand(path, ":root") + o.Tokens.ShareCommand + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+		// The command does not change the owner of the key's directory. The
+		// directory may be StateSaveLocation, to which slurmctld writes.
+		return guard.EnterSecretCommand(path, ":root") + o.Tokens.ShareCommand + "  # lets SchedUser, and root without capabilities, read the key; then the gateway uses it"
 	}
 	return ""
 }

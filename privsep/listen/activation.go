@@ -58,7 +58,7 @@ func adopt(f *os.File) (*Listener, error) {
 	fd := int(f.Fd())
 	if !notify.IsListening(fd) {
 		return nil, errs.New(errs.Invalid, "%s is not a listening stream socket", desc).
-			WithHint("use a socket unit with ListenStream= and Accept=no, or for a process per connection StandardInput=socket")
+			WithHint("use a socket unit with ListenStream= and Accept=no; or, for one process per connection, use StandardInput=socket")
 	}
 	l := &Listener{Listening: ipc.Listening{TLS: f.Name() == nameTLS}}
 	local, err := unix.Getsockname(fd)

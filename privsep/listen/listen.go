@@ -201,13 +201,13 @@ func explainBind(err error, address string, s *netns.Namespace) error {
 	var hint string
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		hint = "another program listens there: name another port, or stop it"
+		hint = "another program listens there: stop it, or use another port"
 	case errors.Is(err, unix.EACCES):
 		hint = "a port below 1024 needs root, or CAP_NET_BIND_SERVICE"
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		hint = "this machine has no such address"
 		if s != nil {
-			hint = "that network namespace has no such address: nsenter --net=PATH ip addr shows those that it has"
+			hint = "that network namespace has no such address: nsenter --net=PATH ip addr shows its addresses"
 		}
 	}
 	if s != nil {

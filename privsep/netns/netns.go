@@ -58,7 +58,7 @@ func Open(variable, text string) (*Namespace, error) {
 		return nil, missing
 	case err != nil:
 		return nil, errs.New(errs.Denied, "%s: open %s: %v", setting, path, err).
-			WithHint("the namespace of another process needs root with CAP_SYS_PTRACE; after ip netns attach NAME PID use its name, which needs only root")
+			WithHint("opening the namespace of another process needs root with CAP_SYS_PTRACE; after ip netns attach NAME PID, root can open it by that name")
 	}
 	return &Namespace{fd, setting}, nil
 }

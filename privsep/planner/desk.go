@@ -74,7 +74,7 @@ type fileOpener struct {
 	checkedFiles int      // how many of files were checked
 }
 
-// sendFile opens the file of m and sends the answer.
+// sendFile opens the file that m asks for, and sends the answer.
 func (d *fileOpener) sendFile(channel *ipc.Channel, m *ipc.OpenFile) error {
 	if d.requests++; d.requests > maxFileRequests {
 		return errs.New(errs.Internal, "%s requested more than %d files", configName, maxFileRequests)
@@ -108,7 +108,7 @@ func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
 }
 
 // checkTrust checks that only trusted users can change the configuration files
-// that were opened so far.
+// that have been opened so far.
 func (d *fileOpener) checkTrust(m *ipc.Judge) error {
 	trust := guard.Trust{PrivateGroup: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
 	err := guard.CheckFiles(d.files, guard.Configuration, trust)

@@ -77,8 +77,8 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 }
 
 // Plan runs the program, and returns its Plan and its exit status. If there is
-// neither a Plan nor an error, the command line asked only for something else,
-// such as help, and the program has done it.
+// neither a Plan nor an error, the command line asked for something else, such
+// as help, and the program has done that.
 func (p *Planner) Plan() (plan *ipc.PackedPlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
 		Identity: p.identity, Out: p.out, Log: p.errOut, Quiet: true})

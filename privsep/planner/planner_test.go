@@ -177,7 +177,7 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// TestPlannerIsHostile checks a compromised program. It must get only a limited
+// TestPlannerIsHostile checks that a compromised program gets only a limited
 // number of files, and none after its Plan. A Plan that breaks the rules must
 // be rejected.
 func TestPlannerIsHostile(t *testing.T) {
@@ -213,8 +213,8 @@ func TestPlannerIsHostile(t *testing.T) {
 	}
 }
 
-// Close ends the thread. Only tests call it: the parent keeps its planner until
-// it exits.
+// Close ends the spawner's thread, and closes the program file. Only tests call
+// Close. The parent keeps its planner until the parent exits.
 func (p *Planner) Close() {
 	p.spawner.Stop()
 	p.program.Close()

@@ -34,9 +34,9 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 // the parent executes the open files. If a service's program can't be opened,
 // Open still succeeds, and Start returns the error for that service.
 //
-// The argument argv has the command-line arguments for each role. The argument
-// worker is the identity of the workers, and root says whether this process can
-// change identities.
+// The argument argv holds the command-line arguments for each role. The
+// argument worker is the identity of the workers, and root says whether this
+// process can change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {

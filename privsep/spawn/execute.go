@@ -118,7 +118,7 @@ func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 // expectedAttributes returns the attributes that a process must have, as far as
 // the parent knows them. The parent does not know the namespaces that a process
 // creates for itself, and can't look them up. Installed programs are usually
-// not readable for the parent's user, and only root can examine a process of
+// not readable by the parent's user, and only root can examine a process of
 // such a program.
 func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, OwnUserns: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
@@ -126,7 +126,7 @@ func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 	case s.userNS.emptiesBounding():
 		a.Bounding = security.Capabilities(0).String()
 	case s.userNS != nil:
-		a.Bounding = security.AllCapabilities().String() // these apply to its own namespaces only, and no_new_privs keeps it from gaining them
+		a.Bounding = security.AllCapabilities().String() // these capabilities apply only to the process's own namespaces, and no_new_privs keeps it from gaining them
 	}
 	if spec.Role == ipc.Auditor || spec.Role == ipc.Dispatcher { // these roles write files
 		var l unix.Rlimit

@@ -30,7 +30,7 @@ const (
 // for require_confinement, and for the namespaces that each process expects.
 var parts = [numParts]struct {
 	name              string
-	unprivilegedState string  // the word in package ipc for the state of a part that a start without root lacks; "": every start has the part
+	unprivilegedState string  // state, from package ipc, of the part if a start without root lacks it; "": ipc.PartMissing
 	flag              uintptr // flag of the part, if it is a namespace
 	link              string  // its link in /proc/PID/ns
 }{

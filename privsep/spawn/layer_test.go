@@ -21,8 +21,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestAbsent checks the reason for a missing part. It depends on which setups
-// of a user namespace were tried, and on their errors.
+// TestAbsent checks the reason that is reported for a missing part. The reason
+// depends on which setups of a user namespace were tried, and on their errors.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.userNS = &userNSSetups[0]

@@ -38,8 +38,8 @@ func (s *Spawner) enterPart(p part, held security.Capabilities) {
 	}
 }
 
-// enterRoot moves the calling thread into a file system that has the programs
-// and little else.
+// enterRoot moves the calling thread into a file system that contains the
+// programs and little else.
 func (s *Spawner) enterRoot() error {
 	rootFS := root.New(map[string]*os.File{WorkerName: s.Worker, stageName: s.stage})
 	defer rootFS.Close()

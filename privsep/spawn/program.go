@@ -164,12 +164,12 @@ func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 func explainStart(program string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOEXEC):
-		return &errs.Error{Err: err, Hint: "file " + guard.Quote(program) + "  # it is for another processor, or no program: make install puts one for this machine there"}
+		return &errs.Error{Err: err, Hint: "file " + guard.Quote(program) + "  # the file is for another processor, or is not a program: make install puts one for this machine there"}
 	case errors.Is(err, unix.EACCES):
-		return &errs.Error{Err: err, Hint: "findmnt -T " + guard.Quote(program) + "  # a program can't be started from where noexec is mounted, or a security module forbids it"}
+		return &errs.Error{Err: err, Hint: "findmnt -T " + guard.Quote(program) + "  # the file system is mounted with noexec, or a security module forbids the start"}
 	case !errors.Is(err, unix.EAGAIN):
 		return err
 	}
 	return &errs.Error{Kind: errs.Internal, Message: "a limit of processes and threads is reached", Err: err,
-		Hint: "the limits are the service's (TasksMax= in its unit), the user's (ulimit -u), the workers' PID namespace's and the machine's (kernel.pid_max, kernel.threads-max); or a worker uses them up"}
+		Hint: "check the limits of the service (TasksMax= in its unit), the user (ulimit -u), the workers' PID namespace and the machine (kernel.pid_max, kernel.threads-max); or a worker uses them up"}
 }

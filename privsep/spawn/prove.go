@@ -29,7 +29,7 @@ import (
 const (
 	maxProofLog   = 4 << 10         // how many bytes of that process's log are read
 	proofTime     = 5 * time.Second // time that it may take in addition to its death tests
-	maxPageRounds = 40              // maximum number of rounds of death tests for the page
+	maxPageRounds = 40              // maximum number of rounds of death tests for ipc.ProvePage
 )
 
 // ProveSandbox proves that the sandbox kills processes that violate it, before
@@ -49,7 +49,7 @@ func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 
 // Prove starts a process that closes the sandbox and runs a set of tests, such
 // as ipc.ProveSmoke. Prove returns the state of the closed sandbox. The
-// argument facts has what the process can't find out itself. If the tests
+// argument facts contains what the process can't find out itself. If the tests
 // produce a page, the process writes it to out.
 func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security.Sandbox, error) {
 	limit := s.StartLimit + proofTime

@@ -43,7 +43,7 @@ func (s *Child) Close() {
 // exited. The other processes in its namespace exit before it.
 func (s *Child) stop() {
 	s.Kill()
-	s.awaitExit(exitTimeout) // this takes longer if a process in there can't be killed or was not waited for
+	s.awaitExit(exitTimeout) // this takes longer if a process in the namespace can't be killed or has not been reaped
 	s.Close()
 }
 

@@ -15,8 +15,7 @@ import (
 )
 
 // TestProgramIsOutOfTheWay checks that a child never overwrites the descriptor
-// of the program that it is about to execute with one of its own descriptors,
-// whatever their numbers are.
+// of its program with another of its descriptors, whatever their numbers are.
 func TestProgramIsOutOfTheWay(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestThread checks that until Stop each job runs on the thread on which
-// prepare ran, and that this is not the process's first thread.
+// TestThread checks that each job runs on the thread on which prepare ran,
+// until Stop is called. That thread must not be the process's first thread.
 func TestThread(t *testing.T) {
 	var prepared int
 	thread, err := Start(func() error { prepared = unix.Gettid(); return nil })

@@ -8,6 +8,6 @@ const CapsVariable = "BORN"
 
 // The values of CapsVariable.
 const (
-	CapsForRoot = "root" // it creates its own root, and then drops them
+	CapsForRoot = "root" // the process creates its own root, and then drops the capabilities
 	CapsForNone = "none" // it drops them at once
 )

@@ -80,7 +80,7 @@ func (r *Root) Path(program *os.File) string {
 	return ""
 }
 
-// mountFlags has the flags of all mounts in this package.
+// mountFlags are the flags of all mounts in this package.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV
 
 // Enter creates the root and moves the calling thread into it permanently. The

@@ -20,7 +20,7 @@ type deathTest struct {
 const (
 	argParentPID  = invalid - 1 // the parent's pid
 	argOwnPIDHigh = invalid - 2 // the process's own pid, with a bit set that the kernel ignores
-	argOtherPID   = invalid - 3 // a pid other than the process's own, even if that is 1
+	argOtherPID   = invalid - 3 // a pid other than the process's own, even if its own pid is 1
 	highBit       = uintptr(1) << 40
 )
 
@@ -231,9 +231,9 @@ func DeathTests() []string {
 	return names
 }
 
-// RunDeathTest makes the system call called name. In the sandbox this call
-// kills the process with SIGSYS. If the process survives, RunDeathTest returns
-// an error with the kernel's result.
+// RunDeathTest makes the system call of the death test with the given name. In
+// the sandbox this call kills the process with SIGSYS. If the process survives,
+// RunDeathTest returns an error with the kernel's result.
 func RunDeathTest(name string) error {
 	for _, a := range deathTests {
 		if a.name == name {

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter is a program of classic BPF. It reads the call's number, the call's
-// architecture and six arguments of 64 bits, 32 bits at a time, and returns a
-// verdict. Jumps go forward only. A conditional jump reaches 255 instructions,
-// so a longer jump goes through a "ja".
+// A filter is a program of classic BPF. It reads the number, the architecture
+// and the six 64-bit arguments of a system call, 32 bits at a time, and returns
+// a verdict. Jumps go forward only. A conditional jump reaches at most 255
+// instructions, so a longer jump goes through an unconditional jump ("ja").
 
 // Offsets in struct seccomp_data on little-endian machines.
 const (
@@ -27,7 +27,7 @@ const next label = 0
 type instruction struct {
 	code   uint16
 	k      uint32
-	jt, jf label // targets of conditional jumps; jt of a "ja"
+	jt, jf label // targets of a conditional jump; a "ja" uses only jt
 }
 
 // assembler collects instructions. Its method link converts them for the
@@ -80,7 +80,7 @@ func (a *assembler) ret(verdict uint32) {
 func (a *assembler) link() ([]unix.SockFilter, error) {
 	const maxInstructions = 4096 // BPF_MAXINSNS
 	if len(a.list) > maxInstructions {
-		return nil, fmt.Errorf("a filter of %d instructions: the kernel accepts %d", len(a.list), maxInstructions)
+		return nil, fmt.Errorf("a filter of %d instructions: the kernel accepts at most %d", len(a.list), maxInstructions)
 	}
 	program := make([]unix.SockFilter, len(a.list))
 	for pos, i := range a.list {
@@ -92,7 +92,7 @@ func (a *assembler) link() ([]unix.SockFilter, error) {
 		case i.code == unix.BPF_JMP|unix.BPF_JA:
 			out.K = uint32(yes)
 		case yes > 255 || no > 255:
-			return nil, fmt.Errorf("instruction %d jumps %d and %d far: the maximum is 255", pos, yes, no)
+			return nil, fmt.Errorf("instruction %d jumps by %d and %d: the maximum is 255", pos, yes, no)
 		default:
 			out.Jt, out.Jf = uint8(yes), uint8(no)
 		}

@@ -55,7 +55,7 @@ func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]u
 	return 0
 }
 
-// evaluate returns the table's verdict about a call. It checks the rows one by
+// evaluate returns the table's verdict on a call. It checks the rows one by
 // one.
 func evaluate(table []row, number uint32, args [6]uint64) verdict {
 	for _, r := range table {
@@ -79,7 +79,7 @@ var allOptions = map[string]Options{
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
-// TestFilter checks that the filter and the table have the same verdict about
+// TestFilter checks that the filter and the table give the same verdict for
 // every call number. The tested arguments are the values in the table and
 // values close to them.
 func TestFilter(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"schedrestd/security"
 )
 
-// landlockRights has the rights that each version of Landlock added, one bit
+// landlockRights lists the rights that each version of Landlock added, one bit
 // each. The kernel reports its version of Landlock. If that version is newer
 // than all versions in this list, laterRights finds the rights that are missing
 // here, and the sandbox denies them, too. For a process that connects to UNIX
@@ -38,11 +38,12 @@ const (
 	olderRuleset = 8 // size of the ruleset before version 4: files only
 )
 
-// denyFiles denies operations on every thread of the process: opening,
-// executing, creating or removing files, binding and connecting TCP sockets,
-// connecting to abstract UNIX sockets, and sending signals to other processes.
-// Which of them it can deny depends on the kernel (see landlockRuleset). No
-// file and no address is exempt, but files that are already open stay open.
+// denyFiles denies the following operations to every thread of the process:
+// opening, executing, creating or removing files, binding and connecting TCP
+// sockets, connecting to abstract UNIX sockets, and sending signals to other
+// processes. Which of them it can deny depends on the kernel (see
+// landlockRuleset). No file and no address is exempt, but files that are
+// already open stay open.
 //
 // denyFiles returns what it has denied. That is nothing if the kernel lacks
 // Landlock or has it switched off. The process must already have no_new_privs,
@@ -93,8 +94,8 @@ func enterRuleset(set, version int) error {
 
 // proveLandlock tries the denied operations, because a sandbox around the
 // gateway may have accepted the ruleset in place of the kernel, without
-// enforcing it. It must run before installFilter. Otherwise the filter would
-// deny the operations.
+// enforcing it. Call proveLandlock before installFilter, because otherwise the
+// filter would deny the operations.
 func proveLandlock(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

@@ -22,8 +22,8 @@ type probe struct {
 	skip   func(Options) bool
 }
 
-// Texts and addresses that probes point to. They live as long as the program,
-// because the kernel gets their addresses as numbers.
+// Strings and socket addresses that probes point to. They must live as long as
+// the program, because the kernel gets pointers to them as plain numbers.
 var (
 	rootPath     = [...]byte{'/', 0}
 	statusPath   = append([]byte("/proc/self/status"), 0)
@@ -41,9 +41,9 @@ const invalid = ^uintptr(0) // there is no such descriptor, uid or pid
 // atCWD makes openat and similar calls start at the working directory.
 var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// probes has the operations in the order in which runProbes tries them. Values
-// that a filter can't see, such as the text of a path or the content of an
-// address, are arbitrary.
+// probes lists the operations in the order in which runProbes tries them.
+// Values that a filter can't see, such as the text of a path or the content of
+// an address, are arbitrary.
 var probes = append([]probe{
 	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
 	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&statusPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
@@ -100,9 +100,9 @@ func closeFDPair(uintptr) {
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
 // runProbes tries every forbidden operation, in a way that changes nothing if
-// the operation is allowed. It returns the operations with an unexpected
-// result. Call it once, after installFilter. It also works in audit mode, in
-// which the filter still returns EPERM for these operations.
+// the operation is allowed. It returns an error that names the operations with
+// an unexpected result. Call it once, after installFilter. It also works in
+// audit mode, in which the filter still returns EPERM for these operations.
 func runProbes(o Options) error {
 	var failures []string
 	for i := range probes {

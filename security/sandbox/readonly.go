@@ -23,10 +23,11 @@ var writeRights = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine. It
-// denies changes of files (denyWriting), also for the programs that the process
-// starts. It installs no filter, because each program needs different system
-// calls. If requireAll is set, ReadOnly fails on a kernel without Landlock.
+// ReadOnly confines a process that must start programs of the machine. It keeps
+// the process and the programs that it starts from changing files
+// (denyWriting). It installs no filter, because each program needs different
+// system calls. If requireAll is set, ReadOnly fails on a kernel without
+// Landlock.
 func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil
@@ -37,7 +38,7 @@ func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 	return enforced, err
 }
 
-// denyWriting denies every change of a file except writing to /dev/null. Files
+// denyWriting denies every change to a file except writing to /dev/null. Files
 // that are already open stay writable. If the kernel supports it, denyWriting
 // also denies signals to processes outside the sandbox (see landlockRuleset).
 // On a kernel without Landlock it denies nothing.

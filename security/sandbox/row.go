@@ -27,8 +27,8 @@ type call struct {
 
 // test is a condition on one argument of a call: the argument, without the bits
 // outside mask, must be one of the values. The kernel reads only the lower 32
-// bits of an int. Tests made by is() compare all 64 bits even then, so that a
-// caller can't deceive the filter by setting an upper bit.
+// bits of an int. Tests made by is() compare all 64 bits even for an int, so
+// that a caller can't deceive the filter by setting an upper bit.
 type test struct {
 	arg    int
 	mask   uint64
@@ -55,7 +55,7 @@ func (t test) named(name string) test { t.name = name; return t }
 type verdict uint8
 
 const (
-	kill verdict = iota // kill the process with SIGSYS: every call without a matching row
+	kill verdict = iota // kill the process with SIGSYS; also the verdict on every call without a matching row
 	allow
 	eperm  // for operations that runProbes tries, and calls that Go's libraries make but do not need
 	enosys // for calls that Go's runtime and libraries try first, and then replace by others

@@ -70,8 +70,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// report prints the results for the test, and then "end", because the child has
-// reached its end.
+// report prints the results for the test, and then "end", which shows that the
+// child has reached its end.
 func report(list ...error) {
 	for _, err := range list {
 		fmt.Println(err)

@@ -45,7 +45,7 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// connectionPairs has connections that were accepted before the sandbox was
+// connectionPairs holds connections that were accepted before the sandbox was
 // closed, because a worker can't accept connections itself.
 type connectionPairs struct {
 	server, client chan net.Conn
@@ -165,8 +165,8 @@ func serve(o Options) error {
 	return errors.Join(load...)
 }
 
-// overHTTP runs a server and its clients in a process that has only its
-// descriptors.
+// overHTTP runs a server and its clients in a process that can use only the
+// descriptors that it already has.
 func overHTTP(pairs *connectionPairs, config *tls.Config, roots *x509.CertPool) error {
 	server := &http.Server{Handler: handler(), ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute, TLSConfig: config}
 	var ln net.Listener = pairs
@@ -259,7 +259,7 @@ func threads() error {
 	var wg sync.WaitGroup
 	var all [][]byte
 	var lock sync.Mutex
-	const many = 64 // more threads than the vDSO's getrandom has had memory for
+	const many = 64 // more threads than the vDSO's getrandom has allocated memory for so far
 	var barrier sync.WaitGroup
 	barrier.Add(many)
 	for range many {

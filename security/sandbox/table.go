@@ -8,7 +8,7 @@ import (
 
 func sys(name string, number uintptr) call { return call{name, number} }
 
-// goThread has the flags of runtime/os_linux.go's cloneFlags that all
+// goThread contains the flags in cloneFlags (runtime/os_linux.go) that all
 // architectures share.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
@@ -170,8 +170,8 @@ var connectionRows = []row{
 	{sys("pipe2", unix.SYS_PIPE2), enosys, nil, "io.Copy between connections, for splice"},
 }
 
-// keeperRows allows the keeper to receive. The keeper has only channels and
-// open files.
+// keeperRows allows the keeper to receive messages. The keeper has only
+// channels and open files.
 var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
 }
