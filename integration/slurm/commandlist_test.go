@@ -177,8 +177,8 @@ func parseRecorded(t *testing.T, text string) map[string]commandResult {
 	return found
 }
 
-// The file commandsPage lists the commands and states which of them can be
-// used. The file commandsOutput has their output.
+// commandsPage is the file that lists the commands and states which of them can
+// be used. commandsOutput is the file with their output.
 const (
 	commandsPage   = "../../docs/COMMANDS.md"
 	commandsOutput = "testdata/commands/OUTPUT.md"
@@ -210,10 +210,10 @@ func TestCommandsPage(t *testing.T) {
 
 const commandsHead = `# Slurm's commands with schedctld and scheddbd
 
-Slurm's own commands can be used with the bundled daemons. They need a slurm.conf that has the ports of the daemons and
-` + "`AuthAltTypes=auth/jwt`" + `. Set ` + "`SLURM_JWT`" + ` to the token that ` + "`schedctl token`" + ` prints. The table lists commands of Slurm
+Slurm's own commands can be used with the bundled daemons. The commands need a slurm.conf that contains the ports of the daemons
+and ` + "`AuthAltTypes=auth/jwt`" + `. Set ` + "`SLURM_JWT`" + ` to the token that ` + "`schedctl token`" + ` prints. The table lists commands of Slurm
 %s in the order in which a test runs them. The user is alice unless the row names another. In the sources,
-` + "`integration/slurm/" + commandsOutput + "`" + ` has the expected output.
+` + "`integration/slurm/" + commandsOutput + "`" + ` contains the expected output.
 
 - *works*: the command does the same as with Slurm's daemons
 - *partly*: what the command prints is correct, but some information is missing
@@ -266,8 +266,9 @@ func commandsText(records map[string]map[string]commandResult) (page, output str
 	return page, b.String()
 }
 
-// remark returns the last column of a row: the reason for the verdict, followed
-// by the last line that the command printed if it can't work or is refused.
+// remark returns the last column of a row. It contains the reason for the
+// verdict and, if the command can't work or is refused, the last line that the
+// command printed.
 func remark(c commandLine, releases []string, records map[string]map[string]commandResult) string {
 	parts := []string{}
 	if c.reason != "" {
@@ -282,8 +283,7 @@ func remark(c commandLine, releases []string, records map[string]map[string]comm
 	return strings.Join(parts, ": ")
 }
 
-// groupReleases puts releases in which the command printed the same text into
-// one group.
+// groupReleases groups the releases in which the command printed the same text.
 func groupReleases(title string, releases []string, records map[string]map[string]commandResult) (groups [][]string) {
 next:
 	for _, r := range releases {
