@@ -8,11 +8,11 @@
 // connects these parts. The controller may crash at any moment, because it can
 // restore all of its state from the journal and the steps' files.
 //
-// These files follow a job: submit.go makes a job from a request and writes it
-// to the journal. launch.go starts the job, follows its step and records how it
-// ended. usage.go limits what each user may use. recover.go resumes jobs after
-// a restart. forget.go removes jobs some time after they end. spool.go sends
-// records of jobs to the accounting daemon.
+// These files handle the stages of a job's life: submit.go makes a job from a
+// request and writes it to the journal. launch.go starts the job, follows its
+// step and records how it ended. usage.go limits what each user may use.
+// recover.go resumes jobs after a restart. forget.go removes jobs some time
+// after they end. spool.go sends records of jobs to the accounting daemon.
 //
 // Each type of request has a file: ping.go, node.go, partition.go, job.go,
 // submit.go, kill.go, killjobs.go, update.go, requeue.go, token.go. amend.go

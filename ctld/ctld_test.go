@@ -26,13 +26,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	step.Main() // this test binary also serves as the steps …
+	step.Main() // in a step process that a test started, Main runs the step and exits
 	controllerMain()
-	os.Exit(m.Run()) // … and as the controllers that it starts
+	os.Exit(m.Run()) // this process is neither a step nor a controller that a test started
 }
 
-// ownUser is the identity of a client on the UNIX socket that runs as the same
-// user as this process.
+// ownUser is the identity of a client that connects to the UNIX socket and runs
+// as the same user as this process.
 var ownUser = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), FromKernel: true}
 
 // otherUser is another user, without any privileges.
@@ -406,8 +406,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// The type renamed looks up the users of this machine. Once the field name is
-// set, LookupUID returns it as the name of the user who runs the tests.
+// The type renamed looks up the users of this machine. Once its name is set,
+// LookupUID returns this name for the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]

@@ -260,8 +260,9 @@ func checkPaths(d *model.JobDesc) error {
 	return nil
 }
 
-// checkTexts limits the length of texts. The controller stores them with the
-// job, includes them in lists of jobs, and sends them to the accounting daemon.
+// checkTexts limits the length of a job's texts, such as its name and comments.
+// The controller stores them with the job, includes them in lists of jobs, and
+// sends them to the accounting daemon.
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, text string
@@ -326,8 +327,8 @@ func memoryField(d *model.JobDesc) string {
 	return "memory_per_node"
 }
 
-// exceedingField returns the name of the field that requests too much, for a
-// job that needs more than total.
+// exceedingField returns the name of the field that makes the job need more
+// than total.
 func exceedingField(d *model.JobDesc, need, total queue.Resources) string {
 	cpusPerTask := uint64(d.CPUsPerTask.Or(1))
 	switch {

@@ -113,8 +113,8 @@ func (c *Controller) canSee(client server.Identity, j *record) bool {
 	return c.privacy.CanSee(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// view returns the job as clients see it at the time now. If the job waits, the
-// result says why.
+// view returns the job as clients see it at the given time. If the job waits,
+// the result says why.
 func (r *record) view(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {

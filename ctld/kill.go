@@ -105,9 +105,9 @@ func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error
 	return j, nil
 }
 
-// cancel cancels a job. If the job is being started, cancel waits for the
-// start, but not longer than until the deadline. After the deadline the job is
-// still cancelled as soon as it has started.
+// cancel cancels a job. If the job is being started, cancel waits for the start
+// at most until the deadline. If the job starts after the deadline, it is then
+// cancelled at once.
 func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
@@ -152,8 +152,8 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 
 // startTimeout limits how long a request waits for a job that is being started.
 // The start of a job usually takes milliseconds. The limit is half of the usual
-// MessageTimeout, so that the client gets the error of this daemon and does not
-// have to take the daemon for dead.
+// MessageTimeout. So the client receives the error of this daemon, and does not
+// conclude that the daemon is dead.
 const startTimeout = 5 * time.Second
 
 // cancelStarting waits for job j, which was cancelled while it was being

@@ -69,9 +69,9 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 	return s, err
 }
 
-// spec returns the recorded spec of a job and completes it. The added values
-// are known only when the job starts, such as the user's groups and the
-// variables that describe the job.
+// spec returns the recorded spec of a job. It adds the values that are known
+// only when the job starts, such as the user's groups and the variables that
+// describe the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {

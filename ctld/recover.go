@@ -23,12 +23,12 @@ import (
 // claim, which names the process that runs the job, and the outcome, which says
 // how the job ended (see package step):
 //
-//   - There is no claim: the job was never started, and waits as before.
-//   - There is a claim, and its process runs: the job runs.
-//   - There is a claim and an outcome, but the process does not run: the job
+//   - There is no claim: the job was never started and is still waiting.
+//   - There is a claim, and its process is running: the job is running.
+//   - There is a claim and an outcome, but the process is not running: the job
 //     has ended.
-//   - There is a claim and no outcome, and the process does not run: the job is
-//     lost.
+//   - There is a claim but no outcome, and the process is not running: the job
+//     is lost.
 func (c *Controller) recover() error {
 	if err := c.journal.Each(c.loadEntry); err != nil {
 		return fmt.Errorf("read the journal: %w", err)

@@ -54,8 +54,8 @@ func controllerMain() {
 	os.Exit(1)
 }
 
-// A site is a controller in a process of its own, which tests can kill, and a
-// client of that controller.
+// A site contains a client of a controller that runs in a process of its own.
+// Tests can kill that process.
 type site struct {
 	t      *testing.T
 	state  string
@@ -233,7 +233,7 @@ func TestLostJobs(t *testing.T) {
 		}},
 		{"its number belongs to another process now", func(t *testing.T, home string, c step.Claim) {
 			killStep(t, c)
-			self, err := process.Self() // the process that a signal sent by number would hit
+			self, err := process.Self() // the process that now has the step's process id
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -353,7 +353,7 @@ func storm(t *testing.T, jobs int, trouble func(s *site, finished func() bool)) 
 func TestKilledByTheClock(t *testing.T) {
 	storm(t, 200, func(s *site, finished func() bool) {
 		deaths := 0
-		for pause := 20 * time.Millisecond; !finished(); pause += 5 * time.Millisecond { // each controller lives longer, so that slow machines succeed too
+		for pause := 20 * time.Millisecond; !finished(); pause += 5 * time.Millisecond { // each controller runs longer than the last, so that the test also passes on slow machines
 			time.Sleep(pause)
 			s.kill()
 			s.start()

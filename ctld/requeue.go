@@ -16,16 +16,16 @@ import (
 )
 
 // handleRequeue ends the run of a job and queues the job again. The job's
-// owner, root and the scheduler's user may requeue a job. handleRequeue sends
-// the answer when the job's step has been notified, as handleKill does. The job
+// owner, root and the scheduler's user may requeue a job. Like handleKill,
+// handleRequeue sends the answer when the job's step has been notified. The job
 // is back in the queue when all of its processes have exited.
 //
 // handleRequeue returns these errors:
 //
 //   - 2017: there is no such job, or the client may not see it.
 //   - 2002: the job belongs to another user.
-//   - 2024: the job waits.
-//   - 2037: the job was submitted with requeueing forbidden.
+//   - 2024: the job is waiting.
+//   - 2037: the job was submitted with the option that forbids requeueing.
 //   - 2036: the job has ended, and its script is no longer stored.
 func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.RequeueRequest
@@ -177,8 +177,8 @@ func (c *Controller) queueNextRun(j *job) {
 	c.wakeScheduler()
 }
 
-// toPending makes m a waiting job. It clears the fields that the last run has
-// set.
+// toPending makes m a waiting job. It clears the fields that were set for the
+// last run.
 func toPending(m *model.Job) {
 	m.State = model.JobPending
 	m.StartTime, m.EndTime = 0, 0

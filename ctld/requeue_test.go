@@ -40,8 +40,9 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// TestRequeueHeld checks that a job that is requeued as held waits until an
-// administrator releases it. While it waits, the reason must say who holds it.
+// TestRequeueHeld checks that a job that is requeued with a hold waits until an
+// administrator releases it. While the job waits, its reason must say who holds
+// it.
 func TestRequeueHeld(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	for _, tt := range []struct {

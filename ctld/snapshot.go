@@ -24,7 +24,7 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	c.markChanged(now)
 }
 
-// markChanged must be called when a job was changed, added or removed. The
+// markChanged must be called whenever a job is changed, added or removed. The
 // caller holds c.mu.
 func (c *Controller) markChanged(now time.Time) {
 	c.changedAt = model.At(now)

@@ -12,9 +12,10 @@ import (
 	"schedrestd/model"
 )
 
-// Accounting is the interface to the accounting daemon. Record sends it
-// records: one when a job starts and another one when the job ends. If a batch
-// is not acknowledged, it is sent again, so Record must be idempotent.
+// Accounting is the interface to the accounting daemon. Record sends job
+// records to the daemon: one when a job starts and another one when the job
+// ends. If a batch is not acknowledged, it is sent again, so Record must be
+// idempotent.
 type Accounting interface {
 	Record(ctx context.Context, jobs []model.Job) error
 }
@@ -39,7 +40,7 @@ type spool struct {
 // The type records is a list of records in the journal.
 type records struct {
 	prefix   string   // of their keys
-	maxBytes int64    // limit of the bytes that they take in the journal
+	maxBytes int64    // maximum number of bytes that they take in the journal
 	numbers  []uint64 // ascending: use insert and remove
 }
 
@@ -169,8 +170,9 @@ func (s *spool) batch(limit int) []uint64 {
 	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), limit)])
 }
 
-// send sends the first n records of batch, as many as fit into one message.
-// When the daemon has acknowledged them, send removes them from the spool.
+// send sends the first n records of batch, where n is how many fit into one
+// message. When the daemon has acknowledged them, send removes them from the
+// spool.
 func (s *spool) send(batch []uint64) (n int, err error) {
 	var jobs []model.Job
 	bytes := 0

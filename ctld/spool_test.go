@@ -76,8 +76,8 @@ func idleSpool(t *testing.T, log *slog.Logger) *Controller {
 	return c
 }
 
-// TestRecordsSetAsideStaySorted sets records aside in another order than that
-// of their numbers. It checks that the oldest ones can still be dropped first.
+// TestRecordsSetAsideStaySorted sets records aside out of numeric order. It
+// checks that the oldest records can still be dropped first.
 func TestRecordsSetAsideStaySorted(t *testing.T) {
 	c := idleSpool(t, quiet)
 	for range 3 {
@@ -104,8 +104,8 @@ func TestRecordsSetAsideStaySorted(t *testing.T) {
 }
 
 // TestDamagedRecord checks that a damaged record counts against its owner.
-// After a restart the controller can't read the owner, and the record counts
-// against no user. The record must not be logged as a record of job 0.
+// After a restart the controller can't determine the owner, so the record must
+// count against no user. The record must not be logged as a record of job 0.
 func TestDamagedRecord(t *testing.T) {
 	const owner = 54321
 	var log bytes.Buffer
@@ -161,8 +161,8 @@ func TestBatchIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreRefused checks that the texts that are stored with a job have
-// a length limit.
+// TestLongTextsAreRefused checks that the strings stored with a job have a
+// length limit.
 func TestLongTextsAreRefused(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for field, change := range map[string]func(d *model.JobDesc, s string){

@@ -77,7 +77,8 @@ func openOrMakeDir(dir *os.File, name string) (*os.File, error) {
 
 // checkStateDir returns an error if another user owns the directory or can
 // write to it. A controller that runs as root must be able to trust the
-// directory's contents. They decide, for example, which processes it signals.
+// directory's contents. For example, the contents decide which processes the
+// controller signals.
 func checkStateDir(d *os.File, dir string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {

@@ -40,7 +40,7 @@ const lifespanUnset = 0xfffffffe
 //   - 2002: the token would be for another user, or users may not create
 //     tokens.
 //   - 2051: the lifespan is too long.
-//   - 2165: no daemon would accept the user.
+//   - 2165: no daemon would accept a token of the user.
 //   - 2166: there is no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
@@ -76,7 +76,7 @@ func (c *Controller) token(client server.Identity, q *message.TokenRequest) (
 // tokenUser returns the name of the user that the new token is for.
 func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
 	if c.super(client.UID) && name != "" {
-		if !auth.PosixName(name) { // the error is logged without the name, which could be a token in the wrong place
+		if !auth.PosixName(name) { // the log omits the name, because the client may have put a token in its place
 			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
 		user, err := c.cfg.Users.LookupUser(name)

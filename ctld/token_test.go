@@ -181,8 +181,8 @@ func TestDefaultLifespanIsBounded(t *testing.T) {
 	}
 }
 
-// TestCreationIsConfigured checks which keys the configuration must have so
-// that the controller creates tokens.
+// TestCreationIsConfigured checks which keys must be configured for the
+// controller to create tokens.
 func TestCreationIsConfigured(t *testing.T) {
 	key := testKey(t)
 	tokensFor := func(a conf.Auth, key *auth.Key) *Tokens {

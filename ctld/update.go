@@ -20,13 +20,15 @@ import (
 // handleUpdate changes a job, and sends the answer when the change is on disk.
 // It changes all fields in the request or none.
 //
-// Owners may change the texts of their jobs, hold and release the jobs, and
-// lower their priority and time limit. If a job waits, its owner may also
-// change its begin time, partition, nice value and time limit.
+// Owners may change the text fields of their jobs except admin_comment, hold
+// and release the jobs, and lower the jobs' priority and time limit. If a job
+// is waiting, its owner may also change its begin time, partition, nice value
+// and time limit.
 //
 // Root and the scheduler's user may make all of these changes to all jobs. They
-// may also raise priorities, set negative nice values and extend the time limit
-// of a running job. If they hold a job, only they can release it.
+// may also change admin_comment, raise priorities, set negative nice values and
+// extend the time limit of a running job. If they hold a job, only they can
+// release it.
 //
 // handleUpdate returns these errors:
 //
@@ -34,7 +36,7 @@ import (
 //   - 2002: the client may not make this change.
 //   - 2020: the job is changing its state.
 //   - 2036: this controller can't change that field.
-//   - 2073: the job no longer waits.
+//   - 2073: the job is no longer waiting.
 //   - 2084: the job has ended.
 func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.SubmitRequest
@@ -51,8 +53,8 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 }
 
 // jobError returns the answer to a refused request to change a job. The
-// argument err says why the request was refused. Slurm's commands expect a text
-// in this answer. Most other answers have none.
+// argument err says why the request was refused. Slurm's commands expect an
+// error message in this answer. Most other answers contain none.
 func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -236,9 +238,9 @@ func limitReachedAt(m *model.Job) model.Time {
 // job with this value, the owner of the job may release it.
 const userHold = 2
 
-// priority returns the new priority of j, and the reason for which j waits. A
-// nice value changes only the usual priority of a job. It has no effect if the
-// job was given another priority.
+// priority returns the new priority of j, and the reason why j waits. A nice
+// value changes only the usual priority of a job. If the job was given another
+// priority, the nice value has no effect.
 func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err error) {
 	requested, current := u.d.Priority, j.Job.Priority
 	usual := usualPriority(j.number, u.d.Nice.Or(j.Job.Nice))

@@ -194,7 +194,8 @@ func TestSubmittedNice(t *testing.T) {
 	}
 }
 
-// TestUpdateNames checks which texts are accepted as the name of a job.
+// TestUpdateNames checks that an update is refused if the string that names the
+// job is not the number of an existing job.
 func TestUpdateNames(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for _, jobText := range []string{"", "0", "99", "1_2", "1+2", "x", "4294967296"} {
@@ -205,7 +206,7 @@ func TestUpdateNames(t *testing.T) {
 }
 
 // TestUpdateOfARunningJob checks which fields of a running job can be changed,
-// and that its step obeys the new time limit.
+// and that the job's step obeys a changed time limit.
 func TestUpdateOfARunningJob(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	d := desc(t.TempDir(), "sleep 60")

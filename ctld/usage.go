@@ -22,7 +22,7 @@ const (
 // The type limits holds limits on the bytes that jobs take in the journal.
 type limits struct {
 	userBytes, totalBytes             int64 // bytes of scripts, environments and records of jobs
-	userRecordBytes, totalRecordBytes int64 // part of these: records of jobs, which are also in memory
+	userRecordBytes, totalRecordBytes int64 // the part that is records of jobs, which are also in memory
 	rate, burst                       int64 // bytes written for one user's jobs: per second, and at once
 }
 
@@ -80,7 +80,7 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 
 // reserveLoad adds the load l of job j to the counts of jobs and bytes. If this
 // would exceed a limit, reserveLoad first forgets the user's oldest ended jobs.
-// The caller holds c.mu, but reserveLoad releases it while it forgets jobs.
+// The caller holds c.mu, but reserveLoad releases c.mu while it forgets jobs.
 func (c *Controller) reserveLoad(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {

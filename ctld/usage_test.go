@@ -71,7 +71,7 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 }
 
 // enqueueJob adds a held job of user uid to c, as a submission does. The
-// arguments texts and script are the lengths in bytes of the job's texts and
+// arguments texts and script are the lengths in bytes of the job's comment and
 // script.
 func enqueueJob(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
@@ -121,7 +121,7 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 
 func fileSize(t *testing.T, c *Controller) int64 {
 	t.Helper()
-	c.journal.Get("") // returns after a rewrite of the file that is under way
+	c.journal.Get("") // waits until a rewrite of the file that is under way has finished
 	st, err := os.Stat(filepath.Join(c.cfg.StateDir, "journal"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,13 +16,13 @@ import (
 // following changes require Administrator, because otherwise an Operator could
 // become Administrator:
 //
-//   - a change of a cluster or QOS
+//   - changing a cluster or QOS
 //   - giving a level to a user
 //   - changing or removing a user who has a level
 //   - renaming any user
 //
 // The daemon sends the answer when the change is part of the client's
-// transaction. If a change fails, the transaction does not contain any of it.
+// transaction. If a change fails, no part of it is in the transaction.
 
 // changeHandlers returns the handlers of the requests that change records.
 func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
@@ -162,9 +162,9 @@ func changesLevels(old, next *catalog.Catalog) bool {
 	return differs(old.Users, next.Users) || differs(next.Users, old.Users)
 }
 
-// change calls apply to edit a copy of the client's transaction. If the client
-// may make these changes and the result is consistent, the copy replaces the
-// transaction.
+// change edits a copy of the client's transaction by calling apply. If the
+// client may make these changes and the result is consistent, the copy replaces
+// the transaction.
 func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body,
 	apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
@@ -215,7 +215,7 @@ func addHandler[T any](d *Daemon, required rule, body func() listing[T], add fun
 	}
 }
 
-// addToHandler returns the handler for a request whose answer is a text that
+// addToHandler returns the handler for a request whose answer is a string that
 // lists the added records.
 func addToHandler[M any, B interface {
 	*M

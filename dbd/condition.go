@@ -144,8 +144,9 @@ func texts(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// numbers returns the condition that the number in a column is in list. A text
-// such as "007", which is not the usual spelling of a number, matches no job.
+// numbers returns the condition that the number in a column is in list. A
+// string such as "007", which is not the usual spelling of a number, matches no
+// job.
 func numbers(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}

@@ -11,15 +11,16 @@
 // refuses requests that need these features, because its answers would be
 // wrong.
 //
-// All records except jobs are in memory, in a catalog.Catalog. edit.go has the
-// transactions of clients, each of which changes a copy of the Catalog.
-// changes.go has the requests that change records, and lists.go has the
-// requests that list them. records.go stores the records in the database.
+// All records except jobs are in memory, in a catalog.Catalog. edit.go
+// implements the transactions of clients, each of which changes a copy of the
+// Catalog. changes.go handles the requests that change records, and lists.go
+// handles the requests that list them. records.go stores the records in the
+// database.
 //
-// The remaining requests are in stats.go, record.go and jobs.go. The database
-// is in store.go and migrate.go. find.go finds jobs by the conditions in
-// condition.go. serve.go connects all of this with the code that the daemon
-// shares with schedctld (package daemon).
+// The remaining requests are handled in stats.go, record.go and jobs.go. The
+// code for the database is in store.go and migrate.go. find.go finds jobs by
+// the conditions in condition.go. serve.go connects all of this with the code
+// that the daemon shares with schedctld (package daemon).
 package dbd
 
 import (
@@ -49,8 +50,8 @@ type Daemon struct {
 
 // New returns a Daemon that stores its records in store. The argument privacy
 // determines what users see. If privacy.Super returns true for a user, that
-// user may record jobs and change all records. These users are root and the
-// scheduler's user.
+// user may record jobs and change all records. These users are root, the
+// scheduler's user and the daemon's own user.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()),
 		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, queries: daemon.NewQueries()}

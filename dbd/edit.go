@@ -168,8 +168,8 @@ func (d *Daemon) userName(r *server.Request) string {
 }
 
 // adminLevel returns the level of the client, which determines what the client
-// may change. Root and the scheduler's user may change everything. The level of
-// any other user is in the user's record.
+// may change. Root, the scheduler's user and the daemon's own user may change
+// everything. The level of any other user is in the user's record.
 func (d *Daemon) adminLevel(r *server.Request) uint16 {
 	if d.privacy.Super(r.Identity.UID) {
 		return catalog.Administrator

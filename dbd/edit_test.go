@@ -91,8 +91,8 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestRecordsSurvive checks that the committed records have all of their fields
-// after the daemon was restarted. It also checks that a database of version 2
+// TestRecordsSurvive checks that the committed records keep all of their fields
+// when the daemon is restarted. It also checks that a database of version 2
 // keeps its jobs.
 func TestRecordsSurvive(t *testing.T) {
 	path := storeFile(t)
@@ -361,9 +361,9 @@ func TestOneTransactionAtATime(t *testing.T) {
 	}
 }
 
-// TestTicket checks that with the controller's ticket a client can send only
-// the messages that the controller sends. This must be true although the ticket
-// belongs to a user who may do everything.
+// TestTicket checks that a client with the controller's ticket can send only
+// the messages that the controller sends, even though the ticket belongs to a
+// user who may do everything.
 func TestTicket(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	permitted := map[message.Type]bool{message.AccountingGetStats: true, message.AccountingRecordJobs: true, message.AccountingFini: true}

@@ -149,8 +149,8 @@ func (c generator) job() storedJob {
 	return j
 }
 
-// randomList returns a list of random values that is usually empty. If most of
-// the many filters had values, they would match no job.
+// randomList returns a list of random values. The list is usually empty,
+// because a request in which most filters had values would match no job.
 func randomList[T any](c generator, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
@@ -226,8 +226,8 @@ func TestFiltersMatchSQL(t *testing.T) {
 	}
 }
 
-// TestPlans checks that queries use an index for each filter that can match a
-// small part of the jobs.
+// TestPlans checks that queries use an index for each filter that may match
+// only a small fraction of the jobs.
 func TestPlans(t *testing.T) {
 	s := open(t, storeFile(t))
 	step := model.SelectedStep{Step: model.StepID{JobID: 1}}
@@ -368,8 +368,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// TestTooManyJobs checks that the daemon returns an error if a list would be
-// too long, and does not truncate the list.
+// TestTooManyJobs checks that the daemon returns an error, and not a truncated
+// list, if the list would be too long.
 func TestTooManyJobs(t *testing.T) {
 	s := open(t, storeFile(t))
 	s.maxJobs = 100

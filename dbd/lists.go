@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// The list resources has the trackable resources that this daemon knows. They
-// are Slurm's first four, whose numbers are the same in every cluster.
+// resources lists the trackable resources that this daemon knows. They are the
+// first four resources of Slurm, whose numbers are the same in every cluster.
 var resources = []model.TRES{
 	{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"},
 }

@@ -15,8 +15,8 @@ import (
 // applicationID marks a file as a database of scheddbd. Its bytes are "SCHD".
 const applicationID = 0x53434844
 
-// The constant version is the current format of the database. A table named job
-// of format jobVersion or later has the current columns, so the table is not
+// The constant version is the current format of the database. Since format
+// jobVersion, the table named job has the current columns and need not be
 // converted. Format 3 added the table named record.
 //
 // In every format, the table named job has the columns cluster, protocol and
@@ -62,7 +62,7 @@ const jobTable = `CREATE TABLE job (
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
-// jobIndices has the statements that create the indices for the filters in
+// jobIndices contains the statements that create the indices for the filters in
 // condition.go.
 const jobIndices = `
 CREATE INDEX job_by_job_id    ON job (job_id);
@@ -168,9 +168,9 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 }
 
 // eachOlder reads the next batch of jobs from the table named older. It begins
-// with the first row whose number is above *last. It calls each(cluster, j) for
-// every job j, and sets *last to the number of the last row that it has read.
-// It reports whether there were any jobs.
+// with the first row whose rowid is greater than *last. It calls each(cluster,
+// j) for every job j, and sets *last to the rowid of the last row that it has
+// read. It reports whether there were any jobs.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64,
 	each func(cluster string, j *model.Job) error) (more bool, err error) {
 	const batch = "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000"

@@ -44,8 +44,8 @@ func serveTokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 
 func onlyRoot(uid uint32) bool { return uid == 0 }
 
-// onlySelf reports whether uid is that of the user who runs the tests. It gives
-// only this user full rights.
+// onlySelf reports whether uid is that of the user who runs the tests. A daemon
+// that uses onlySelf gives full rights only to this user.
 func onlySelf(uid uint32) bool { return int(uid) == os.Getuid() }
 
 // TestSlowQueries runs queries that would take minutes. It checks that they do

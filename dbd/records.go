@@ -162,7 +162,7 @@ func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 }
 
 // loadCatalog reads the records from the database. If a job's cluster has no
-// record, loadCatalog adds the record.
+// record, loadCatalog adds one.
 func (s *Store) loadCatalog(ctx context.Context) error {
 	c, err := s.readCatalog(ctx)
 	if err != nil {

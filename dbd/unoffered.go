@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// The map unsupported has requests of Slurm's commands that this daemon does
-// not support. The daemon refuses them with Slurm's error number for "not
+// unsupported lists the requests of Slurm's commands that this daemon does not
+// support. The daemon refuses them with Slurm's error number for "not
 // supported" and with a text, which sacctmgr prints.
 var unsupported = map[message.Type]string{
 	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",

@@ -9,14 +9,14 @@ type AccountingStats struct {
 	Users     []CallCount // by user id
 }
 
-// Rollup has statistics of the roll-ups of a cluster's usage. The field Periods
-// has the hourly, daily and monthly roll-ups, in this order.
+// Rollup contains statistics about the roll-ups of a cluster's usage. The field
+// Periods contains the hourly, daily and monthly roll-ups, in this order.
 type Rollup struct {
 	Cluster string
 	Periods []RollupPeriod
 }
 
-// RollupPeriod has the statistics of the hourly, the daily or the monthly
+// RollupPeriod contains the statistics of the hourly, the daily or the monthly
 // roll-ups. Durations are in microseconds.
 type RollupPeriod struct {
 	Count     uint16
@@ -26,8 +26,8 @@ type RollupPeriod struct {
 	TimeTotal uint64
 }
 
-// CallCount has the number and the total duration of the requests of one type,
-// or of the requests of one user.
+// CallCount contains the number and the total duration of the requests of one
+// type, or of the requests of one user.
 type CallCount struct {
 	Count uint32
 	ID    uint32 // a message number, or a user id

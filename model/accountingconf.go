@@ -18,7 +18,7 @@ type AccountingConf struct {
 	Parameters       string
 	PersistFlags     uint16
 	PIDFile          string
-	PurgeEvent       uint32 // this and the other purge settings have the bits of Purge…
+	PurgeEvent       uint32 // this and the other purge settings consist of the Purge bits below
 	PurgeJob         uint32
 	PurgeReservation uint32
 	PurgeStep        uint32
@@ -36,9 +36,9 @@ type AccountingConf struct {
 }
 
 // Bits of settings such as PurgeEvent, which set the age at which records are
-// purged. The low 16 bits (PurgeNumber) have a number of hours, days or months,
-// and another bit selects the unit. The value NoVal32 means that records are
-// never purged.
+// purged. The low 16 bits (PurgeNumber) contain a number of hours, days or
+// months, and another bit selects the unit. The value NoVal32 means that
+// records are never purged.
 const (
 	PurgeNumber  uint32 = 0xffff
 	PurgeHours   uint32 = 0x10000

@@ -115,7 +115,7 @@ type AccountingStep struct {
 	UserCPUUsec   uint32
 }
 
-// StepStats has the resource usage of a step.
+// StepStats describes the resource usage of a step.
 type StepStats struct {
 	CPUFreq        float64     // mean of all tasks, in kHz, or FloatNotSet
 	ConsumedEnergy Opt[uint64] // in joules
@@ -123,10 +123,11 @@ type StepStats struct {
 	Out            StepUsage   // data that was written
 }
 
-// StepUsage has the amounts of trackable resources that a step has used, read
-// or written. Each field is a list such as "1=4,2=1000", in which each element
-// has the id of a resource, "=" and an amount. In MaxNode, MaxTask, MinNode and
-// MinTask, the index of a node or task takes the place of the amount.
+// StepUsage contains the amounts of trackable resources that a step has used,
+// read or written. Each field is a list such as "1=4,2=1000", in which each
+// element consists of the id of a resource, "=" and an amount. In MaxNode,
+// MaxTask, MinNode and MinTask, the index of a node or task takes the place of
+// the amount.
 type StepUsage struct {
 	Average string
 	Max     string
@@ -139,7 +140,7 @@ type StepUsage struct {
 }
 
 // AccountingJobFilter selects the jobs that match all fields that are set. A
-// field is not set if it is nil, an empty text or 0.
+// field is not set if it is nil, an empty string or 0.
 type AccountingJobFilter struct {
 	Accounts       []string
 	AssocIDs       []string

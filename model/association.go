@@ -19,7 +19,7 @@ type Association struct {
 	GrpSubmitJobs    Opt[uint32]
 	GrpWall          Opt[uint32] // in minutes
 	ID               uint32
-	IsDefault        Opt[uint16] // whether it is the default of its user; 0 means no
+	IsDefault        Opt[uint16] // whether this is the default association of its user; 0 means no
 	Left             uint32      // place in the tree of associations, up to protocol 39
 	Lineage          string      // accounts and user from the root down
 	MaxTRESMinsPJ    string      // per job
@@ -41,7 +41,7 @@ type Association struct {
 	User             string
 }
 
-// Usage has what an association or a workload key used in an hour, a day or a
+// Usage is what an association or a workload key used in an hour, a day or a
 // month.
 type Usage struct {
 	AllocSecs   uint64

@@ -34,8 +34,8 @@ type FederationMember struct {
 	Sending      bool
 }
 
-// ClusterUsage has a cluster's usage of one trackable resource in an hour, a
-// day or a month. Its times are in seconds.
+// ClusterUsage is a cluster's usage of one trackable resource in an hour, a day
+// or a month. Its times are in seconds.
 type ClusterUsage struct {
 	AllocSecs       uint64
 	TRES            TRES

@@ -1,7 +1,7 @@
 package model
 
-// Configuration is a controller's configuration. The gateway only shows it. So
-// its values are in maps, by the names that they have on the wire.
+// Configuration is a controller's configuration. The gateway only shows it, so
+// its values are in maps, keyed by the names that they have on the wire.
 type Configuration struct {
 	LastUpdate  Time
 	BootTime    Time

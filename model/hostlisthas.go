@@ -53,7 +53,8 @@ func pieceHas(piece, name string) bool {
 
 // appendLiteral extends the parsed part of an expression by a literal text. In
 // ends, element i is true if the part without this text can stand for name[:i].
-// In the result, element i is true if the part with this text can stand for it.
+// In the result, element i is true if the part with this text can stand for
+// name[:i].
 func appendLiteral(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {

@@ -11,7 +11,7 @@ type Instance struct {
 	TimeStart    Time
 }
 
-// InstanceFilter selects instances. A field that is nil, an empty text or 0
+// InstanceFilter selects instances. A field that is nil, an empty string or 0
 // does not filter.
 type InstanceFilter struct {
 	Clusters      []string

@@ -145,8 +145,9 @@ type Job struct {
 	MultiCore             MultiCore
 }
 
-// JobResources has the resources that are allocated to a job, in the compressed
-// form that the controller sends. The field Hosts is the number of nodes.
+// JobResources describes the resources that are allocated to a job, in the
+// compressed form that the controller sends. The field Hosts is the number of
+// nodes.
 type JobResources struct {
 	Hosts               Opt[uint32]
 	NCPUs               uint32

@@ -91,7 +91,7 @@ type JobDesc struct {
 	ThreadsPerCore      Opt[uint16]
 	UserID              Opt[uint32] // not set for the authenticated user
 	UserName            string      // in place of UserID until it is resolved; never sent
-	GroupID             Opt[uint32] // not set for that of the authenticated user
+	GroupID             Opt[uint32] // not set for the group of the authenticated user
 	GroupName           string      // in place of GroupID until it is resolved; never sent
 	AllocRespPort       uint16
 	AllocTLSCert        string

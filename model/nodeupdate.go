@@ -1,8 +1,8 @@
 package model
 
-// NodeUpdate changes nodes: it sets those of their fields that are set in the
-// NodeUpdate. In a request that creates nodes, Extra has their configuration
-// line.
+// NodeUpdate changes nodes. It sets those of their fields that are set in the
+// NodeUpdate. In a request that creates nodes, Extra contains their
+// configuration line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

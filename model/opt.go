@@ -1,11 +1,11 @@
-// Package model has types for nodes, jobs, partitions and the other objects of
-// a cluster. Every process of this project uses them. The package imports no
+// Package model defines types for nodes, jobs, partitions and the other objects
+// of a cluster. Every process of this project uses them. The package imports no
 // other package of this project.
 //
 // Each object has one struct for all protocol and API versions. Package
 // rpc/message determines which fields are sent and what they are called on the
-// wire, and package api determines which fields are shown. The fields
-// here have Slurm's names, in the spelling of Go.
+// wire, and package api determines which fields are shown. The fields here have
+// Slurm's names, in Go's spelling.
 package model
 
 import "time"

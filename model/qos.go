@@ -61,7 +61,7 @@ type QOSFilterFlags uint16
 // from protocol 42 on.
 const QOSWithDeleted QOSFilterFlags = 1
 
-// UsedLimits has how much of a QOS's limits one user or account has used.
+// UsedLimits describes how much of a QOS's limits one user or account has used.
 type UsedLimits struct {
 	AccrueCount uint32 // number of jobs whose priority grows with age
 	Account     string

@@ -11,7 +11,8 @@ type Credential struct {
 	Expires time.Time // expiry according to the token, whose signature is not checked; zero if unknown
 }
 
-// String returns a text without the token, for every format verb.
+// String returns a text without the token, for the format verbs %v, %s, %q, %x
+// and %X.
 func (c Credential) String() string { return "(credential)" }
 
 // GoString hides the token, like String.
@@ -54,5 +55,6 @@ const (
 	ShowFuture     Show = 128 // include nodes that do not exist yet
 )
 
-// Kill has flags for a signal to a job, with the values of the protocol.
+// Kill is a set of flags for a signal to a job, with the values of the
+// protocol.
 type Kill uint16

@@ -11,7 +11,7 @@ type Reservation struct {
 	Features            string
 	Flags               uint64
 	Licenses            string
-	MaxStartDelay       uint32 // seconds by which a job outside of it may delay a job in it
+	MaxStartDelay       uint32 // seconds by which a job outside of the reservation may delay a job in it
 	Name                string
 	NodeCount           uint32
 	Nodes               string // host list expression

@@ -1,6 +1,6 @@
 package model
 
-// ResourceLayout has the resources of a job on one of its nodes.
+// ResourceLayout describes the resources of a job on one of its nodes.
 type ResourceLayout struct {
 	Node           string
 	Memory         uint64 // in MiB
@@ -11,8 +11,8 @@ type ResourceLayout struct {
 	GRES           []GRESLayout
 }
 
-// GRESLayout has the part of a node's generic resource that is allocated to a
-// job.
+// GRESLayout describes the part of a node's generic resource that is allocated
+// to a job.
 type GRESLayout struct {
 	Name    string
 	Type    string

@@ -1,7 +1,7 @@
 package model
 
-// Floating-point values for "not set" and "unlimited". They equal NO_VAL and
-// INFINITE of 32-bit integers. "Unlimited" may also be +Inf.
+// Floating-point values for "not set" and "unlimited". They equal the 32-bit
+// integers NO_VAL and INFINITE. "Unlimited" may also be +Inf.
 const (
 	FloatNotSet   float64 = 0xfffffffe
 	FloatInfinite float64 = 0xffffffff
@@ -28,7 +28,7 @@ type Share struct {
 	User             bool      // false for an account
 }
 
-// SharesTotals has the values that are the same for all shares.
+// SharesTotals contains the values that are the same for all shares.
 type SharesTotals struct {
 	TRESNames []string
 	Shares    uint64

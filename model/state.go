@@ -1,6 +1,6 @@
 package model
 
-// NodeState has a node's base state in the low four bits. The bits above are
+// NodeState holds a node's base state in the low four bits. The bits above are
 // flags.
 type NodeState uint32
 
@@ -49,7 +49,7 @@ const (
 // Base returns the state without its flags.
 func (s NodeState) Base() NodeState { return s & 0xf }
 
-// JobState has a job's base state in the low eight bits. The bits above are
+// JobState holds a job's base state in the low eight bits. The bits above are
 // flags.
 type JobState uint32
 
@@ -94,7 +94,7 @@ const (
 // the job.
 const (
 	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
-	JobBackfillTriedLast uint64 = 1 << 33 // the same in its last run; controllers do not send this flag
+	JobBackfillTriedLast uint64 = 1 << 33 // the same, but in the last run; controllers do not send this flag
 )
 
 // Base returns the state without its flags.
@@ -108,5 +108,5 @@ func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 const NiceOffset = 0x80000000
 
 // MemPerCPU is a bit in an amount of memory. If the bit is set, the amount is
-// per CPU, and otherwise per node.
+// per CPU. Otherwise it is per node.
 const MemPerCPU uint64 = 1 << 63

@@ -1,17 +1,17 @@
 package model
 
-// ControllerStats has statistics of the controller. They cover the time since
-// StatsStart, except for current values and values of the last cycle. Durations
-// are in microseconds.
+// ControllerStats contains statistics of the controller. They cover the time
+// since StatsStart, except for current values and values of the last cycle.
+// Durations are in microseconds.
 type ControllerStats struct {
 	Parts               bool // whether the answer is complete; controllers up to 25.05 set it
 	RequestTime         Time // time of the request
 	StatsStart          Time // start of the statistics
 	ServerThreads       uint32
-	AgentQueueSize      uint32 // number of requests to nodes that wait for a retry
+	AgentQueueSize      uint32 // number of requests that wait to be sent to nodes again
 	Agents              uint32
 	AgentThreads        uint32
-	AccountingQueueSize uint32 // number of waiting messages to the accounting daemon
+	AccountingQueueSize uint32 // number of messages that wait to be sent to the accounting daemon
 	GetTimeLatency      uint32 // time for reading the clock 1000 times, as measured at the controller's start
 	JobsSubmitted       uint32
 	JobsStarted         uint32
@@ -59,31 +59,31 @@ type BackfillStats struct {
 	TableSize     uint32 // number of time slots that the last cycle tried
 	TableSizeSum  uint32
 	Active        bool     // whether it is running at present
-	HetJobs       uint32   // components of heterogeneous jobs that were started since the daemon's start
+	HetJobs       uint32   // components of heterogeneous jobs started since the daemon's start
 	Exits         []uint32 // like SchedulerStats.Exits
 }
 
-// RPCTypeStats has the statistics of the requests of one type. The last four
-// fields are set only if ControllerStats.QueueEnabled is set.
+// RPCTypeStats contains the statistics of the requests of one type. The last
+// four fields are set only if ControllerStats.QueueEnabled is set.
 type RPCTypeStats struct {
 	Type      uint16 // number of the message
 	Count     uint32
 	Time      uint64 // total time
 	Queued    uint16 // number that are waiting at present
 	Dropped   uint64
-	CycleLast uint16 // number that were served in the last turn of the queue
+	CycleLast uint16 // number that were served in the queue's last cycle
 	CycleMax  uint16
 }
 
-// RPCUserStats has the statistics of the requests of one user.
+// RPCUserStats contains the statistics of the requests of one user.
 type RPCUserStats struct {
 	UserID uint32
 	Count  uint32
 	Time   uint64 // total time
 }
 
-// PendingRPCs has the number of messages of one type that wait to be sent to
-// nodes.
+// PendingRPCs contains the number of messages of one type that wait to be sent
+// to nodes.
 type PendingRPCs struct {
 	Type  uint32
 	Count uint32

@@ -3,7 +3,7 @@ package model
 // Submitted is a controller's answer to a submitted job.
 type Submitted struct {
 	StepID      StepID
-	ErrorCode   uint32 // Slurm's number for a remark, although the job was accepted; 0 for none
+	ErrorCode   uint32 // Slurm's number for a remark about the accepted job; 0 for none
 	UserMessage string // message of the site's submit policy to the user
 }
 
@@ -14,10 +14,10 @@ type Ping struct {
 	Latency    int64  // in microseconds
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
-	TimedOut   bool // did not answer in time; without Responding and TimedOut, the daemon was unreachable
+	TimedOut   bool // did not answer in time; if neither Responding nor TimedOut is set, the daemon was unreachable
 }
 
-// JobTimes has the times that a controller sends with a list of jobs.
+// JobTimes contains the times that a controller sends with a list of jobs.
 type JobTimes struct {
 	LastUpdate   Time // last change of any job
 	LastBackfill Time // last run of the backfill scheduler

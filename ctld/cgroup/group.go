@@ -17,9 +17,9 @@ type Group struct {
 	MemoryLimited bool // the kernel enforces the memory limit
 }
 
-// New creates a group with the given name below b. The argument memory limits
-// the memory and swap of all processes in the group together, in bytes; 0 means
-// no limit.
+// New creates a group with the given name below b. The argument memory is the
+// limit, in bytes, on the memory and swap of all processes in the group
+// together; 0 means no limit.
 func (b Base) New(name string, memory uint64) (*Group, error) {
 	g := &Group{Path: filepath.Join(b.Path, name)}
 	if err := os.Mkdir(g.Path, 0o755); err != nil {

@@ -50,7 +50,7 @@ func (j *Journal) run() {
 }
 
 // write appends batch to the file and waits for the disk. The caller holds the
-// lock j.mu. During the disk access write releases the lock, so that other
+// lock j.mu. During the disk access, write releases the lock, so that other
 // commits can queue for the next batch.
 func (j *Journal) write(batch []*commit) error {
 	var out []byte

@@ -7,9 +7,9 @@
 // memory.
 //
 // When more than half of the file is out of date, a new file is written and
-// renamed. So the file takes at most twice the size of its values, or 1 MiB,
-// plus the last batch of changes. During a rewrite the new file takes
-// additional space, as much as the values.
+// renamed. So the file takes at most twice the size of its values or 1 MiB,
+// whichever is larger, plus the last batch of changes. During a rewrite the new
+// file takes additional space, as much as the values.
 //
 // Each value has an owner. The journal counts the bytes of each owner's values
 // whenever it changes its index, so the counts always match the stored values.
@@ -88,7 +88,7 @@ type location struct {
 	owner  uint32
 }
 
-// A commit is a call of Commit that waits until its entries are on disk.
+// A commit is a call to Commit that waits until its entries are on disk.
 type commit struct {
 	entries []Entry
 	done    chan error

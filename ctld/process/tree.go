@@ -38,9 +38,9 @@ func All() ([]Stat, error) {
 
 // Descendants returns all children of the process with the id root, their
 // children, and so on. The list includes exited processes for which their
-// parents have not waited. If that process is a child subreaper, no running
-// descendant can leave the list, neither by calling setsid nor when its parents
-// exit.
+// parents have not waited. If the process with the id root is a child
+// subreaper, a running descendant stays in the list after it calls setsid and
+// after its parents exit.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -70,10 +70,10 @@ func descendants(all []Stat, root int) []Stat {
 }
 
 // Children returns the ids of this process's own children, including exited
-// children for which it has not waited. The ids are not reused while the caller
-// waits for none of these children. Children takes only a hundredth of the time
-// that All takes. It returns fs.ErrNotExist if the kernel was built without the
-// option CONFIG_PROC_CHILDREN.
+// children for which it has not waited. The kernel does not reuse the id of a
+// child until the caller has waited for that child. Children takes only a
+// hundredth of the time that All takes. It returns fs.ErrNotExist if the kernel
+// was built without the option CONFIG_PROC_CHILDREN.
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(lists) == 0 {

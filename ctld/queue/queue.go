@@ -61,7 +61,7 @@ func (q *Queue) Fits(need Resources) error {
 }
 
 // Add adds a job to the waiting jobs. The job must not be in the queue yet. It
-// does not start before the time begin. If its priority is 0, it is held.
+// does not start before begin. If its priority is 0, it is held.
 func (q *Queue) Add(id uint32, need Resources, begin time.Time, priority uint32) {
 	e := entry{id, need, begin, priority}
 	i, _ := slices.BinarySearchFunc(q.waiting, e, compare)
@@ -121,9 +121,9 @@ func (q *Queue) fitsNow(need Resources) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }
 
-// NextBegin returns the earliest begin time that waiting jobs have not reached
-// yet. It ignores held jobs. If no job waits for its begin time, NextBegin
-// returns the zero time.
+// NextBegin returns the earliest begin time that is later than now. It ignores
+// held jobs. If no job waits for its begin time, NextBegin returns the zero
+// time.
 func (q *Queue) NextBegin(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {

@@ -55,7 +55,8 @@ type Outcome struct {
 
 // These are the versions of the formats of claims and outcomes. After an
 // upgrade, a step may be older or newer than the controller that reads its
-// files. Format 2 of a claim means that the step obeys the file home/limit.
+// files. Format 2 of a claim means that the step applies the time limit in the
+// file home/limit.
 const (
 	claimFormat   = 2
 	outcomeFormat = 1

@@ -57,8 +57,8 @@ func (w *watch) freeze() {
 	}
 }
 
-// chase kills new children of this process for a short time. It does not wait
-// for the killed children, so the kernel does not reuse their process ids.
+// chase kills new children of this process for a short time. It does not reap
+// the killed children, so the kernel does not reuse their process ids.
 func (w *watch) chase() {
 	for deadline := time.Now().Add(chaseTime); time.Now().Before(deadline); {
 		pids, err := process.Children()

@@ -30,7 +30,7 @@ const (
 const (
 	specFD   = 3
 	reportFD = 4
-	firstFD  = 10 // descriptors to pass are first duplicated to numbers from here on
+	firstFD  = 10 // descriptors for a child are first duplicated to this number or a higher one
 )
 
 // stageEnv is the environment of both stages of a step. GOMAXPROCS is 1 because
@@ -61,7 +61,7 @@ type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
 func OpenProgram() (*Program, error) {
-	// With O_PATH the file may be executable but not readable.
+	// O_PATH works even if the file is executable but not readable.
 	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
@@ -146,7 +146,7 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	}
 	c, ok, err := ReadClaim(spec.Home)
 	switch {
-	case err != nil: // the step has claimed the job all the same
+	case err != nil: // the claim can't be read, but the step has claimed the job
 		c.Started = time.Now()
 		c.Step, err = process.Of(pid)
 	case !ok:

@@ -11,9 +11,10 @@
 //	home/outcome  created by the step, atomically and durably, when all processes of the job have exited
 //
 // A restarted controller reads these files. If there is no claim, the job was
-// never started and may be started. If the process of the claim runs, the job
-// runs. If there is an outcome, the job has ended. If there is a claim, but no
-// process and no outcome, the job is lost and must not run again.
+// never started and may be started. If the process named in the claim is
+// running, the job is running. If there is an outcome, the job has ended. If
+// there is a claim, but no process and no outcome, the job is lost and must not
+// run again.
 //
 // A step has two stages, because Go can't fork without exec. The first stage
 // (watch) runs as the controller's user, usually root. It claims the job,
@@ -67,7 +68,7 @@ type User struct {
 	Groups []uint32 `json:"groups"` // supplementary
 }
 
-// Raw is a text from a user that must be stored byte by byte. Scripts, paths
+// Raw is a string from a user that must be stored byte for byte. Scripts, paths
 // and variables may contain bytes that are not UTF-8, and JSON would silently
 // replace them.
 type Raw string

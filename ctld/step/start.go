@@ -78,7 +78,7 @@ func (w *watch) start() error {
 func startMain() int {
 	report := os.NewFile(reportFD, "report")
 	err := disableTracing()
-	leaveKeyring() // the script gets a new keyring, owned by the user; root's was left before
+	leaveKeyring() // gives the script a new keyring, owned by the user; the first stage has already left root's
 	var spec *Spec
 	if err == nil {
 		spec, err = readSpec(os.NewFile(specFD, "spec"))

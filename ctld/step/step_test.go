@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Main() // this test binary also serves as the steps that it starts
+	Main() // this test binary is also the program of the steps that it starts
 	if os.Args[0] == "stopper" {
 		for {
 			_ = syscall.Kill(-1, syscall.SIGSTOP) // every process of this user but this one

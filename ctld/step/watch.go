@@ -111,7 +111,7 @@ func (w *watch) run() {
 	}
 	w.enableOOMProtection()
 	w.specFile.Close()
-	w.spec.Script, w.spec.Environment = "", nil // these texts may take megabytes, and the job may run for hours
+	w.spec.Script, w.spec.Environment = "", nil // these values may take megabytes, and the job may run for hours
 	sample := make(<-chan time.Time)
 	if w.sampler != nil {
 		sample = w.sampler.C

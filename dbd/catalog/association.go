@@ -167,7 +167,7 @@ func (b *Catalog) setParent(a *model.Association, parent string) error {
 		return refuse(errs.Invalid, fault.InvalidParent, "the account root has no parent")
 	case p == nil:
 		return refuse(errs.Invalid, fault.InvalidParent,
-			"there is no account %.60q in the cluster %s to be the parent", parent, a.Cluster)
+			"there is no parent account %.60q in the cluster %s", parent, a.Cluster)
 	}
 	ancestor := p
 	for n := 0; ancestor != nil && !isRoot(ancestor); n++ {
@@ -184,7 +184,8 @@ func (b *Catalog) setParent(a *model.Association, parent string) error {
 const maxDepth = 50
 
 // ModifyAssociations changes the associations that f selects. It sets the
-// fields that are set in change, and returns the associations as texts.
+// fields that are set in change, and returns the result of Text for each
+// association.
 func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Association) (names []string, err error) {
 	for _, old := range b.associations(f) {
 		a := *b.Associations[old.ID] // setDefault may have replaced the record
@@ -198,11 +199,12 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 }
 
 // RemoveAssociations removes the associations that f selects and all
-// associations below them, and returns them as texts.
+// associations below them, and returns the result of Text for each.
 //
 // It fails if one of them is the root of a cluster's tree. It also fails if one
 // of them is the default of a user who would keep other associations in the
-// same cluster. The returned texts then name these default associations.
+// same cluster. In this second case, the returned strings name these default
+// associations.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	removals := map[uint32]*model.Association{}
 	for _, a := range b.associations(f) {
@@ -362,8 +364,8 @@ func (t tree) qos(a *model.Association) []string {
 
 // ListAssociations returns the associations that f selects. An association
 // inherits the QOS and the inheritable limits that it lacks, unless the flags
-// of f prevent this. Each of them comes from the nearest association above that
-// has it.
+// of f prevent this. Each inherited value comes from the nearest association
+// above that has one.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
 	for _, a := range b.associations(f) {

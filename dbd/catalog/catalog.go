@@ -1,6 +1,6 @@
 // Package catalog holds all records of the bundled accounting daemon except
-// jobs: clusters, accounts, users, associations and QOS. It also has the rules
-// for changing them. It neither accesses files nor serves clients.
+// jobs: clusters, accounts, users, associations and QOS. It also contains the
+// rules for changing them. It neither accesses files nor serves clients.
 //
 // To make a change, the caller clones a Catalog and changes the clone. The
 // clone then replaces the Catalog, or is discarded. Records in a Catalog are
@@ -31,7 +31,7 @@ const root = "root"
 // Catalog is a set of records.
 type Catalog struct {
 	Clusters     map[string]*model.Cluster
-	Accounts     map[string]*model.Account // with the coordinators that were set for them
+	Accounts     map[string]*model.Account // each with its own coordinators, without those of the accounts above it
 	Users        map[string]*model.User
 	Associations map[uint32]*model.Association
 	QOS          map[uint32]*model.QOS

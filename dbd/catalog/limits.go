@@ -55,7 +55,7 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 }
 
 // setAmounts applies the changes in the second list to the limits in the first
-// list. Each limit is a text with amounts of resources. An amount of -1 removes
+// list. Each limit is a string of amounts of resources. An amount of -1 removes
 // the limit on a resource. Resources that the second list does not name keep
 // their limits.
 func setAmounts(to, from []*string) error {
@@ -100,7 +100,7 @@ func mergeAmounts(text, change string) (string, error) {
 
 // changeIDs returns the result of applying change to a list of QOS numbers. In
 // change, "+3" adds a number to the list and "-3" removes one. Plain numbers
-// replace the list, and an empty text empties it. exists(n) reports whether
+// replace the list, and an empty string empties it. exists(n) reports whether
 // there is a QOS with the number n.
 func changeIDs(list, change []string, exists func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {

@@ -150,8 +150,8 @@ func preemptedIDs(q *model.QOS) (ids []string) {
 	return ids
 }
 
-// bitmap returns a bitmap. The list ids has the numbers of the bits that are
-// set, and must be sorted.
+// bitmap returns a bitmap in which the bits whose numbers are in ids are set.
+// The list ids must be sorted.
 func bitmap(ids []string) model.Bitmap {
 	if len(ids) == 0 {
 		return model.Bitmap{}
@@ -192,7 +192,7 @@ func (b *Catalog) checkPreemption() error {
 	return nil
 }
 
-// RemoveQOS removes each QOS that f selects. It also removes them from the
+// RemoveQOS removes all QOS that f selects. It also removes them from the
 // associations that have them, and from the QOS that can preempt them. It
 // returns the names of the removed QOS.
 func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // AddAccountsTo adds accounts and associates them with clusters. It skips
-// accounts and associations that already exist. It returns a text that lists
+// accounts and associations that already exist. It returns a string that lists
 // what it has added, or "" if it has added nothing.
 func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error) {
 	clusters, err := b.clustersOf(&set.AssocSet)
@@ -47,7 +47,7 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error
 }
 
 // AddUsersTo adds users and associates them with accounts. It skips users and
-// associations that already exist. It returns a text that lists what it has
+// associations that already exist. It returns a string that lists what it has
 // added, or "" if it has added nothing.
 func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 	if len(set.WCKeys) > 0 || set.User.DefaultWCKey != "" {

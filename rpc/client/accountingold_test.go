@@ -13,11 +13,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// TestAccountingOf2205 checks a refusal by the accounting daemon of 22.05. That
-// daemon sends the same answer for an unsupported version as for an invalid
-// credential. The client must distinguish the two cases: if the version is
-// unsupported, it must try another version, and if the credential is invalid,
-// it must return an error.
+// The daemon was restarted, or has closed the idle session. In either case the
+// daemon may accept a new session.
 func TestAccountingOf2205(t *testing.T) {
 	t.Parallel()
 	address := listen(t, "tcp", func(nc net.Conn) {

@@ -79,7 +79,7 @@ type listBody[T any] interface {
 	List() *message.ListResponse[T]
 }
 
-// A listRequest is a question whose answer contains records. It has the
+// A listRequest is a question whose answer contains records. It also holds the
 // variable into which the answer is decoded.
 type listRequest struct {
 	question

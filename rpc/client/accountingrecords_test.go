@@ -128,9 +128,9 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	asked := 0
-	// The function tres returns a daemon that answers with two records and an
-	// error number, the argument code. The argument cut is how many bytes are
-	// missing at the end of the answer.
+	// The function tres returns the address of a daemon that answers with two
+	// records and the error number code. The last cut bytes of the answer are
+	// missing.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++

@@ -50,8 +50,8 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 }
 
 // queryAllocation sends a request and returns the allocation in the answer. The
-// answer for a heterogeneous job has several; queryAllocation returns that of
-// the first component.
+// answer for a heterogeneous job contains several allocations. In this case,
+// queryAllocation returns that of the first component.
 func (c *Client) queryAllocation(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
 		var single message.Allocation

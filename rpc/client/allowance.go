@@ -67,10 +67,10 @@ type sizes struct {
 	lastLong map[message.Type]time.Time // times of the last long answers
 }
 
-// longAnswerTTL is the time after a long answer in which expectLong expects
-// further long answers to requests of the same type. Short answers in that time
-// change nothing, because they may have special reasons: the list did not
-// change, or the user may see only their own jobs.
+// longAnswerTTL is how long expectLong expects further long answers to requests
+// of the same type after a long answer. Short answers in that time change
+// nothing, because they may have special reasons: the list did not change, or
+// the user may see only their own jobs.
 const longAnswerTTL = 10 * time.Minute
 
 // expectLong reports whether the answer to r is likely to be long. It returns

@@ -47,7 +47,7 @@ func (b *Budget) acquireAsync(ctx context.Context, r *allowance, n int) chan err
 // that waits, but only a limited number of times.
 func TestBudgetInOrder(t *testing.T) {
 	t.Parallel()
-	b := NewBudget(800) // 700 for long answers; up to 25 is short
+	b := NewBudget(800) // long answers may use 700 bytes; answers of up to 25 bytes are short
 	first := b.allowanceOf("a")
 	if !first.tryAcquire(600) {
 		t.Fatal("no room in an empty budget")

@@ -16,10 +16,10 @@ const (
 	burstTime = 5 * time.Millisecond
 )
 
-// burstLimit lets a request wait while burst other requests to the same
-// controller are neither answered nor older than burstTime. The requests wait
-// in the order of their arrival. A slow controller gets more than burst
-// requests at a time, since each counts for a short time only.
+// burstLimit makes a request wait while burst other requests to the same
+// controller are still unanswered and not older than burstTime. Waiting
+// requests are sent in the order of their arrival. A slow controller gets more
+// than burst requests at a time, because each counts only for a short time.
 type burstLimit chan struct{}
 
 func newBurstLimit() burstLimit { return make(burstLimit, burst) }

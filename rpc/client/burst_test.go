@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// enterAll lets n requests enter l and returns their functions leave. It fails
-// the test if one of them has to wait.
+// enterAll lets n requests enter l, and returns the function leave of each. It
+// fails the test if one of them has to wait.
 func enterAll(t *testing.T, l burstLimit, n int) (leave []func()) {
 	t.Helper()
 	start := time.Now()
@@ -56,8 +56,8 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// TestBurstOfSlowRequests checks that a request that is not answered delays
-// others for a short time only, and that its late answer makes no room for two.
+// TestBurstOfSlowRequests checks that an unanswered request delays others only
+// for a short time, and that its late answer does not free a second slot.
 func TestBurstOfSlowRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBurstLimit()
@@ -77,7 +77,7 @@ func TestBurstOfSlowRequests(t *testing.T) {
 }
 
 // TestBurstWaitEnds checks that a request whose context ends while it waits
-// gets an error, and does not count.
+// gets an error, and does not count towards the limit.
 func TestBurstWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBurstLimit()

@@ -3,16 +3,16 @@
 // Slurm.
 //
 // A request passes through these functions: a method (node.go, submit.go, …)
-// names the request and decodes the answer; do (failover.go) finds a controller
-// that answers; findVersion (version.go) finds the protocol version that the
-// controller supports; exchange (exchange.go) opens one connection for one
-// request and one answer. For the accounting daemon, the type Accounting
-// (accounting.go) does the same. Its connections stay open (sessions.go), and
-// each belongs to one token.
+// creates the request and decodes the answer; do (failover.go) finds a
+// controller that answers; findVersion (version.go) determines the protocol
+// version that the controller supports; exchange (exchange.go) opens one
+// connection for one request and one answer. For the accounting daemon, the
+// type Accounting (accounting.go) does the same. Its connections stay open
+// (sessions.go), and each belongs to one token.
 //
-// If a daemon does not answer a request, it may have carried out the request or
-// not. The client sends such a request again only if a repetition is harmless.
-// It never repeats a submission, and returns an error with the code
+// If a daemon does not answer a request, it may or may not have carried out the
+// request. The client sends such a request again only if a repetition is
+// harmless. It never repeats a submission, and returns an error with the code
 // outcome_unknown instead.
 //
 // Normally an answer is read completely, as fast as the controller sends it,
@@ -52,7 +52,7 @@ type Config struct {
 	ConnectTimeout time.Duration // for one connection; 0 for 2 s
 	Stall          time.Duration // for each piece of an answer longer than Answers; 0 for 60 s
 	MaxAnswer      int           // maximum bytes of an answer; 0 for 1 GiB, Slurm's own limit
-	Answers        *Budget       // memory for answers; nil for 256 MiB of its own
+	Answers        *Budget       // memory for answers; nil for a separate budget of 256 MiB
 
 	// Trusted reports whether a user may listen on a daemon's UNIX socket, or
 	// on its TCP port on this machine. While the daemon is down, another user
@@ -66,7 +66,7 @@ type Config struct {
 	// does on UNIX sockets.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
-	MungeUID uint32       // user of the daemons, which alone may decode credentials
+	MungeUID uint32       // user of the daemons; only this user may decode the credentials
 
 	// Dial opens a connection. If it is nil, the Client opens connections
 	// itself. A worker can't do that in its empty network namespace, and sets

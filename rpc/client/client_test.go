@@ -106,7 +106,7 @@ func controller() *server.Server {
 			}
 			if req.Desc.Name == "root" {
 				e := errs.New(errs.Invalid, "not a name for a job")
-				e.Number = 1<<32 - 1 // the number of a submit policy that returns an error
+				e.Number = 1<<32 - 1 // the error number of a submit policy that fails
 				return 0, nil, e
 			}
 			answer := &message.SubmitResponse{Submitted: model.Submitted{UserMessage: "hello " + req.Desc.Name}}

@@ -38,7 +38,7 @@ type daemon struct {
 	mu             sync.Mutex
 	version        codec.Version // version that it speaks; 0 if unknown
 	lastVersion    codec.Version // version of its last answer; 0 if it never answered
-	closedProbes   []time.Time   // times of recent probes in every version that all ended with a closed connection
+	closedProbes   []time.Time   // times of recent probes in which it closed the connection for every version
 	waited         bool          // as waitsForRequest reported
 	failedConnects int           // probes that could not reach it
 	connectFailure failure       // of the last of those probes
@@ -144,9 +144,9 @@ func (g *daemons) isHung(d *daemon) bool {
 	return g.hung[d]
 }
 
-// markAnswered records that d answered. A backup comes first for retryPrimary
-// from its first answer on. Further answers do not extend that time. After that
-// time, the primary is tried again.
+// markAnswered records that d answered. After its first answer, a backup comes
+// first in the order for retryPrimary. Further answers do not extend that time.
+// After that time, the primary is tried again.
 func (g *daemons) markAnswered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,8 +176,9 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection to d. It uses the first address that accepts one
-// and that can be used with cred. The function release closes the connection.
+// connect opens a connection to d. It uses the first address that can be used
+// with cred and accepts the connection. The function release closes the
+// connection.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var dialErrs []error
 	for _, a := range d.addresses {
@@ -234,8 +235,8 @@ func (c *caller) checkServer(nc net.Conn) error {
 	return err
 }
 
-// untrustedServerError returns the error for the address a if it is served by
-// uid, an untrusted user.
+// untrustedServerError returns the error for the address a, which the untrusted
+// user uid serves.
 func untrustedServerError(a net.Addr, uid uint32) error {
 	kind := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {
@@ -243,7 +244,7 @@ func untrustedServerError(a net.Addr, uid uint32) error {
 			WithHint("load the kernel module tcp_diag; the port must not be redirected to another machine or container")
 	}
 	return errs.New(errs.Unavailable, "the %s %s is served by uid %d, which is neither root's nor the scheduler's user's", kind, a, uid).
-		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
+		WithHint("start the daemon again; a tunnel to it must belong to root, SlurmUser or SchedUser")
 }
 
 // serverUID returns the uid of the process that serves nc. The result known is

@@ -168,9 +168,9 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// The function once(at, happens) returns a function for ledger.act. That
-	// function returns the event happens for the first request that equals at,
-	// and no event for other requests.
+	// The function once returns a function for ledger.act. For the first
+	// request that equals at, that function returns the event in the argument
+	// happens. For other requests, it returns no event.
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {

@@ -128,8 +128,8 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 	panic("unreachable")
 }
 
-// findVersionLimited calls findVersion. If the controller hung before, it
-// limits this call to a quarter of the time, so that time is left for the other
+// findVersionLimited calls findVersion. If the controller hung before, this
+// call gets only a quarter of the time, so that time is left for the other
 // controllers. Once the controller has answered a ping, requests to it get the
 // whole time again.
 func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {

@@ -84,8 +84,8 @@ func (c *cluster) set(name string, s state) {
 	c.states[name] = s
 }
 
-// dialledNames returns the controllers that were dialled since the last call,
-// without repetitions.
+// dialledNames returns the controllers that were dialled since the last call.
+// Consecutive dials of the same controller count as one.
 func (c *cluster) dialledNames() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *cluster) dialledNames() []string {
 	return list
 }
 
-// count returns how often a controller was dialled since the last call.
+// count returns the number of dials since the last call.
 func (c *cluster) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,7 +61,7 @@ func TestMungeFails(t *testing.T) {
 		each[name] = asked.Load()
 	}
 	if each["submit"] != each["verify"] || each["submit"] != each["accounting"] || each["ping"] != 2*each["verify"] {
-		t.Errorf("munged was asked so often: %v", each) // each number includes the retries of munged's client, for one daemon
+		t.Errorf("munged was asked so often: %v", each) // each number includes the retries by munged's client; ping tries both controllers
 	}
 	fails.Store(false)
 	j.mu.Lock()

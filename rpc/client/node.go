@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Nodes calls each(n) for every node n, which is valid only during the call. If
-// a call returns an error, Nodes stops and returns that error. If nothing has
-// changed since q.Since, Nodes returns errs.Unchanged. The result lastUpdate is
-// the time at which the list last changed.
+// Nodes calls each(n) for every node n. The argument n is valid only during the
+// call. If a call returns an error, Nodes stops and returns that error. If
+// nothing has changed since q.Since, Nodes returns errs.Unchanged. The result
+// lastUpdate is the time at which the list last changed.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: wrapCallback(func(n *model.Node) error {
@@ -34,7 +34,7 @@ func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName
 	if name == "" {
-		return nil, 0, missing // for a controller, an empty name means all
+		return nil, 0, missing // to a controller, an empty name means all nodes
 	}
 	var answer message.NodeInfo
 	req := message.NodeInfoSingleRequest{NodeName: name, ShowFlags: uint16(q.Flags)}

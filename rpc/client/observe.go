@@ -15,7 +15,7 @@ const (
 	NotCreated          // the request could not be created, for example because munged failed
 	Unreachable         // no connection
 	TimedOut            // no answer in time
-	Broken              // an answer that is missing, incomplete or can't be understood
+	Broken              // the answer is missing, is incomplete or can't be understood
 	Refused             // the daemon answered with an error number
 )
 

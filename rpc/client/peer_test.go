@@ -24,7 +24,7 @@ import (
 )
 
 // A peer is a controller that follows a script. The script is a function that
-// gets each complete request and its connection.
+// is called for each complete request, with its connection and its header.
 type peer struct {
 	client.Address
 	mu   sync.Mutex
@@ -451,8 +451,8 @@ func TestPingOfAStranger(t *testing.T) {
 	}
 }
 
-// TestCancel checks that a call that waits ends when its context ends, long
-// before the client's own time limit.
+// TestCancel checks that a waiting call ends when its context ends, long before
+// the client's own time limit.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{}, 1)
@@ -502,8 +502,9 @@ func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
 	}
 }
 
-// TestAccountingVersionProbe checks that the client finds the version of an
-// accounting daemon. Such a daemon refuses other versions with an error number.
+// TestAccountingVersionProbe checks that the client determines the version of
+// an accounting daemon. Such a daemon refuses other versions with an error
+// number.
 func TestAccountingVersionProbe(t *testing.T) {
 	t.Parallel()
 	var versions []codec.Version

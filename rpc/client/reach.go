@@ -11,7 +11,7 @@ import (
 const UnreachableAfter = 10 * time.Second
 
 const (
-	reachFresh = UnreachableAfter / 2 // an accepted connection that is not older is sufficient proof
+	reachFresh = UnreachableAfter / 2 // an accepted connection of at most this age is sufficient proof
 	reachEvery = time.Second          // interval between attempts
 	reachLimit = 2 * time.Second      // time limit for one attempt
 )

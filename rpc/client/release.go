@@ -15,8 +15,8 @@ const (
 	releaseTTL   = 10 * time.Minute       // then the release is requested again: an upgrade need not change the protocol
 )
 
-// releases has the state of the requests for a controller's release. The answer
-// is stored with the controller, in its daemon.
+// releases holds the state of the requests for a controller's release. The
+// answer itself is stored in the controller's daemon.
 type releases struct {
 	mu          sync.Mutex
 	notBefore   time.Time     // time before which no request is made

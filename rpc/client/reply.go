@@ -14,7 +14,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// A reply is a daemon's answer. It has the first piece of the body, and a
+// A reply is a daemon's answer. It holds the first piece of the body, and a
 // pieceSource that returns the other pieces.
 type reply struct {
 	version    codec.Version
@@ -90,8 +90,8 @@ func (a *reply) release() {
 	*a = reply{}
 }
 
-// receive reads the answer to r from nc. It reads the whole answer, except if r
-// is prompt or the answer is longer than any allowance can be.
+// receive reads the answer to r from nc. It reads the whole answer, unless r is
+// prompt or the answer is longer than any allowance can be.
 //
 // A long answer gets its memory from allowance; if allowance is nil, a long
 // answer is an error. If there is not enough memory and r can be repeated,
@@ -141,8 +141,9 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// readFailure returns the failure for err, an error of reading. The argument
-// first is the part of the answer that was read before.
+// readFailure returns the failure for err, which occurred while an answer was
+// being read. The argument first is the part of the answer that was read
+// before.
 func readFailure(first []byte, err error) *failure {
 	f := newFailure(stageReceive, fmt.Errorf("read answer: %w", err))
 	switch {

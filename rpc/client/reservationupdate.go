@@ -24,9 +24,9 @@ func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u
 	return reservationError(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// reservationError replaces an error without a reason by one that mentions the
-// reservation. Controllers send such errors for unknown users, groups, accounts
-// and nodes.
+// reservationError replaces an error that gives no reason with one that
+// mentions the reservation. Controllers send such errors for unknown users,
+// groups, accounts and nodes.
 func reservationError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

@@ -9,8 +9,8 @@ import (
 )
 
 // ResourceLayout returns the resources that a job has on each of its nodes. A
-// job without an allocation has none. For a controller before 25.11, it returns
-// errs.Unsupported.
+// job without an allocation has none. For a controller before 25.11,
+// ResourceLayout returns errs.Unsupported.
 func (c *Client) ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error) {
 	var layout message.ResourceLayout
 	r := request{kind: message.RequestResourceLayout, body: &message.JobInfoSingleRequest{JobID: model.Some(id)}, repeatable: true, since: codec.V2511}

@@ -46,7 +46,7 @@ func ownerOf(d *daemon, cred model.Credential) owner {
 	return o
 }
 
-// sessions has the idle sessions, oldest first. The zero value has no session.
+// sessions holds the idle sessions, oldest first. The zero value holds none.
 type sessions struct {
 	mu          sync.Mutex
 	idle        []*session
@@ -152,8 +152,8 @@ func (p *sessions) forget(o owner) {
 // can't be removed, because the tables that the transaction has read can't be
 // dropped.
 //
-// No request should wait for the daemon's answer to this message, so the answer
-// is read later, by receiveRollback.
+// No request should wait for the daemon's answer to the rollback, so
+// receiveRollback reads that answer later.
 func (s *session) sendRollback() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: rollback})
 	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {

@@ -31,7 +31,7 @@ type keeper struct {
 	open    map[net.Conn]string // open sessions, with their users
 	news    string              // appended to the name from the next transaction on
 	ends    int                 // number of ended transactions
-	refuses int                 // which of these transactions gets an error as the answer to its end; 0 for none
+	refuses int                 // number of the transaction whose end is answered with an error; 0 for none
 }
 
 func newKeeper(t *testing.T) *keeper {
@@ -111,7 +111,7 @@ func (k *keeper) serve(nc net.Conn) {
 	}
 }
 
-// openings returns the users that opened sessions since the last call.
+// openings returns the users who opened sessions since the last call.
 func (k *keeper) openings() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -161,7 +161,7 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 }
 
 // TestSessionIsKept checks that a session serves further requests with the same
-// token and the same user name, and no other requests.
+// token and the same user name. It must serve no other requests.
 func TestSessionIsKept(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
@@ -228,8 +228,8 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVerifyOpens checks that Verify opens a new session. With an open session,
-// it could not know whether the token is still accepted.
+// TestVerifyOpens checks that Verify opens a new session. An open session would
+// not show whether the token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
@@ -284,7 +284,7 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	}
 }
 
-// concurrentOpener starts an opener that serves several connections
+// concurrentOpener does the same as opener, but serves several connections
 // concurrently.
 func concurrentOpener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {

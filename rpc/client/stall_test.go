@@ -146,8 +146,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReturnedOnTheWay checks that the part of an answer that has been
-// decoded uses no memory of the budget.
+// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer no
+// longer counts towards the budget.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	t.Parallel()
 	const jobs = 2000
@@ -167,9 +167,9 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 }
 
 // TestMoreSlowClientsThanBudget checks requests whose answers don't fit into
-// the free memory. These requests must wait, one after the other and without a
-// connection. A request that has waited too long must fail, with an error that
-// says when to retry. The memory in use must stay limited.
+// the free memory. These requests must wait in a queue, without a connection. A
+// request that has waited too long must fail with errs.Unavailable. The memory
+// in use must stay limited.
 func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measures the memory of the process
 	l := newLister(t, 2000)
 	size := 5 * l.length * 8 / 7 // an eighth is reserved for short answers
@@ -262,9 +262,9 @@ func TestLongerThanTheBudget(t *testing.T) {
 	eventually(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
 }
 
-// TestItEndsInTheMiddle checks an answer that is incomplete. It must be an
-// error and leave no memory in use. If the answer fits into the budget, no part
-// of it may be passed on.
+// TestItEndsInTheMiddle checks an answer that is incomplete. It must result in
+// an error and leave no memory in use. If the answer fits into the budget, no
+// part of it may be passed on.
 func TestItEndsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -61,11 +61,11 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// policyError replaces fault.Unspecified by an error that says that the site's
-// submit policy refused the job. Controllers send fault.Unspecified if the
-// policy refuses a job or a change. That error gives no reason, but it may have
-// a text that the policy added for the user. The new error includes this text.
-// policyError returns other errors unchanged.
+// policyError replaces fault.Unspecified with an error that says that the
+// site's submit policy refused the job. Controllers send fault.Unspecified if
+// the policy refuses a job or a change. That error gives no reason, but it may
+// contain a text that the policy added for the user. The new error includes
+// this text. policyError returns other errors unchanged.
 func policyError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

@@ -40,9 +40,9 @@ func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Crede
 	return f
 }
 
-// closingVersions are the versions to try if d may be a release that closes the
-// connection on a wrong credential. Slurm 22.05 to 23.11 supports V2205, and
-// Slurm 24.05 supports V2405.
+// closingVersions are the versions to try if d may run a release that closes
+// the connection on a wrong credential. Slurm 22.05 to 23.11 supports V2205,
+// and Slurm 24.05 supports V2405.
 var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 
 // probeVersion sends pings to d. It stores and returns the version that d
@@ -55,8 +55,8 @@ var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 // is first tried only with closingVersions.
 //
 // If a probe does not reach d, the requests that wait for the probe fail with
-// it. If they did not, they would wait for an absent machine one after the
-// other, until no time is left.
+// the same error. Otherwise each of them in turn would wait for an absent
+// machine, until no time is left.
 func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	failedBefore, _ := d.lastConnectFailure()
 	select {

@@ -64,7 +64,7 @@ var (
 	ErrCount     = errors.New("count is larger than the bytes left")
 	ErrNoNUL     = errors.New("text without its final NUL")
 	ErrLeftover  = errors.New("bytes left over")
-	ErrBitString = errors.New("bit string is not hexadecimal digits of its length")
+	ErrBitString = errors.New("bit string does not match its length or is not hexadecimal")
 	ErrColumn    = errors.New("count differs from that of the records")
 	ErrDecimal   = errors.New("text is not a decimal number")
 	ErrLong      = errors.New("value is longer than any valid one")
@@ -158,8 +158,8 @@ func (c *Codec) Until(v Version) bool { return c.version < v }
 // input, and the caller should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
-// Storing reports whether c sets the fields of a record, and does not read
-// them. It sets them when it decodes or fills the record.
+// Storing reports whether c sets the fields of a record rather than reading
+// them. It does so when it decodes or fills the record.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
 // Err returns the first error, or nil.

@@ -1,6 +1,6 @@
 package codec
 
-// Row is a row in the description of a record. It has the words of the
+// Row is a row in the description of a record. It uses the words of the
 // protocol's tables. Field is the name of a field, or the condition of an "if",
 // "stop_if" or "loop" row.
 type Row struct {

@@ -1,6 +1,6 @@
 package codec
 
-// pieces has the part of a decoder's input that is not in buf.
+// pieces holds the part of a decoder's input that is not in buf.
 type pieces struct {
 	next      func() ([]byte, error)
 	offset    int    // bytes of earlier pieces
@@ -9,10 +9,10 @@ type pieces struct {
 }
 
 // NewPiecesDecoder returns a Codec whose input is the piece first, followed by
-// the pieces that next() returns, which have remaining bytes in total. The
-// Codec checks counts and lengths against the bytes of the whole input. When it
-// has called next again, it no longer uses the previous piece. An error of next
-// becomes the Codec's error.
+// the pieces that next returns. The argument remaining is the total length of
+// the pieces that next returns, in bytes. The Codec checks counts and lengths
+// against the bytes of the whole input. When it has called next again, it no
+// longer uses the previous piece. An error of next becomes the Codec's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), remaining int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, remaining: remaining}}
 }

@@ -124,9 +124,9 @@ func (c *Codec) Time(name string, v *model.Time) {
 // the wire.
 const floatScale = 1_000_000
 
-// Float encodes or decodes a floating-point number. On the wire it is
-// multiplied by a million, as an IEEE double, big endian. After a round trip,
-// the last bit of the number may differ.
+// Float encodes or decodes a floating-point number. The number is multiplied by
+// a million and sent as an IEEE double, big endian. After a round trip, the
+// last bit of the number may differ.
 func (c *Codec) Float(name string, v *float64) {
 	switch c.mode {
 	case describing:
@@ -182,8 +182,8 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 }
 
 // optToWire returns the number that represents v on the wire. When filling, it
-// may instead set v to "not set" or "unlimited". In that case the result walked
-// is false, and the caller has nothing more to do.
+// may instead set v to "not set" or "unlimited", and return false for walked.
+// The caller then has nothing more to do.
 //
 // OptUint16, OptUint32 and OptUint64 are separate functions to save memory. A
 // generic function that gets a method such as Uint16 as an argument would

@@ -10,8 +10,8 @@ import (
 // noVal32 is the length of a null bit string, or the count of a null list.
 const noVal32 = math.MaxUint32 - 1
 
-// String encodes or decodes a length, followed by that many bytes, of which the
-// last one is a NUL. Null (length 0) and empty text (length 1) are both "" in
+// String encodes or decodes a length, followed by that many bytes, the last of
+// which is a NUL. Null (length 0) and empty text (length 1) are both "" in
 // memory, and "" is sent as null. The bytes need not be UTF-8, and are kept
 // unchanged.
 func (c *Codec) String(name string, v *string) {
@@ -97,7 +97,7 @@ func (c *Codec) randomText() string {
 
 // Bitmap encodes or decodes a number of bits, followed by a text "0x…" of
 // hexadecimal digits. The most significant digit comes first, and the last one
-// has bits 0 to 3. If the number is NO_VAL, the bitmap is null and no text
+// holds bits 0 to 3. If the number is NO_VAL, the bitmap is null and no text
 // follows.
 func (c *Codec) Bitmap(name string, v *model.Bitmap) {
 	switch c.mode {
@@ -140,7 +140,7 @@ func (c *Codec) readBitmap(name string, v *model.Bitmap) {
 		return
 	}
 	v.Set, v.Len, v.Bits = true, n, make([]byte, (n+7)/8)
-	for i := range int(digits) { // counted from the right, digit i has bits 4i to 4i+3
+	for i := range int(digits) { // counted from the right, digit i holds bits 4i to 4i+3
 		d, ok := unhex(text[len(text)-1-i])
 		if !ok {
 			c.Fail(name, ErrBitString)

@@ -39,7 +39,7 @@ func Of(number uint32, text string) *errs.Error {
 	switch text = clean(text); {
 	case text == "" || text == r.slurm:
 	case e.Kind == errs.Unauthenticated:
-		e.Err = errors.New(text) // for the log only: a client that guesses must not learn the reason
+		e.Err = errors.New(text) // for the log only: a client that guesses credentials must not learn the reason
 	case strings.HasPrefix(text, e.Message):
 		e.Message, e.Detail = text, text // our own daemons use the same texts
 	default:
@@ -101,9 +101,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number returns the number to send for err, and the text to send with it. If
-// err is an *errs.Error, this is its own number or, if it has none, the number
-// for its kind. Other errors get no text, so that no internal details are sent.
+// Number returns the number to send for err, and the text to send with it. The
+// number for an *errs.Error is its own or, if it has none, the number for its
+// kind. Other errors get no text, so that no internal details are sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -69,7 +69,7 @@ func TestNumber(t *testing.T) {
 }
 
 // TestKindsSurviveTheRoundTrip checks that an error has the same kind in our
-// client as in our daemon that sends it.
+// client as in the bundled daemon that sent it.
 func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	changed := map[errs.Kind]errs.Kind{
 		errs.Internal:  errs.BadAnswer, // for the client, an internal error of a daemon is a useless answer
@@ -140,7 +140,7 @@ func TestEveryNumber(t *testing.T) {
 // status of their own result in 422.
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
-// daemonFaults has the numbers of refusals for which the daemon's state, and
+// daemonFaults lists the numbers of refusals for which the daemon's state, and
 // not the request, is responsible: standby, an internal error, disabled
 // submissions, or a job that could not be signalled.
 var daemonFaults = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}

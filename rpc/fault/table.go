@@ -75,9 +75,9 @@ type row struct {
 	hint   string
 }
 
-// The table has every error number of Slurm, in order, and a few numbers of the
-// operating system that the daemons use. If slurmrestd answers 422 for a
-// number, our gateway does, too, unless another status gives the client more
+// The table contains every error number of Slurm, in order, and a few numbers
+// of the operating system that the daemons use. If slurmrestd answers 422 for a
+// number, so does our gateway, unless another status gives the client more
 // information: 401, 403, 404, 409, 413, 429, 501 or 503.
 var table = []row{
 	{uint32(syscall.EPERM), errs.Denied, "Operation not permitted", "", ""},

@@ -16,7 +16,7 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "constraint_list", &m.Constraints)
 	c.Uint32("cpus_max", &m.CPUsMax)
 	c.Uint32("cpus_min", &m.CPUsMin)
-	const anyFlags = 1 // does not filter, as 0 would; also the flags of a job that was never scheduled
+	const anyFlags = 1 // does not filter, whereas 0 would; also the flags of a job that was never scheduled
 	optAs(c, "db_flags", &m.JobFlags, anyFlags)
 	c.Uint32("exitcode", &m.ExitCode)
 	c.Uint32("flags", (*uint32)(&m.Flags))

@@ -67,8 +67,8 @@ type ModifyJobs struct {
 func (m *ModifyJobs) Walk(c *codec.Codec) { m.Filter.Walk(c); accountingJob(c, &m.Record) }
 
 // Coordinators makes users coordinators of accounts, or removes them (table
-// dbd_acct_coord_msg). The answer is a PersistRC if it adds coordinators, and
-// Names if it removes them.
+// dbd_acct_coord_msg). The answer to an addition is a PersistRC, and the answer
+// to a removal is Names.
 type Coordinators struct {
 	Accounts []string
 	Users    GetUsers

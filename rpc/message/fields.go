@@ -47,8 +47,8 @@ func text(c *codec.Codec, s *string) { c.Element(s) }
 // wire.
 func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }
 
-// optAs encodes or decodes an optional number. The number in the argument
-// notSet, and not NO_VAL, means "not set".
+// optAs encodes or decodes an optional number. The value of notSet, and not
+// NO_VAL, means "not set".
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	n := uint32(v.Or(notSet))
 	if c.Uint32(name, &n); !c.Storing() {

@@ -86,14 +86,15 @@ func encodeFront(header Header, credential *Credential) ([]byte, error) {
 }
 
 // ParseFrame parses a message without its length. If it returns ErrVersion, the
-// Frame has those parts of the header that could be parsed.
+// Frame contains those parts of the header that could be parsed.
 func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
 
 // ParsePieces parses b, the first piece of a message, which contains the header
-// and the credential. The other pieces have remaining bytes in total. In the
-// returned Frame, Body has only the part of the body that is in b.
+// and the credential. The argument remaining is the total length of the other
+// pieces, in bytes. In the returned Frame, Body contains only the part of the
+// body that is in b.
 func ParsePieces(b []byte, remaining int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(remaining) != uint64(f.Header.BodyLength) {
@@ -103,7 +104,7 @@ func ParsePieces(b []byte, remaining int) (Frame, error) {
 }
 
 // ParseFront parses b, the beginning of a message. In the returned Frame, Body
-// has only the part of the body that is in b. A server uses ParseFront to
+// contains only the part of the body that is in b. A server uses ParseFront to
 // verify the credential before it reads and stores the rest of the message.
 func ParseFront(b []byte) (Frame, error) {
 	var f Frame
@@ -143,7 +144,8 @@ func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 }
 
 // DecodePieces decodes a body that consists of several pieces: b, and those
-// that next() returns, with remaining bytes in total.
+// that next returns. The argument remaining is the total length of the pieces
+// that next returns, in bytes.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), remaining int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, remaining), t, body)
 }

@@ -110,7 +110,7 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 	compareBytes(t, bodyBytes, again.Bytes())
 }
 
-// A consumed value has the bytes that were decoded for one field.
+// A consumed value holds the bytes that were decoded for one field.
 type consumed struct {
 	field string
 	bytes []byte
@@ -138,10 +138,10 @@ func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 			t.Fatalf("nothing was read for field %s", field)
 		}
 		if fields[0].field == "container" && field != "container" {
-			fields = fields[2:] // sent twice up to protocol 41; the independent decoder has it once
+			fields = fields[2:] // sent twice up to protocol 41; the independent decoder prints it once
 		}
 		if strings.HasSuffix(fields[0].field, "? 1 : 0") && field != fields[0].field {
-			fields = fields[1:] // the independent decoder has this field once, too
+			fields = fields[1:] // the independent decoder prints this field once, too
 		}
 		next := fields[0]
 		fields = fields[1:]
@@ -238,8 +238,8 @@ func checkNumber(t *testing.T, field string, want json.Number, got []byte) {
 	if want.String() == strconv.FormatUint(u, 10) || len(got) == 8 && want.String() == strconv.FormatInt(int64(u), 10) {
 		return
 	}
-	// For a double, the independent decoder prints its bits as an integer,
-	// divided by a million.
+	// The independent decoder interprets the bits of a double as an integer,
+	// and prints that integer divided by a million.
 	if f, err := want.Float64(); err == nil && len(got) == 8 {
 		if is := float64(u) / 1e6; math.Abs(f-is) <= 1e-9*math.Abs(f) {
 			return

@@ -14,7 +14,7 @@ const (
 	FlagAddresses    uint16 = 0x80
 )
 
-// errForwarded is the error for a message that has the answers of several
+// errForwarded is the error for a message that contains the answers of several
 // nodes. Only node daemons receive such messages.
 var errForwarded = errors.New("messages that carry answers of other nodes are not supported")
 

@@ -39,7 +39,7 @@ func jobResources(c *codec.Codec, r *model.JobResources) {
 	}
 }
 
-// multiCore encodes or decodes requirements of processors (table
+// multiCore encodes or decodes requirements for processors (table
 // multi_core_data).
 func multiCore(c *codec.Codec, m *model.MultiCore) {
 	c.Uint8("flag", &m.Flag)

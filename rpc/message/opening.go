@@ -6,9 +6,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// EncodeOpening returns the first message of a persistent connection. After a
-// length and the type number of PersistInit, it has a complete message with a
-// header and a credential of its own, whose body is init.
+// EncodeOpening returns the first message of a persistent connection. It
+// consists of a length, the type number of PersistInit, and a complete message
+// with a header and a credential of its own. The body of that message is init.
 func EncodeOpening(v codec.Version, newCredential CredentialFunc, init *PersistInit) ([]byte, error) {
 	b, err := EncodeWithCredential(v, FlagPersistent, RequestPersistInit, newCredential, init)
 	if err != nil {

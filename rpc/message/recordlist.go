@@ -46,8 +46,8 @@ func recordList[F model.Filter[T], T any, A interface {
 	return &l
 }
 
-// ListSince returns the oldest protocol in which this type of message can
-// request its list.
+// ListSince returns the oldest protocol in which a message of type request can
+// request a list.
 func ListSince(request Type) codec.Version {
 	for _, l := range RecordLists {
 		if l.Get == request && l.Since != 0 {

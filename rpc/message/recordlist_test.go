@@ -35,9 +35,8 @@ func walkOf[T any](walk func(*codec.Codec, *T)) func(*codec.Codec) {
 }
 
 // addRecordLists adds the lists of accounting records to the messages that the
-// tests use. It adds answers that are missing to the end of the list fuzzed,
-// because the corpus of FuzzDecode refers to the messages in that list by
-// index.
+// tests use. Answers that are missing from fuzzed are added at its end, because
+// the corpus of FuzzDecode refers to the messages in that list by index.
 func addRecordLists() {
 	var more []string
 	for filter, l := range RecordLists {

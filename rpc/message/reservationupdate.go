@@ -6,8 +6,8 @@ import (
 )
 
 // ReservationUpdate creates or changes a reservation (table
-// update_reservation). The answer is a ReservationName if it creates a
-// reservation, and an RC if it changes one.
+// update_reservation). The answer to a creation is a ReservationName, and the
+// answer to a change is an RC.
 type ReservationUpdate struct{ model.ReservationUpdate }
 
 // Walk encodes or decodes the fields in wire order.
@@ -65,7 +65,7 @@ func optTime(c *codec.Codec, name string, v *model.Time) {
 }
 
 // zeroTerminated encodes or decodes an optional number. Older protocols send it
-// as a list that ends with a 0, and an empty list if it is not set.
+// as a list: the number followed by a 0, or an empty list for "not set".
 func zeroTerminated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	var list []uint32
 	if v.Set {

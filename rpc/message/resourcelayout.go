@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// ResourceLayout has the resources of a job on each of its nodes (table
+// ResourceLayout lists the resources of a job on each of its nodes (table
 // resource_layout_response). From protocol 44 on, it answers a
 // JobInfoSingleRequest. The body is empty if the job has no resources.
 type ResourceLayout struct{ Nodes []model.ResourceLayout }

@@ -183,8 +183,8 @@ func readTSV(t *testing.T, name string) [][]string {
 	return rows[1:]
 }
 
-// TestEveryTableHasAWalk checks that the map walks has every table, except for
-// tables that are lists of numbers.
+// TestEveryTableHasAWalk checks that the map walks contains every table, except
+// those that are lists of numbers.
 func TestEveryTableHasAWalk(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "tables", "*.tsv"))
 	if err != nil || len(files) == 0 {

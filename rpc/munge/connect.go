@@ -15,8 +15,8 @@ import (
 var ErrUntrusted = errors.New("it is served by an untrusted user")
 
 // retryDelay is how long to wait before the next attempt to connect to a socket
-// whose queue is full. The kernel does not wait until the queue of a UNIX
-// socket has room.
+// whose queue is full. The kernel does not wait for room in the queue of a UNIX
+// socket.
 const retryDelay = 5 * time.Millisecond
 
 // Connect calls dial to open a connection to munged, or to another daemon that

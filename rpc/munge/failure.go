@@ -12,7 +12,7 @@ import (
 	"schedrestd/errs"
 )
 
-// Error is an error from munged. It has munged's number and text, without
+// Error is an error from munged. It holds munged's number and text, without
 // characters that can't be printed.
 type Error struct {
 	Number uint8

@@ -24,8 +24,8 @@ import (
 )
 
 // A lab is a real munged, and a real Slurm that trusts it. The environment
-// variable LAB_ENV has the path of a file with NAME=value lines that describe
-// both.
+// variable LAB_ENV contains the path of a file with NAME=value lines that
+// describe both.
 type lab map[string]string
 
 func openLab(t *testing.T) lab {
@@ -148,8 +148,7 @@ func TestLabSlurm(t *testing.T) {
 	}
 }
 
-// TestLabStolen checks that a credential that was captured is refused with
-// another body.
+// TestLabStolen checks that a captured credential is refused with another body.
 func TestLabStolen(t *testing.T) {
 	l, ctx := openLab(t), limited(t)
 	cfg := l.config(t)
@@ -222,8 +221,8 @@ func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error)
 // starts as another user.
 const asUser = "MUNGE_TEST_SUBMIT"
 
-// TestLabJob checks, with two users concurrently, that a job belongs to the uid
-// and gid of the process that submitted it.
+// TestLabJob checks that a job belongs to the uid and gid of the process that
+// submitted it. Two users submit jobs concurrently.
 func TestLabJob(t *testing.T) {
 	l := openLab(t)
 	if os.Getenv(asUser) != "" {
@@ -257,7 +256,7 @@ func (l lab) submitAs(t *testing.T, cred *syscall.Credential) string {
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), asUser+"=1")
-	for key, value := range l { // only root may be able to read its file
+	for key, value := range l { // the lab's file may be readable only by root
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}

@@ -12,19 +12,19 @@
 //
 //   - The payload is a hash of the message's body and type number (Payload).
 //     An attacker who captures a message can't use its credential with another
-//     body. The hash does not cover the header of the message, which has the
-//     protocol version. Nothing is encrypted.
-//   - Only processes of one uid, that of the scheduler's user (an argument of
-//     Encode), can decode the credential. A program that listens in place of
-//     the controller can't decode it. Such a program can still forward the
-//     credential to the controller, but only with the body for which it was
-//     made.
+//     body. The hash does not cover the header of the message, which contains
+//     the protocol version. Nothing is encrypted.
+//   - Only processes that run as the scheduler's user can decode the
+//     credential. The uid of that user is an argument of Encode. A program that
+//     listens in place of the controller can't decode the credential. Such a
+//     program can still forward the credential to the controller, but only with
+//     the body for which it was made.
 //   - A credential is valid for 5 minutes, or for Client.TTL, and each munged
 //     accepts it once. This package requests a new credential for each attempt,
 //     and never stores or logs one.
 //   - The daemon's answer is not authenticated: from protocol 39 on it has no
-//     credential. Without TLS, only its address identifies a controller, as is
-//     the case with tokens.
+//     credential. Without TLS, a controller is identified only by its address,
+//     as is the case with tokens.
 //
 // In two cases an attacker can use a captured credential again, as the same
 // user and with the same body. First, two clusters with different mungeds both
@@ -35,10 +35,10 @@
 // network against eavesdropping.
 //
 // Client.Trusted protects users from a false munged. From the request itself, a
-// false munged learns very little: the user and a hash. But its attacker could
-// get a credential for that hash from the real munged and return it to the
-// victim. Then the victim's request would be executed as the attacker, who
-// could read the script and the environment in it.
+// false munged learns very little: the user and a hash. But the attacker who
+// runs it could get a credential for that hash from the real munged and return
+// it to the victim. Then the victim's request would be executed as the
+// attacker, who could read the script and the environment in it.
 package munge
 
 import (
@@ -67,9 +67,9 @@ type Client struct {
 
 	// Trusted reports whether a user may run munged. If it is nil, root may,
 	// and so may the owner of the socket's directory, who could replace the
-	// socket anyway. If root owns the directory, such as /tmp, only root may
-	// run munged. In a user namespace in which these users have no uid, Trusted
-	// must be set.
+	// socket anyway. If root owns the directory, as is the case with /tmp, only
+	// root may run munged. In a user namespace in which these users have no
+	// uid, Trusted must be set.
 	Trusted func(uid uint32) bool
 
 	// Dial opens a connection to the socket. If it is nil, the Client opens

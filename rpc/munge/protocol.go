@@ -157,7 +157,7 @@ func parseDecoded(b []byte) (Decoded, error) {
 	d.Encoded = time.Unix(int64(r.u32()), 0)
 	r.u32() // time of decoding, which is now
 	d.UID, d.GID = r.u32(), r.u32()
-	r.read(8) // uid and gid to which it is restricted, which munged has checked
+	r.read(8) // uid and gid to which the credential is restricted; munged has checked them
 	d.Payload = r.read(r.u32())
 	if err := r.finish(); err != nil {
 		return Decoded{}, err

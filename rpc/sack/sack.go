@@ -13,10 +13,10 @@
 // another process.
 //
 // Client.Trusted protects users from a false kiosk. From the request itself, a
-// false kiosk learns very little: the user and a hash. But its attacker could
-// get a credential for that hash from the real kiosk and return it to the
-// victim. Then the victim's request would be executed as the attacker, who
-// could read the script and the environment in it.
+// false kiosk learns very little: the user and a hash. But the attacker who
+// runs it could get a credential for that hash from the real kiosk and return
+// it to the victim. Then the victim's request would be executed as the
+// attacker, who could read the script and the environment in it.
 package sack
 
 import (
@@ -165,7 +165,7 @@ func (c *Client) unreachableError(ctx context.Context, err error) error {
 	}
 	e := &errs.Error{Kind: errs.Unavailable, Message: "Slurm's sack.socket can't be reached", Err: err}
 	if errors.Is(err, munge.ErrUntrusted) {
-		return e.WithHint("check which user created the socket: it must be root or the owner of its directory")
+		return e.WithHint("check which user created the socket: that user must be root or the owner of the socket's directory")
 	}
 	return e.WithHint("check that sackd runs on this machine; SLURM_SACK_SOCKET names another socket")
 }

@@ -114,9 +114,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSockets checks that sockets that do not exist, or that another user
-// serves, are skipped. If no socket is left, the error must contain the paths
-// for the log, but its Message, which HTTP clients get, must not.
+// TestSockets checks that a socket is skipped if it does not exist or if
+// another user serves it. If no socket is left, the error must contain the
+// paths for the log, but its Message, which HTTP clients get, must not.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")

@@ -76,7 +76,7 @@ func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
 // maxLoggedName is the maximum length of a logged name, in bytes.
 const maxLoggedName = 32
 
-// quoteName returns name as it may be logged.
+// quoteName returns name in a form that may be logged.
 func quoteName(name string) string {
 	switch {
 	case looksLikeToken(name):

@@ -19,8 +19,8 @@ type budget struct {
 	perUser map[uint32]int
 }
 
-// reserve counts n bytes for the user with this uid, until the caller calls
-// release.
+// reserve counts n bytes as used by the user with this uid, until the caller
+// calls release.
 func (b *budget) reserve(uid uint32, n int) (release func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil

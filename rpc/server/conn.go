@@ -34,7 +34,7 @@ type conn struct {
 
 	// server.mu guards the fields below.
 	pool         *pool
-	source       source    // to which the connection counts: addrSource, origin, or the user of its credential
+	source       source    // what the connection counts against: addrSource, origin, or the user of its credential
 	verified     bool      // the credential was verified
 	waitingSince time.Time // when the server began to wait for this client, unless busy
 	busy         bool      // a complete request is being answered
@@ -87,9 +87,9 @@ func (c *conn) exchange() error {
 	return c.serveSingle(front, n)
 }
 
-// serveSingle handles the controller's protocol, in which a connection has one
-// request and one answer. The argument front is the beginning of the message,
-// which has n bytes in total.
+// serveSingle handles the controller's protocol, in which a connection carries
+// one request and one answer. The argument front is the beginning of the
+// message, which has n bytes in total.
 func (c *conn) serveSingle(front []byte, n int) error {
 	f, err := message.ParseFront(front)
 	v := f.Header.Version
@@ -141,8 +141,8 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request from id, of type t and with n
-// bytes. The caller must call release.
+// reserveMemory reserves memory for a request of n bytes and type t from id.
+// The caller must call release.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (release func(), err error) {
 	limit := MaxSmall
 	if c.server.Limit != nil {

@@ -55,9 +55,9 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// TestRequestsInAdvance checks a client that sends requests before it has
-// received the answer to the previous one. The answers must arrive in the order
-// of the requests.
+// TestRequestsInAdvance checks that a client may send requests before it has
+// received the answers to the previous ones. The answers must arrive in the
+// order of the requests.
 func TestRequestsInAdvance(t *testing.T) {
 	f := start(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {

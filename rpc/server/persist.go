@@ -73,8 +73,8 @@ func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// From here on, the version in the body is used. If it is newer than our
-	// newest version, it is replaced by that version, as in slurmdbd.
+	// From here on, the version in the body applies. If it is newer than our
+	// newest version, our newest version applies instead, as in slurmdbd.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")
@@ -145,8 +145,8 @@ func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	return s.reserveMemory(t, s.identity, n)
 }
 
-// sendRC sends an answer that has only an error number, which is 0 for success,
-// and a text.
+// sendRC sends a short answer: an error number, which is 0 for success, and a
+// text. For info, see message.PersistRC.
 func (s *session) sendRC(info uint16, number uint32, text string) error {
 	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
 }

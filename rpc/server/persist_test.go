@@ -116,11 +116,11 @@ func TestPersistentStays(t *testing.T) {
 	}
 }
 
-// TestPersistentIsJudgedEachTime checks a persistent connection whose token is
-// no longer accepted, or now has another identity. The connection must end with
-// the next request.
+// TestPersistentIsJudgedEachTime checks that a persistent connection ends with
+// the next request if its token is no longer accepted, or now has another
+// identity.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
-	ended := time.Now().Add(-time.Second) // expired within the leeway, which is up to Verify
+	ended := time.Now().Add(-time.Second) // already expired; whether a leeway still covers it is up to Verify
 	ann := Identity{UID: 100, GID: 101, Name: "ann", TokenUser: "root", Expires: ended}
 	change := func(f func(*Identity)) Identity {
 		id := ann

@@ -7,8 +7,9 @@ import (
 	"schedrestd/errs"
 )
 
-// pool has the connections of one listener. Each listener has its own pool, so
-// that the UNIX socket stays usable when clients fill the TCP port.
+// pool counts and limits the connections of one listener. Each listener has its
+// own pool, so that the UNIX socket stays usable when clients fill the TCP
+// port.
 //
 // When a pool is full, a connection that waits for its client is closed to make
 // room. It may wait for a credential, for the rest of a request, or for the

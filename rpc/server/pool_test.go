@@ -124,9 +124,9 @@ func jwt(token string) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: token}
 }
 
-// TestSessionsOfOneUser checks a user who has many idle sessions. If another
-// session would exceed the limit for one user or the size of the pool, the
-// user's oldest session must be closed.
+// TestSessionsOfOneUser checks that a user's oldest idle session is closed if
+// another session of that user would exceed the limit for one user or the size
+// of the pool.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, limits := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestSessionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsOfOneUser checks a user whose connections are all
-// busy. That user must get no more connections. Other users must still get
-// connections.
+// TestAnsweredConnectionsOfOneUser checks that a user at the connection limit
+// gets no more connections while all of theirs are busy. Other users must still
+// get connections.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
@@ -198,9 +198,8 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket even
-// if other users have all of them. If connections are closed to make room,
-// those of ordinary users must be closed before those of a Super.
+// TestSuperGetsIn checks that a Super gets more connections to the UNIX socket
+// than MaxConns, even if all others are busy.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -262,8 +261,8 @@ func TestLongestSilent(t *testing.T) {
 	}
 }
 
-// TestOriginOfLocalClients checks that a connection over TCP from this machine
-// counts as its user's, whichever loopback address the client uses.
+// TestOriginOfLocalClients checks that a TCP connection from this machine is
+// attributed to the client's user, whichever loopback address the client uses.
 func TestOriginOfLocalClients(t *testing.T) {
 	f := start(t, &Server{FrontTimeout: time.Hour, MaxConns: 1})
 	for _, from := range []string{"127.0.0.1:0", "127.7.7.7:0"} {

@@ -21,8 +21,8 @@ type Request struct {
 	front  func(t message.Type, n int) ([]byte, error) // returns the bytes before a body of n bytes in an answer
 }
 
-// Session has the data that handlers keep between the requests of a persistent
-// connection. These requests are handled one after the other.
+// Session holds the data that handlers keep between the requests of a
+// persistent connection. These requests are handled one after the other.
 type Session struct {
 	Value any
 	Close func() // called when the connection has ended, unless nil

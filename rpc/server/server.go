@@ -10,7 +10,7 @@
 // accepted only on UNIX sockets, because over TCP it proves nothing.
 //
 // Two protocols are supported. In slurmctld's protocol (Handlers), each
-// connection has one request and one answer. In slurmdbd's protocol
+// connection carries one request and one answer. In slurmdbd's protocol
 // (Persistent), connections are persistent. The context of a handler ends when
 // the connection ends. For long lists there is Request.Spool, which encodes a
 // list of any length in little memory.

@@ -38,8 +38,8 @@ var (
 
 const secret = "ann's token"
 
-// verify accepts a single token. It is the token of ann, who has uid 0 here and
-// may act for bob.
+// verify accepts a single token, that of ann, who has uid 0 here and may act
+// for bob.
 func verify(tok, actAs string) (Identity, error) {
 	a := Authority{
 		Token: func(t string) (string, time.Time, error) {
@@ -394,7 +394,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 }
 
 // TestSlotsAreOfAListener checks that the UNIX socket still answers when
-// unknown clients have all connection slots of the TCP listener. When these
+// unknown clients occupy all connection slots of the TCP listener. When these
 // clients have timed out, TCP must answer again.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
@@ -408,9 +408,8 @@ func TestSlotsAreOfAListener(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors checks a client that sends a descriptor to a UNIX socket.
-// The descriptor must be refused, or must at least not block a thread of the
-// server.
+// TestNoDescriptors checks that a descriptor that a client sends to a UNIX
+// socket is refused, or at least does not block a thread of the server.
 func TestNoDescriptors(t *testing.T) {
 	f := start(t, &Server{})
 	c := f.dial(t, "unix")
@@ -467,8 +466,8 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// TestLargeRequests checks how much memory a request may get before its body is
-// read. The type and the sender of the request must determine it.
+// TestLargeRequests checks that the type and the sender of a request determine
+// how much memory the request may get before its body is read.
 func TestLargeRequests(t *testing.T) {
 	f := start(t, &Server{
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},

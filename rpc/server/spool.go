@@ -20,7 +20,8 @@ import (
 const spoolMemory = 64 << 10
 
 // socketBuffer limits how many bytes of a long answer the kernel stores for a
-// connection. By default these are megabytes, and no budget counts them.
+// connection. By default the kernel would store megabytes, which no budget
+// counts.
 const socketBuffer = 256 << 10
 
 // A spool is an encoded answer that waits to be sent.
@@ -45,8 +46,8 @@ func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error)
 	return s, nil
 }
 
-// encode writes the whole answer. Its beginning is written last, because it
-// contains the length.
+// encode writes the whole answer. It writes the beginning last, because the
+// beginning contains the length.
 func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 	front, err := r.front(t, 0)
 	if err != nil {

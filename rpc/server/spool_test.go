@@ -59,8 +59,8 @@ func requestJobs(t *testing.T, nc net.Conn, n uint32) {
 	}
 }
 
-// readJobs reads an answer in a session. It returns the number of jobs in it
-// or, for a refusal, the error number.
+// readJobs reads an answer in a session. It returns the number of jobs in the
+// answer or, for a refusal, the error number.
 func readJobs(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -81,8 +81,8 @@ func readJobs(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	return len(list.Records.List), 0
 }
 
-// TestSpooledAnswers checks that answers of any length arrive completely. No
-// file may remain, and no memory may stay in use.
+// TestSpooledAnswers checks that answers of any length arrive completely, and
+// that no file remains.
 func TestSpooledAnswers(t *testing.T) {
 	dir := t.TempDir()
 	f := start(t, &Server{SpoolDir: dir, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
@@ -104,8 +104,8 @@ func TestSpooledAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersAreBounded checks a user who does not read long answers.
-// That user must get no more of them, and other users must get theirs.
+// TestUnreadAnswersAreBounded checks that a user who does not read long answers
+// gets no more of them. Other users must still get theirs.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
@@ -161,7 +161,7 @@ func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential,
 }
 
 // readJobList reads the answer to the only request on nc. It returns the number
-// of jobs in it or, for a refusal, the error number.
+// of jobs in the answer or, for a refusal, the error number.
 func readJobList(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -182,8 +182,8 @@ func readJobList(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	return len(list.Jobs.List), 0
 }
 
-// TestSpooledAnswersOfTheController checks long answers in the controller's
-// protocol, with every version of the header.
+// TestSpooledAnswersOfTheController checks that long answers arrive in the
+// controller's protocol, with every version of the header.
 func TestSpooledAnswersOfTheController(t *testing.T) {
 	dir := t.TempDir()
 	f := start(t, &Server{SpoolDir: dir, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
@@ -199,9 +199,9 @@ func TestSpooledAnswersOfTheController(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersOfTheControllerAreBounded checks a user who requests lists
-// on many connections and reads none. That user must get no more lists, and
-// other users must get theirs.
+// TestUnreadAnswersOfTheControllerAreBounded checks that a user who requests
+// lists on many connections and does not read them gets no more lists. Other
+// users must still get theirs.
 func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
 	unread := request(t, f, codec.V2411, token, 80)

@@ -10,8 +10,8 @@ import (
 // PieceSize is the length of the pieces of a long message.
 const PieceSize = 64 << 10
 
-// Pieces has the rest of a long message in pieces. It frees each piece after
-// use. It is not safe for concurrent use.
+// Pieces holds the rest of a long message, split into pieces. It frees each
+// piece after use. It is not safe for concurrent use.
 //
 // The pieces are not in Go's heap, where a freed piece would still use memory
 // until the garbage collector runs. So the caller must call Drop, or call Next

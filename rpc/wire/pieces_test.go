@@ -52,8 +52,8 @@ func TestDroppedPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesThatDoNotCome checks a length that is larger than the message.
-// Memory must be allocated only for the bytes that arrive.
+// TestPiecesThatDoNotCome checks that Collect allocates memory only for the
+// bytes that arrive, even if the announced length is larger.
 func TestPiecesThatDoNotCome(t *testing.T) {
 	r := bytes.NewReader(make([]byte, 3*PieceSize))
 	allocated := testing.Benchmark(func(b *testing.B) {

@@ -25,11 +25,12 @@ var (
 	ErrLength = errors.New("announced length is over the limit")
 )
 
-// firstChunk is how many bytes are allocated at most for an announced length
-// before any byte arrives.
+// firstChunk is the maximum number of bytes that are allocated for an announced
+// length before any byte arrives.
 const firstChunk = 16 << 10
 
-// Length reads the length that precedes a message. It must not exceed limit.
+// Length reads the length that precedes a message. If the length exceeds limit,
+// Length returns ErrLength.
 func Length(r io.Reader, limit int) (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

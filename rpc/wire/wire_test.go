@@ -48,8 +48,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestFillGrowsWithWhatArrives checks a length of nearly a gigabyte, followed
-// by ten bytes. A gigabyte must not be allocated.
+// TestFillGrowsWithWhatArrives checks that Fill does not allocate a gigabyte
+// when a length of nearly a gigabyte is announced but only ten bytes arrive.
 func TestFillGrowsWithWhatArrives(t *testing.T) {
 	buf, err := Fill(bytes.NewReader(make([]byte, 10)), nil, 1<<30-1)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
