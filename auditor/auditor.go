@@ -1,11 +1,11 @@
-// Package auditor is the process that writes the audit log: a line before each
-// change that a worker makes, and a line after the change. Before a worker
-// makes a change, it asks the auditor for permission. The auditor also keeps
-// the Idempotency-Keys of submissions (ledger.go), in another file. The parent
-// gives the auditor the open files. For each connection, the dispatcher sends
-// the auditor what the kernel reports about the client, so that a worker can't
-// forge these facts. The auditor also formats the lines, because the parent may
-// run as root and so must not handle texts from workers.
+// Package auditor implements the process that writes the audit log: a line
+// before each change that a worker makes, and a line after the change. Before a
+// worker makes a change, it asks the auditor for permission. The auditor also
+// keeps the Idempotency-Keys of submissions (ledger.go), in another file. The
+// parent gives the auditor the open files. For each connection, the dispatcher
+// sends the auditor what the kernel reports about the client, so that a worker
+// can't forge these facts. The auditor also formats the lines, because the
+// parent may run as root and so must not handle texts from workers.
 //
 // The auditor is started like a worker, and runs as a user of its own. It can
 // append to the audit log, but can't read or truncate it. It can read and write
@@ -61,7 +61,7 @@ type auditor struct {
 	connections map[uint32]map[uint64]ipc.Connection
 	holders     map[uint64]uint32 // maps each connection to the worker that holds it
 	highest     uint64            // highest connection number that the dispatcher has sent
-	changed     chan struct{}     // closed and replaced when facts about a connection arrive, or when it ends
+	changed     chan struct{}     // closed and replaced when a connection's facts arrive or the connection ends
 	clients     map[uint32]*client
 }
 
@@ -254,8 +254,8 @@ func (a *auditor) workerExited(m *work.Exited) {
 	})
 }
 
-// Close writes the queued lines. It returns when all are written, or when their
-// time limit is over.
+// Close writes the queued lines. It returns when all lines are written, or when
+// their time limit has expired.
 func (a *auditor) Close() {
 	close(a.done)
 	a.exiting.Wait()

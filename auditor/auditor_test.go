@@ -184,7 +184,7 @@ func TestAuditHangs(t *testing.T) {
 }
 
 // TestTorn checks that after a full disk has cut off a line, the next line does
-// not continue it. It also checks that lines go to the file that the parent has
+// not continue it. It also checks that lines go to the file that the parent
 // sent last.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
@@ -298,11 +298,11 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 }
 
-// TestChangesNeverEnded checks workers that complete no change. All workers
-// share a limit on open changes. Each of these workers may use only half of the
-// remaining limit, so that other workers can still make changes. The refusal
-// must be logged. Changes for closed connections must also count against the
-// worker's rate limit.
+// TestChangesNeverEnded tests workers that never complete a change. All workers
+// share a limit on open changes. Each worker may use only half of the remaining
+// limit, so that other workers can still make changes. The refusal must be
+// logged. Changes for closed connections must also count against the worker's
+// rate limit.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -399,8 +399,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestExitsAtOnce checks that the auditor keeps no data about a worker that has
-// already exited when the auditor learns that it exists.
+// TestExitsAtOnce checks that the auditor keeps no data about a worker that
+// exited before the auditor learned of it.
 func TestExitsAtOnce(t *testing.T) {
 	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
 	must(t, err)

@@ -197,9 +197,9 @@ func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, do
 	})
 }
 
-// handleExit marks the claims that the worker left open when it exited as
-// unknown, because their requests may have been carried out. It is called after
-// all messages of the worker have been handled.
+// handleExit handles the claims that the worker left open when it exited. It
+// marks them as unknown, because their requests may have been carried out. It
+// is called after all messages of the worker have been handled.
 func (c *claimer) handleExit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,7 @@ type openChange struct {
 }
 
 // Limits on the changes that a worker announces (Intent). An honest worker
-// stays below changeRate, because the daemons are slower. Above this rate, the
+// stays below changeRate, because the daemons are slower. Above this rate, a
 // worker gets the answer TryLater, so that a compromised worker can't fill the
 // disk with log lines.
 const (

@@ -48,7 +48,7 @@ const ledgerBatch = 256
 func newLedger(file claims.File) (*ledger, error) {
 	var process [8]byte
 	if _, err := rand.Read(process[:]); err != nil {
-		return nil, fmt.Errorf("create an id for this user of the idempotency file: %w", err)
+		return nil, fmt.Errorf("create an id for this process in the idempotency file: %w", err)
 	}
 	now := func() time.Time { return time.Now().Round(0) } // the file has no monotonic clock
 	return &ledger{store: claims.New(file, process, now), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
@@ -152,7 +152,7 @@ func (l *ledger) logHealth(err error) {
 }
 
 // close lets the queued tasks finish. It returns when the queue is empty, or
-// when its time limit is over.
+// when the time limit has expired.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -274,8 +274,8 @@ func TestClaimsLiars(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutLog checks an auditor that has no audit log. It must not
-// handle intents, and its counters must be only those of claims.
+// TestClaimsWithoutLog tests an auditor that has no audit log. It must not
+// handle intents, and it must have only the counters for claims.
 func TestClaimsWithoutLog(t *testing.T) {
 	c := newClient(nil, newTestClient(t, 1), nil)
 	if handled, _ := c.handle(new(query.Intent)); handled {

@@ -12,9 +12,9 @@ import (
 )
 
 // Each line of the audit log is a JSON object with two nested objects. The
-// object "gateway" has facts from the dispatcher and the kernel. The object
-// "worker" has values that the worker sent. These can't be trusted, because an
-// attacker may control the worker.
+// object "gateway" contains facts from the dispatcher and the kernel. The
+// object "worker" contains values that the worker sent. These values can't be
+// trusted, because an attacker may control the worker.
 
 // Events of the audit log.
 const (
@@ -168,8 +168,9 @@ func (c *change) beginWorker(l *auditLine) {
 }
 
 // appendJSON appends s as a JSON string. It shortens a long text, replaces
-// invalid UTF-8 by U+FFFD, and escapes characters that can't be printed. So the
-// line stays valid and is safe to show on a terminal, whatever the worker sent.
+// invalid UTF-8 with U+FFFD, and escapes characters that can't be printed. So
+// the line stays valid and is safe to show on a terminal, whatever the worker
+// sent.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {

@@ -85,11 +85,11 @@ func newJournal(failOpen bool) (*journal, error) {
 func (a *journal) nextID() string { return fmt.Sprintf("%s-%d", a.runID, a.lastID.Add(1)) }
 
 // mayBegin reports whether a worker with the given number of open changes may
-// begin another. All workers together may have maxPending open changes. The
-// worker may begin another if it has fewer open changes than the number that is
-// still free. So a compromised worker that completes no change uses half of the
-// limit, and a second one uses half of the rest. Other workers always find some
-// of the limit left.
+// begin another. All workers together may have maxPending open changes. A
+// worker that has open changes may begin another only if it has fewer of them
+// than this limit has left. So a compromised worker that completes no change
+// uses half of the limit, and a second one uses half of the rest. Other workers
+// always find some of the limit left.
 func (a *journal) mayBegin(open int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +173,7 @@ func (a *journal) notify() {
 }
 
 // close lets the rest of the queue be written. It returns when everything is
-// written, or when its time limit is over.
+// written, or when the time limit has expired.
 func (a *journal) close() {
 	a.mu.Lock()
 	a.closed = true

@@ -60,7 +60,7 @@ func timeOf(now func() time.Time) time.Time {
 	return now()
 }
 
-// Peer is the process at the other side of a connection, as the kernel reports
+// Peer is the process at the other end of a connection, as the kernel reports
 // it.
 type Peer struct {
 	Network  string // "unix", "tcp", or "stdio" when started by inetd

@@ -16,7 +16,7 @@ import (
 // is valid only for the same daemon, the same token, and the same user name to
 // act as. Only the daemon decides whether a token's user may act for another
 // user. The daemon also verifies every request itself. So the Authenticator
-// grants no rights: it only protects the gateway from work for attackers.
+// grants no rights: it only keeps the gateway from doing work for attackers.
 //
 // The zero Authenticator has no key. An Authenticator is safe for concurrent
 // use.
@@ -39,7 +39,7 @@ type acceptance struct {
 	actAs  string
 }
 
-// Signature has the parts of a token that are needed to verify it.
+// Signature holds the parts of a token that are needed to verify it.
 type Signature struct {
 	KeyID  string // kid of the token's header; "" for none
 	Signed string // the signed text: header and payload
@@ -119,8 +119,8 @@ func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 }
 
 // Forget removes two remembered results about c: that a key of this process
-// verified its token, and that the named daemon accepted it. The caller calls
-// it when this daemon has just refused c.
+// verified its token, and that the named daemon accepted it. Call Forget when
+// this daemon has just refused c.
 func (a *Authenticator) Forget(c Credential, daemon string) {
 	p, err := c.tokenProof()
 	if c.Local || err != nil {

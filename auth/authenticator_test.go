@@ -257,8 +257,8 @@ func TestAuthenticatorForget(t *testing.T) {
 	a.expect(t, bob, controller, 1, 1)
 }
 
-// TestAuthenticatorForgetsMeanwhile checks a call of Forget while a question is
-// pending. The answer must be used for the request that asked, and not be
+// TestAuthenticatorForgetsMeanwhile tests a call of Forget while a question is
+// pending. The answer must be used for the request that asked, but must not be
 // remembered.
 func TestAuthenticatorForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")

@@ -31,8 +31,9 @@ func BenchmarkVerifyRS256(b *testing.B) {
 	}
 }
 
-// BenchmarkRefuseRS256 measures the most expensive forged token. It has no kid,
-// so all keys are tried, and the set has the maximum number of keys.
+// BenchmarkRefuseRS256 measures the cost of the most expensive forged token. It
+// has no kid, so all keys are tried, and the set has the maximum number of
+// keys.
 func BenchmarkRefuseRS256(b *testing.B) {
 	keys := make([]string, maxKeys)
 	for i := range keys {

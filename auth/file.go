@@ -29,7 +29,7 @@ func rule(name string, trust guard.Trust) guard.Rule {
 	return guard.Rule{Label: name, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
 
-// A recipe has the commands that create a key file or fix its permissions.
+// A recipe holds the commands that create a key file or fix its permissions.
 type recipe struct {
 	option    string // option of the configuration that names the file
 	command   string // creates the file; %s is the path

@@ -25,7 +25,7 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 }
 
 // runHint runs a hint in a shell with the umask of a careful administrator. It
-// replaces only the placeholder for a URL, by the URL of a local key set.
+// only replaces the placeholder URL with the URL of a local key set.
 func runHint(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -175,8 +175,9 @@ func TestHintsAreSafe(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys checks the directories above a key file. A user who
-// owns one of them, or may write to it, could replace the key.
+// TestDirectoriesOfKeys tests the rules for the directories above a key file or
+// key set. A user who owns one of them, or may write to it, could replace the
+// key.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")

@@ -9,7 +9,7 @@ import (
 	"schedrestd/guard"
 )
 
-// checkInterval is the minimum time between two checks whether the file of a
+// checkInterval is the minimum time between two checks of whether the file of a
 // Followed has changed.
 const checkInterval = time.Second
 

@@ -129,8 +129,8 @@ func TestFollowKeySet(t *testing.T) {
 	}
 }
 
-// TestFollowKeySetChecksOncePerSecond checks that tokens within one second
-// cause only one check of the file.
+// TestFollowKeySetChecksOncePerSecond checks that KeySet does not check the
+// file again within the same second.
 func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))

@@ -56,8 +56,8 @@ func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	return set, nil
 }
 
-// badDownload reports whether data is part of a key set, or an HTML page
-// instead of one.
+// badDownload reports whether data is an empty or truncated key set, or an HTML
+// page instead of a key set.
 func badDownload(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	return len(text) == 0 || text[0] == '<' || text[0] == '{' && !json.Valid(text)
@@ -142,9 +142,9 @@ func (s *KeySet) Answer(sig Signature) Answer {
 // Len returns the number of keys.
 func (s *KeySet) Len() int { return len(s.keys) }
 
-// Warnings returns problems of the set's file that an administrator should know
-// about. It leaves out unusable keys, because every identity provider publishes
-// some.
+// Warnings returns problems with the set's file that an administrator should
+// know about. It leaves out unusable keys, because every identity provider
+// publishes some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
 // String describes the set for a log: the kids of the usable keys, and the

@@ -16,7 +16,8 @@ import (
 	"schedrestd/errs"
 )
 
-// The identity provider's keys, generated once for all tests.
+// The identity provider's key and an unrelated key. Each is generated once for
+// all tests.
 var (
 	providerKey = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("the provider", 2048) })
 	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("somebody else", 2048) })
@@ -86,8 +87,8 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// TestKeySetAccepted checks valid sets, such as those of well-known providers.
-// Every set contains the key of the test's provider.
+// TestKeySetAccepted checks that valid sets are accepted, such as those of
+// well-known providers. Every set contains the key of the test's provider.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)

@@ -87,8 +87,8 @@ func NewKey(secret []byte) (Key, error) {
 	return Key{bytes: func() []byte { return copied }}, nil
 }
 
-// Warnings returns problems of the key's file that an administrator should know
-// about.
+// Warnings returns problems with the key's file that an administrator should
+// know about.
 func (k Key) Warnings() []string { return k.warnings }
 
 // Format writes "(key)", so that formatted output never contains the key.

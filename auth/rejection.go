@@ -15,7 +15,7 @@ type Rejection struct {
 	User string // user that the credential claims; "" unless it is a valid user name
 	Hash uint64 // hash of the name and the token that were sent, or of the reason why they could not be read
 
-	dated *proof // proof of a token that was rejected only for its dates; otherwise nil
+	dated *proof // proof of the token if it was rejected only because of its dates; otherwise nil
 }
 
 // NewRejection returns the Rejection of a rejected request. Its User contains

@@ -90,8 +90,8 @@ func checkConnection(h http.Header) error {
 // For the gateway, X_Sched_User_Name and X-Sched-User-Name are different
 // headers, but a CGI program can't tell them apart. So a proxy may have read
 // the user's name from the wrong header, or may send the name in the wrong
-// header. If the gateway ignored that header, it would use the proxy's token
-// without a name.
+// header. If the gateway ignored the header with underscores, it would use the
+// proxy's token without a name.
 func checkUnderscores(h http.Header) error {
 	for header := range h {
 		if !strings.Contains(header, "_") {

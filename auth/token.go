@@ -10,7 +10,7 @@ import (
 )
 
 // MaxToken is the maximum length of a token, in bytes. A token from Create has
-// about 200 bytes. A token from an identity provider with many claims has a few
+// about 200 bytes. A token with many claims from an identity provider has a few
 // thousand.
 const MaxToken = 8 << 10
 
@@ -50,9 +50,9 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// A proof has the data for verifying a token whose claims were already checked.
-// It is kept so that a token is parsed only once for each request: parsing is
-// expensive compared with the other steps.
+// A proof contains what is needed to verify the signature of a token whose
+// claims have already been checked. It is kept so that each request's token is
+// parsed only once: parsing is expensive compared with the other steps.
 type proof struct {
 	Signature
 	alg  string

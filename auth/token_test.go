@@ -190,8 +190,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestForged checks well-formed tokens that only the verification of the
-// signature can refuse.
+// TestForged checks that well-formed tokens are refused if the verification of
+// their signature fails.
 func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
@@ -281,9 +281,9 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// FuzzToken checks every accepted token: the function sign must create the same
-// token, byte by byte, from its header and claims. All other tokens must be
-// refused with the same text.
+// FuzzToken checks every accepted token: from its header and claims, the
+// function sign must create the same token, byte for byte. All other tokens
+// must be refused with the same text.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
 	f.Add(signRSA(f, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims))

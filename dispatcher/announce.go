@@ -132,7 +132,7 @@ func trustedProxies(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns a text that lists networks and the strings in extra.
+// prefixes returns a string that lists networks and the strings in extra.
 func prefixes(list []netip.Prefix, extra ...string) string {
 	var words []string
 	for _, p := range list {

@@ -1,10 +1,10 @@
-// Package dispatcher is the process that manages the gateway's workers: it
-// decides which connection is served, hands it to a worker, and keeps workers
-// and services running.
+// Package dispatcher implements the process that manages the gateway's workers.
+// The process decides which connection is served, hands it to a worker, and
+// keeps workers and services running.
 //
 // It has no privileges. The parent, which may be root, opens the listeners and
-// asks the kernel which user is at the other end of a UNIX socket. It sends
-// each accepted connection to the dispatcher. The parent also starts and ends
+// asks the kernel which user is at the other end of a UNIX socket. The parent
+// sends each accepted connection to the dispatcher. It also starts and ends
 // processes for the dispatcher. The dispatcher can only name a role, or a
 // connection whose user the new worker runs as. It can't choose a program or a
 // uid.
@@ -17,7 +17,7 @@
 // list:
 //
 //   - dispatch finds the pool of workers for each connection;
-//   - pool has the loop, the slots, and the workers of each identity;
+//   - pool contains the loop, the slots, and the workers of each identity;
 //   - inetd serves the only client of an inetd run;
 //   - auditlog sends facts about connections to the auditor;
 //   - service starts keeper, resolver and auditor;
@@ -315,7 +315,7 @@ func (d *dispatcher) activate(g *generation, err error) error {
 		d.current.Release()
 	}
 	if g.keeper != nil && g.keeper.Identity.UID == d.config.UID && (d.current == nil || d.current.keeper == nil) {
-		d.log.Warn("keeper has the uid of the workers; it gets its own if started as root", "uid", d.config.UID)
+		d.log.Warn("keeper has the uid of the workers; it gets its own uid if root starts the gateway", "uid", d.config.UID)
 	}
 	if d.current == nil && g.setup.Metrics {
 		d.closing.Go(d.export)
@@ -351,9 +351,9 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 }
 
 // retryRenew asks for another generation of workers and services after a pause,
-// if a service of the current generation has exited. The caller calls it when a
-// new generation could not replace the current one. Until one can, the current
-// workers serve without the service.
+// if a service of the current generation has exited. It is called when a new
+// generation could not replace the current one. Until a new generation can do
+// so, the current workers serve without that service.
 func (d *dispatcher) retryRenew() {
 	if d.current == nil || !d.current.isBroken() {
 		return
@@ -365,9 +365,9 @@ func (d *dispatcher) retryRenew() {
 }
 
 // renew asks the parent for a new generation of workers and services. The
-// parent may not announce one, for example because it can't open the key files.
-// In that case, if a service of the current generation has exited, renew asks
-// again later.
+// parent might not announce one, for example because it can't open the key
+// files. In that case, if a service of the current generation has exited, renew
+// asks again later.
 func (d *dispatcher) renew() {
 	if d.renewPending || d.stopped {
 		return

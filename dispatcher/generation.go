@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A generation has all processes that serve one configuration: the services,
-// and the workers in the pools. It also has the keys for its workers. No
+// A generation holds all processes that serve one configuration: the services,
+// and the workers in the pools. It also holds the keys for its workers. No
 // process or key in a generation is ever replaced. Instead, if the
 // configuration changes or a service exits, the next generation is built beside
 // the current one. The next generation takes over when its workers have proved
@@ -32,8 +32,8 @@ type generation struct {
 	audit      *auditlog.Feed   // nil: there is no audit log
 }
 
-// announced has the configuration of a generation of workers and services, as
-// the parent sends it.
+// announced holds the configuration that the parent sends for a generation of
+// workers and services.
 type announced struct {
 	ipc.Build
 	ranges  []ipc.Subuids

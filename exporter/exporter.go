@@ -4,9 +4,9 @@
 // and asks the dispatcher for the values of the metrics. It has no keys, no
 // tokens, no connections of the API's clients, and no names of users.
 //
-// Workers count, the dispatcher adds up their counts, and this process gives
-// names to the totals (package metric/table). No counts are lost when this
-// process or a worker is restarted.
+// Workers count events, the dispatcher adds up their counts, and this process
+// gives names to the totals (package metric/table). No counts are lost when
+// this process or a worker is restarted.
 //
 // Main starts the process.
 package exporter

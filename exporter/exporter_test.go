@@ -188,6 +188,6 @@ func TestBounded(t *testing.T) {
 	first.Close() // frees only one place
 	<-accepted
 	l.Close()
-	second.Close() // frees a place for an Accept that waits
+	second.Close() // frees a slot for the waiting Accept
 	done.Wait()
 }

@@ -18,7 +18,7 @@ const (
 	maxDigits  = 16       // digits of a chunk's size
 	maxLine    = 1 << 10  // bytes of a line with a chunk's size
 	maxTrailer = 4 << 10  // bytes of all lines after the last chunk; the same limit as net/http's
-	maxWasted  = 16 << 10 // bytes of framing above the allowance of 16 bytes and twice the data for each chunk; the same limit as net/http's
+	maxWasted  = 16 << 10 // bytes of framing above the allowance, which for each chunk is 16 bytes plus twice its data; the same limit as net/http's
 )
 
 // Body returns how many bytes of p belong to the current request. If the

@@ -114,8 +114,8 @@ func isVersion(text []byte) bool {
 		isDigit(text[5]) && text[6] == '.' && isDigit(text[7])
 }
 
-// field checks one line of the header. It passes the fields that have an effect
-// on the body to applyField.
+// field checks one line of the header. It passes a field whose value may need
+// further checks to applyField.
 func (l *Lexer) field(line []byte) error {
 	number := l.line - 1 // the request line does not count
 	colon := bytes.IndexByte(line, ':')
@@ -157,7 +157,7 @@ func (l *Lexer) applyField(name, value []byte) error {
 		return l.contentLength(value)
 	case equalFold(name, "Transfer-Encoding"):
 		if l.chunked || !equalFold(value, "chunked") {
-			l.unsupported = &Error{http.StatusNotImplemented, "unsupported transfer coding: only chunked is supported, once"}
+			l.unsupported = &Error{http.StatusNotImplemented, "unsupported transfer coding: only chunked is supported, and only once"}
 		}
 		l.chunked = true
 	case equalFold(name, "Expect"):

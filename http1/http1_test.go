@@ -234,7 +234,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestTyped checks the requests of a person at a terminal, who may type empty
+// TestTyped tests the requests of a person at a terminal, who may type empty
 // lines between requests, and omit Host.
 func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"

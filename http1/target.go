@@ -54,7 +54,7 @@ func checkPath(path []byte) error {
 		case c == '?':
 			query = true
 		case c == '%' && !query && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])):
-			return malformed("the path has a % that two hexadecimal digits do not follow")
+			return malformed("the path has a % without two hexadecimal digits after it")
 		case !isText[c] || c == '\t':
 			return malformed("the request target has a control character")
 		}
@@ -62,9 +62,9 @@ func checkPath(path []byte) error {
 	return nil
 }
 
-// isHost reports whether text is a host, which a colon and a port may follow
-// (RFC 3986, 3.2.2 and 3.2.3). The port may be empty. Percent-encoded names are
-// refused.
+// isHost reports whether text is a host, optionally followed by a colon and a
+// port (RFC 3986, 3.2.2 and 3.2.3). The port may be empty. Percent-encoded
+// names are refused.
 func isHost(text []byte) bool {
 	host, port, _ := bytes.Cut(text, []byte(":"))
 	if len(text) > 0 && text[0] == '[' {

@@ -14,7 +14,7 @@ import (
 // counters counts requests of workers since this keeper started.
 type counters struct {
 	clients                  atomic.Int64  // workers that have a channel at present
-	signed, unsigned         atomic.Uint64 // messages that were signed, and that were refused
+	signed, unsigned         atomic.Uint64 // messages that were signed, and messages that were refused
 	genuine, forged, unknown atomic.Uint64 // answers about tokens
 	slowed                   atomic.Uint64 // questions that were delayed because their worker asked too fast
 	violations               atomic.Uint64 // workers that violated the protocol

@@ -63,7 +63,7 @@ var pointSizes = map[uint16]int{
 // isTLS12 reports whether m consists of client_random, server_random and
 // ServerECDHParams.
 func isTLS12(m []byte) bool {
-	const randoms, head = 64, 4 // head has curve_type, namedcurve and the length of the point
+	const randoms, head = 64, 4 // head consists of curve_type, namedcurve and the length of the point
 	if len(m) < randoms+head {
 		return false
 	}

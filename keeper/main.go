@@ -4,16 +4,16 @@
 // tokens. An attacker who compromises a worker can make the keeper sign
 // handshakes as long as that worker runs, but never gets a key.
 //
-// It starts like a worker, with an identity of its own. The parent gives it the
-// key and the certificates as open files. After the start, the dispatcher has
-// the parent's end of the channel, and gives the keeper a channel to each
-// worker. The keeper signs only messages that a TLS server signs in a
-// handshake. A worker must send the whole message, because the keeper could not
-// check a digest.
+// The keeper starts like a worker, with an identity of its own. The parent
+// gives it the key and the certificates as open files. After the start, the
+// dispatcher has the parent's end of the channel, and gives the keeper a
+// channel to each worker. The keeper signs only messages that a TLS server
+// signs in a handshake. A worker must send the whole message, because the
+// keeper could not check a digest.
 //
-// It opens no file by name, uses no network, and parses only PEM, the
-// protocol's messages and the handshake's message. The process exits when its
-// channel to the parent closes.
+// The keeper opens no file by name, uses no network, and parses only PEM, the
+// protocol's messages and the handshake's message. It exits when its channel to
+// the parent closes.
 package keeper
 
 import (
@@ -56,7 +56,7 @@ func Main() int {
 }
 
 // begin receives the setup, confines this process, checks its attributes,
-// closes the sandbox, and sends Ready.
+// activates the sandbox, and sends Ready.
 func begin(channel *ipc.Channel) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err

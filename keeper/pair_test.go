@@ -28,7 +28,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Keys are generated only once, because generating RSA keys takes long.
+// Keys are generated only once, because generating RSA keys takes a long time.
 var (
 	p256 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
 	p384 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)) })
@@ -131,7 +131,7 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// shortRSAKey returns an RSA key that is too short. Go creates such keys only
+// shortRSAKey returns an RSA key that is too short. Go generates such keys only
 // on request.
 func shortRSAKey(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")

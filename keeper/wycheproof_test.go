@@ -68,7 +68,7 @@ func TestWycheproof(t *testing.T) {
 }
 
 // stricter lists the vectors for which the gateway's result differs from the
-// expected one. auth/wycheproof_test.go gives the reasons.
+// expected result. auth/wycheproof_test.go gives the reasons.
 var stricter = []int{367, 370, 372, 373}
 
 // splitToken sets q to the question that a worker asks about a token. If a

@@ -13,15 +13,15 @@ import (
 )
 
 // directory finds the names of users and groups by id, and their ids by name.
-// Package nss reads the files and then runs getent. A directory limits the
-// concurrent look-ups, and remembers the results for a while.
+// It uses package nss, which reads the files in /etc and then runs getent. It
+// limits the concurrent look-ups, and remembers the results for a while.
 type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
 	lookups         atomic.Uint64 // number of look-ups since the start
 	workerSlots     chan struct{} // holds an element for each look-up for a worker
-	parentSlots     chan struct{} // holds an element for each look-up for the dispatcher, so that it never waits for workers
+	parentSlots     chan struct{} // the same for the dispatcher, so that its look-ups never wait for those of workers
 
 	mu    sync.Mutex // guards cache
 	cache map[question]answer

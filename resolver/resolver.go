@@ -1,8 +1,8 @@
-// Package resolver is the process that looks up names of users and groups for
-// the workers and the dispatcher. Names come from the files of /etc and from
-// getent, which may ask a directory service. Workers can't open these files,
-// and the parent, which may run as root, should not parse the answers of such a
-// service.
+// Package resolver implements the process that looks up names of users and
+// groups for the workers and the dispatcher. Names come from the files in /etc
+// and from getent, which may ask a directory service. Workers can't open these
+// files, and the parent, which may run as root, should not parse the answers of
+// a directory service.
 //
 // When the parent is root, the resolver has a uid that no user has. It can read
 // the machine's files and use the network, because getent needs both, but it

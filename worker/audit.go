@@ -24,20 +24,20 @@ func newAuditClient() *auditClient {
 }
 
 const (
-	// intentTimeout is how long the worker waits for permission. The auditor
-	// refuses a change sooner than this.
+	// intentTimeout is how long the worker waits for permission. The auditor's
+	// own time limit for recording a change is shorter.
 	intentTimeout = 30 * time.Second
-	// intentRetryDelay is how long the worker waits before it asks again, if
-	// the auditor has answered TryLater.
+	// intentRetryDelay is how long the worker waits after the answer TryLater
+	// before it asks again.
 	intentRetryDelay = 50 * time.Millisecond
 )
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
 // Intend implements handlers.Audit. It waits for the auditor's answer even if
-// the client disconnects. The worker must report the outcome of every permitted
-// change, even of a change that it did not make. If the answer is TryLater and
-// the client has disconnected, Intend does not ask again.
+// the client disconnects, because the worker must report the outcome of every
+// permitted change, even of a change that it did not make. If the answer is
+// TryLater and the client has disconnected, Intend does not ask again.
 func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
 	report, err := c.intend(ctx, change)

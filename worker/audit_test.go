@@ -79,9 +79,9 @@ func TestChangesWait(t *testing.T) {
 	}
 }
 
-// TestLatePermission checks permissions that arrive when the wait for them
-// ends. Each must be used or declined. Otherwise, when this worker exits, the
-// auditor would record that the change may have been made.
+// TestLatePermission checks permissions that arrive just when the worker stops
+// waiting for them. Each must be used or declined. Otherwise, when this worker
+// exits, the auditor would record that the change may have been made.
 func TestLatePermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64

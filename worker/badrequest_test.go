@@ -122,7 +122,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// readAnswers returns all answers on a connection, until it ends.
+// readAnswers reads from a connection until it ends, and returns all answers.
 func readAnswers(t *testing.T, c net.Conn) (list []*http.Response) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -150,9 +150,9 @@ func readAnswers(t *testing.T, c net.Conn) (list []*http.Response) {
 
 const get, host = "GET /ok HTTP/1.1\r\n", "Host: h\r\n"
 
-// TestAbuses checks that each request gets one answer with the envelope, or the
-// connection closes without an answer, whatever the client sends. Part of a
-// request must never be taken for another request.
+// TestAbuses checks that, whatever the client sends, each request gets one
+// answer with the JSON envelope, or the connection closes without an answer.
+// Part of a request must never be taken for another request.
 func TestAbuses(t *testing.T) {
 	long := strings.Repeat("a", 16<<10)
 	tests := []struct {
@@ -404,7 +404,7 @@ func TestReclaim(t *testing.T) {
 			conns <- c.(*http1Conn)
 		}
 	}
-	awaitRead := func(v *http1Conn) { // waits until some bytes of a request were read
+	awaitRead := func(v *http1Conn) { // waits until some bytes of a request have been read
 		for {
 			v.mu.Lock()
 			begun := !v.requestStart.IsZero()
@@ -468,9 +468,9 @@ func (c *hookedConn) Read(p []byte) (int, error) {
 
 func (c *hookedConn) NetConn() net.Conn { return c.Conn }
 
-// TestRequestAfterReclaim checks a request whose end arrives just after its
-// connection was given up for another client. It must not be served, because
-// the dispatcher already counts the connection as closed.
+// TestRequestAfterReclaim checks a request that is completed just after its
+// connection was reclaimed for another client. The request must not be served,
+// because the dispatcher already counts the connection as closed.
 func TestRequestAfterReclaim(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {

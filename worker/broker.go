@@ -71,8 +71,8 @@ func (b *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Mes
 	}
 }
 
-// deliver passes an answer to the goroutine that waits for it. If there is
-// none, deliver closes the answer's descriptors.
+// deliver passes an answer to the goroutine that waits for it. If no goroutine
+// waits for it, deliver closes the answer's descriptors.
 func (b *Broker) deliver(r ipc.Received) {
 	if !b.pending.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
@@ -116,8 +116,8 @@ func (b *Broker) Name(group bool, number uint32) (string, error) {
 	return result.Name, nil
 }
 
-// lookupID returns the id of the user or group with this name. If there is
-// none, it returns ipc.NoID.
+// lookupID returns the id of the user or group with this name. If no user or
+// group has this name, it returns ipc.NoID.
 func (b *Broker) lookupID(ctx context.Context, group bool, name string) (uint32, error) {
 	if b == nil {
 		return 0, errNoUserDatabase

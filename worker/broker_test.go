@@ -246,7 +246,7 @@ func TestBrokerNumbers(t *testing.T) {
 }
 
 // TestOwnName checks that the name of the worker's user is looked up when it is
-// first needed. As long as it is unknown, it must be looked up again.
+// first needed. If a look-up fails, the next use of the name must repeat it.
 func TestOwnName(t *testing.T) {
 	var lookups atomic.Int32
 	name := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {

@@ -19,8 +19,8 @@ const (
 	// claimTimeout is how long a worker waits for the answer when it claims an
 	// Idempotency-Key.
 	claimTimeout = 10 * time.Second
-	// settleTimeout is how long a client's answer is held back, at most, until
-	// the auditor has stored it.
+	// settleTimeout is the maximum time for which a client's answer is held
+	// back until the auditor has stored it.
 	settleTimeout = 5 * time.Second
 )
 

@@ -123,7 +123,8 @@ func (c *conn) restore() {
 	c.shortened = false
 }
 
-// hasUnread reports whether the client has sent bytes that were not read yet.
+// hasUnread reports whether the client has sent bytes that have not been read
+// yet.
 func (c *conn) hasUnread() (unread bool) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {

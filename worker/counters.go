@@ -19,7 +19,7 @@ type counters struct {
 
 	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
-	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher, and that were too many to report
+	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher, and those that were too many to report
 	changes, unrecorded             atomic.Uint64 // changes that had to be recorded, and those that were refused because they could not be
 }
 

@@ -46,13 +46,13 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	}
 	i := slices.IndexFunc(d.list, func(b work.Address) bool { return b.Network == a.Network && b.Address == a.Address })
 	if i < 0 {
-		return nil, fmt.Errorf("dial %s: not a daemon of the configuration", a.Address)
+		return nil, fmt.Errorf("dial %s: not a configured daemon", a.Address)
 	}
 	nc, _, err := d.open(ctx, d.upstream, uint8(i), a)
 	return nc, err
 }
 
-// redialDelay is how long the worker waits before it asks again, if the
+// redialDelay is how long the worker waits before it repeats a request, if the
 // dispatcher has told it to try again.
 const redialDelay = 50 * time.Millisecond
 

@@ -11,10 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestDrainReadsWholeRequest checks a request of which only part has arrived
-// when a drain begins. The rest must be read, and the request must be answered
-// as the last one of its connection. The drain must not wait for idle
-// connections.
+// TestDrainReadsWholeRequest checks a request that has arrived only in part
+// when a drain begins. The rest must be read, and the answer must be the last
+// one on its connection. The drain must not wait for idle connections.
 func TestDrainReadsWholeRequest(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	st.arrivalGrace = time.Minute

@@ -32,7 +32,7 @@ const (
 // making progress. Only the goroutine that reads the connection may call spend.
 type budget struct {
 	bucket  *rate.Bucket
-	updates int64 // bytes of answers that were not yet paired with a WINDOW_UPDATE
+	updates int64 // bytes of answers that have not yet been paired with a WINDOW_UPDATE
 
 	answers, bytes atomic.Int64 // sent since the last spend
 }
@@ -41,7 +41,7 @@ func newBudget(now time.Time) *budget {
 	return &budget{bucket: rate.New(frameBurst, frameRate, now)}
 }
 
-// earn adds to the budget for a frame of an answer.
+// earn credits the budget for a frame of an answer.
 func (b *budget) earn(f frame) {
 	if f.kind == dataFrame {
 		b.bytes.Add(int64(f.length))

@@ -29,10 +29,10 @@ var conversations = []string{
 	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc", "CONNECT lab:80 HTTP/1.1\r\nHost: lab\r\nUpgrade: h2c\r\n\r\n",
 }
 
-// FuzzConversation sends any input, shuts down the sending side, and checks the
-// answers. They must be complete and in order. If an answer announces that the
-// connection closes, the connection must close. There must be one answer for
-// each call of the handler, and at most one refusal.
+// FuzzConversation sends arbitrary input, shuts down the sending side, and
+// checks the answers. They must be complete and in order. If an answer
+// announces that the connection closes, the connection must close. There must
+// be one answer for each call of the handler, and at most one refusal.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range conversations {
 		f.Add(seed)
@@ -44,8 +44,8 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestInetdConversations makes the checks of FuzzConversation, without fuzzing,
-// for a server that inetd starts. The server's input stays open.
+// TestInetdConversations performs the checks of FuzzConversation, without
+// fuzzing, on a server that inetd starts. The server's input stays open.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		checkConversation(t, text, true)

@@ -14,8 +14,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A transport is a kind of connection. It has the client's end, and functions
-// with which the client shuts down its sending side or disconnects.
+// A transport is a kind of connection. Its functions return the client's end of
+// a new connection, shut down the client's sending side, or disconnect the
+// client.
 type transport struct {
 	name      string
 	connect   func(*testServer) net.Conn
@@ -65,7 +66,7 @@ func (st *testServer) overTLS() net.Conn {
 
 // TestHalfClose checks that a client that shuts down its sending side gets all
 // its answers. When a client disconnects, its request must be cancelled, even
-// if the client has shut down its sending side before.
+// if the client has already shut down its sending side.
 func TestHalfClose(t *testing.T) {
 	for _, tr := range transports {
 		for _, tt := range []struct {
@@ -90,7 +91,7 @@ func TestHalfClose(t *testing.T) {
 					select {
 					case <-r.Context().Done():
 						w.WriteHeader(http.StatusBadGateway)
-					case <-time.After(100 * time.Millisecond): // time in which the end of the client's data arrives
+					case <-time.After(100 * time.Millisecond): // time for the end of the client's data to arrive
 					}
 				}))
 				c := tr.connect(st)
@@ -116,7 +117,7 @@ func TestHalfClose(t *testing.T) {
 					close(cancelled)
 				}))
 				c := tr.connect(st)
-				_, err := io.WriteString(c, get+host+"\r\n"+get+host+"\r\n") // a second request must not hide the end
+				_, err := io.WriteString(c, get+host+"\r\n"+get+host+"\r\n") // a second request must not hide the end of the client's data
 				must(t, err)
 				<-entered
 				if halfClosed {

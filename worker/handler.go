@@ -121,7 +121,7 @@ func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
 }
 
 // An owner holds the uid of the owner of a socket's directory. The uid is known
-// when the socket has been dialled.
+// once the socket has been dialled.
 type owner struct{ uid atomic.Uint32 }
 
 func (o *owner) record(nc net.Conn, uid uint32, err error) (net.Conn, error) {
@@ -184,7 +184,8 @@ func controller(setup work.Setup, daemons client.Config, broker *Broker) reachab
 	return sharedController{client.New(daemons), each}
 }
 
-// A reachableController also reports whether it can be reached.
+// A reachableController is a handlers.Controller that also reports whether a
+// controller can be reached.
 type reachableController interface {
 	handlers.Controller
 	Reachable(context.Context) bool

@@ -19,10 +19,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameConstants compares the constants that processes send as numbers, in
-// both directions. Package ipc/work defines them, and so do the packages of the
-// API. They are defined twice so that the parent does not link the API's
-// tables.
+// TestSameConstants compares the constants of package ipc/work with those of
+// the packages of the API, and converts them in both directions. Processes send
+// these constants as numbers. They are defined twice so that the parent does
+// not link the API's tables.
 func TestSameConstants(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -44,7 +44,8 @@ func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	}
 }
 
-// handshakeFacts has facts that the error of a handshake does not contain.
+// handshakeFacts holds facts about a handshake that the handshake's error does
+// not contain.
 type handshakeFacts struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
 
 // handshakeKey is the context key for a handshake's handshakeFacts.

@@ -31,11 +31,11 @@ type http1Conn struct {
 	peer        auth.Peer
 	badRequests *badRequests
 
-	inRequest atomic.Bool // a request has begun and is not answered yet; for callers that must not wait for mu
+	inRequest atomic.Bool // a request has begun and has not been answered yet; for callers that must not wait for mu
 
 	mu           sync.Mutex // guards the fields below
 	lexer        http1.Lexer
-	in           []byte    // bytes that were read and not passed on
+	in           []byte    // bytes that have been read but not passed on
 	ready        int       // number of bytes of in that may be passed on
 	bodyErr      error     // why the rest of the body can't be read
 	requestStart time.Time // when the current request began; zero if none has
@@ -247,10 +247,10 @@ func (c *http1Conn) linger() {
 // lingerTime is the time that a refused client has to read the answer.
 const lingerTime = 500 * time.Millisecond
 
-// reclaim closes the connection, unless a complete head has arrived, so that a
-// waiting connection can have its slot. It reports whether the connection will
-// close. An idle connection closes at once. If part of a head has arrived, Read
-// first sends an error.
+// reclaim frees the connection's slot for a waiting connection. It closes the
+// connection unless a complete head has arrived, and reports whether the
+// connection will close. An idle connection closes at once. If part of a head
+// has arrived, Read first sends an error.
 func (c *http1Conn) reclaim() bool {
 	if c.closeUnused() {
 		return true
@@ -291,11 +291,11 @@ func (c *http1Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. When http.Server shuts down, it calls Close
-// while it waits for a head, and drops a request that it has just read. So a
-// client that has begun a request first gets an answer. At any other time, a
-// request that has not reached its handler was refused by net/http itself. This
-// counts as an offence.
+// Close closes the connection. When http.Server shuts down, it also closes
+// connections that are waiting for the rest of a head, and drops a request that
+// it has just read. In these cases, the client first gets an answer. At any
+// other time, a request that has not reached its handler was refused by
+// net/http itself. This counts as an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,10 +16,11 @@ import (
 // the client does not read. But two problems remain. To solve them, http2Conn
 // examines the frames in both directions:
 //
-//   - net/http accepts any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown
-//     and nearly empty DATA frames. http2Conn subtracts them from a budget, and
-//     closes the connection when the budget is used up. A limit on bytes would
-//     not help, because an ordinary body has more bytes than a flood of frames.
+//   - net/http accepts any number of SETTINGS, PRIORITY and WINDOW_UPDATE
+//     frames, frames of unknown types, and nearly empty DATA frames. http2Conn
+//     subtracts them from a budget, and closes the connection when the budget is
+//     used up. A limit on bytes would not help, because an ordinary body has more
+//     bytes than a flood of frames.
 //   - net/http does not report clients that violate the protocol. Such a client
 //     gets an error code, in GOAWAY for the connection or in RST_STREAM for a
 //     stream (RFC 9113, 7), or 431 if its header block exceeds the limit.
@@ -60,8 +61,9 @@ var (
 // Read compares the first bytes with the preface, and subtracts the frames
 // after it from the budget.
 func (c *http2Conn) Read(p []byte) (int, error) {
-	// While a client is blocked, its requests are answered with 429. But frames
-	// that never become a request would still be read without this check.
+	// While a client is blocked, its requests are answered with 429. But
+	// without this check, frames that never become a request would still be
+	// read.
 	if c.offended.Load() && c.isPaused() {
 		return 0, errBlocked
 	}
@@ -154,7 +156,7 @@ const (
 	endStream = 1
 )
 
-// A frame has the inspected part of an HTTP/2 frame.
+// A frame holds the part of an HTTP/2 frame that is inspected.
 type frame struct {
 	kind, flags byte
 	length      int
@@ -175,8 +177,8 @@ const (
 	framePeek   = 8 // number of inspected bytes of a payload
 )
 
-// A frameScanner finds the frames in one direction of a connection, however
-// reads and writes split them.
+// A frameScanner finds the frames in one direction of a connection, no matter
+// how reads and writes split them.
 type frameScanner struct {
 	head [frameHeader + framePeek]byte
 	have int // number of bytes in head

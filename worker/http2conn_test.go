@@ -98,9 +98,10 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestOffences checks that the worker reports what no honest client does. It
-// must not report a connection that breaks or is slow, a client that rejects
-// our certificate, or a handshake that fails because the keeper does not sign.
+// TestOffences checks that the worker reports behaviour that no honest client
+// shows. It must not report a connection that breaks or is slow, a client that
+// rejects our certificate, or a handshake that fails because the keeper does
+// not sign.
 func TestOffences(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -309,7 +310,7 @@ func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 }
 
 // FuzzFrames checks that the scanner finds exactly the frames that have an
-// error code, however the input is split.
+// error code, no matter how the input is split.
 func FuzzFrames(f *testing.F) {
 	f.Add("", byte(1), byte(3))
 	f.Add(strings.Repeat("x", 300), byte(0x2), byte(1))

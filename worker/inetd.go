@@ -30,7 +30,7 @@ func (s *server) serveInetd(c *http1Conn) {
 		}
 		_ = c.SetReadDeadline(time.Time{})
 		r.Header.Del("Host")
-		if !s.answerInetd(c, r.WithContext(ctx)) || s.handshakeCtx.Err() != nil { // if the second condition is true, the worker drains
+		if !s.answerInetd(c, r.WithContext(ctx)) || s.handshakeCtx.Err() != nil { // the second condition is true while the worker drains
 			c.linger()
 			return
 		}
@@ -62,10 +62,10 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 	return err == io.EOF
 }
 
-// A responseWriter writes an answer without http.Server: in inetd mode, and to
-// input that is not a valid request. In inetd mode, handlers announce the
-// length of long answers (handlers.Config.SendLength). Other answers are
-// buffered until their length is known.
+// A responseWriter writes an answer without http.Server. It is used in inetd
+// mode, and to answer input that is not a valid request. In inetd mode,
+// handlers announce the length of long answers (handlers.Config.SendLength).
+// Other answers are buffered until their length is known.
 type responseWriter struct {
 	conn        net.Conn
 	request     *http.Request

@@ -55,7 +55,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 		}
 	}
-	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // whether this process is alive does not depend on free places
+	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // these report whether this process is alive, which does not depend on free places
 		l.serve(w, r, c)
 		return
 	}
@@ -104,7 +104,7 @@ func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connSt
 	p := l.newSlowClient(w, r, c)
 	defer l.finish(p)
 	l.handlers.ServeHTTP(p, r)
-	if p.status == http.StatusUnauthorized { // before the answer, because the dispatcher accepts no offence of a closed connection
+	if p.status == http.StatusUnauthorized { // before the answer, because the dispatcher accepts no offence on a closed connection
 		l.server.counts.unauthenticated.Add(1)
 		l.server.offences.recordUnauthenticated(r, c)
 	}

@@ -54,7 +54,7 @@ const (
 	maxBuffered = 8 << 10 // maximum number of buffered bytes
 )
 
-// A lines buffers whole lines and writes them together.
+// The type lines buffers whole lines and writes them together.
 type lines struct {
 	out            io.Writer
 	mu             sync.Mutex

@@ -1,5 +1,5 @@
-// Package worker is the process that reads input from the network. It never
-// runs as root, holds no secret key, and serves one identity.
+// Package worker implements the process that reads input from the network. This
+// process never runs as root, holds no secret key, and serves one identity.
 //
 // The parent starts the worker with its final uid, gid and groups. It sends the
 // worker the process attributes that the worker should have, and then passes
@@ -129,7 +129,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 }
 
 // The sandbox identifies the channel by its descriptor. This line compiles only
-// if the two numbers are equal.
+// if sandbox.Channel and ipc.WorkerFD are equal.
 const _ = uint(sandbox.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-sandbox.Channel)
 
 // CloseSandbox puts the process into the sandbox that the parent requested, and

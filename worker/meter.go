@@ -20,8 +20,8 @@ import (
 
 // A meter counts requests, bytes, and the worker's calls to daemons. A moment
 // after the first event, it sends all counts to the dispatcher, which adds them
-// up. So the totals are still correct after a worker has exited. Only if a
-// worker is killed, its latest counts are lost.
+// up. So the totals are still correct after a worker has exited. A worker's
+// latest counts are lost only if it is killed.
 type meter struct {
 	*table.Table
 	send           func(ipc.Message, ...int) error
@@ -32,7 +32,7 @@ type meter struct {
 	flushScheduled atomic.Bool
 
 	sentMu sync.Mutex     // guards sent
-	sent   map[int]uint64 // the part of each extra counter that was sent
+	sent   map[int]uint64 // the part of each extra counter that has been sent
 }
 
 // An extra is the total of a counter that another part of the worker keeps.

@@ -22,8 +22,9 @@ import (
 
 // offences counts the misbehaviour of clients. The worker reports an offence to
 // the dispatcher, which decides whether to block the client. But a client
-// behind a trusted proxy is known only by a header, and the dispatcher reads no
-// headers. So the worker itself decides whether to block such a client.
+// behind a trusted proxy can be identified only by a header, and the dispatcher
+// reads no headers. So the worker itself decides whether to block such a
+// client.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
@@ -154,8 +155,8 @@ func (o *offences) recordUnauthenticated(r *http.Request, c *connState) {
 	}
 }
 
-// isNew records a rejected credential, and reports whether it was not rejected
-// before.
+// isNew records a rejected credential, and reports whether this is its first
+// rejection.
 func (o *offences) isNew(credential uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,8 +264,8 @@ func withRetryAfter(err error, wait time.Duration) error {
 	return &handlers.RetryAfterError{Err: err, After: wait}
 }
 
-// report reports an offence to the dispatcher, unless the connection was
-// already reported as done.
+// report reports an offence to the dispatcher, unless the connection has
+// already been reported as done.
 func (t *connTracker) report(m *work.Offence) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()

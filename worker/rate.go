@@ -8,7 +8,7 @@ import (
 	"schedrestd/rate"
 )
 
-// A rates limits the request rate of each user.
+// The type rates limits the request rate of each user.
 type rates struct {
 	burst, perSecond float64
 

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// The state that /readyz reports. A process runs at most one worker, so these
-// can be global variables.
+// The state that /readyz reports. A process runs at most one worker, so the
+// state can be in global variables.
 var (
 	// draining is set while this worker drains: it finishes its requests, and
 	// /readyz tells load balancers to send no more. A retired worker does not

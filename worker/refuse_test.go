@@ -88,9 +88,9 @@ func TestRefuseConn(t *testing.T) {
 	}
 }
 
-// TestRefuseConnLimit checks that only a few refused connections are open
-// concurrently, and each only for a moment, however many are refused. A drain
-// must not wait for them.
+// TestRefuseConnLimit checks that even if many connections are refused, only a
+// few of them are open concurrently, and each only for a moment. A drain must
+// not wait for them.
 func TestRefuseConnLimit(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn

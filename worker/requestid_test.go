@@ -8,8 +8,8 @@ import (
 	"schedrestd/auth"
 )
 
-// TestProxyID checks that only a trusted proxy can set the id of a request. It
-// must be ignored if it is too long or has invalid characters.
+// TestProxyID checks that only a trusted proxy can set the id of a request. An
+// id that is too long or has invalid characters must be ignored.
 func TestProxyID(t *testing.T) {
 	const proxy, client, trace = "192.0.2.1:5", "203.0.113.1:5", "4bf92f3577b34da6a3ce929d0e0e4736"
 	const parent = "00-" + trace + "-00f067aa0ba902b7-01"

@@ -41,7 +41,7 @@ type server struct {
 	retired      atomic.Bool
 	stall        time.Duration
 	drain        time.Duration
-	arrivalGrace time.Duration // part of drain for a request that is arriving
+	arrivalGrace time.Duration // how long a drain waits for a request that is arriving
 	inetd        bool
 	inetdConn    atomic.Pointer[http1Conn] // the only connection of a server that was started by inetd
 	openConns    sync.WaitGroup            // connections that were accepted and not closed

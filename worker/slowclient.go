@@ -44,7 +44,7 @@ type slowClient struct {
 	conn      *conn     // nil if the connection did not come from the dispatcher
 	body      *slowBody // nil if the request has no body
 	status    int       // status of the answer; 0 before its header is sent
-	http2     bool      // if true, the wait for the client is not a Write on the connection, so the stream has limits of its own
+	http2     bool      // whether the request is an HTTP/2 stream; it has its own limits, because it can wait for the client while no Write on the connection does
 	offend    func()    // called when the stream has stalled while other clients wait
 
 	mu           sync.Mutex

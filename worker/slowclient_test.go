@@ -237,9 +237,9 @@ func eventually(t *testing.T, cond func() bool) {
 }
 
 // TestWholeHeaderStays checks that a client keeps its connection once it has
-// sent a complete header, however the header was split, and even before the
-// handler is called. A client that has sent only part of a header must lose its
-// connection.
+// sent a complete header, even before the handler is called. It must not matter
+// how the header was split. A client that has sent only part of a header must
+// lose its connection.
 func TestWholeHeaderStays(t *testing.T) {
 	const partial = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{

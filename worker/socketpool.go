@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// A socketPool has the TCP sockets that the dispatcher prepared for later
+// A socketPool holds the TCP sockets that the dispatcher prepared for later
 // connections.
 type socketPool struct {
 	mu        sync.Mutex
@@ -155,8 +155,8 @@ func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.
 	}
 }
 
-// isIdle reports whether the daemon has not closed the connection and has not
-// sent anything.
+// isIdle reports whether the daemon has neither closed the connection nor sent
+// anything.
 func isIdle(fd int) bool {
 	var b [1]byte
 	_, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)

@@ -32,8 +32,8 @@ func deferredSocket(t *testing.T, address string) int {
 }
 
 // brokerWithPool returns a Broker that gets the sockets for its pool from the
-// function make. It also returns the numbers of the Broker's requests: for one
-// connection (dials) and for sockets (orders).
+// function make. It also returns two counters of the Broker's requests: dials
+// counts those for one connection, and orders counts those for sockets.
 func brokerWithPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -201,7 +201,8 @@ func TestPoolDisabled(t *testing.T) {
 	}
 }
 
-// TestPoolRefused checks that a refused connection has the usual error.
+// TestPoolRefused checks that if a daemon refuses the connection of a pooled
+// socket, the error is the same as without the pool.
 func TestPoolRefused(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)

@@ -29,7 +29,8 @@ func (s *server) serveStdio(in, out int, m *ipc.Streams) {
 }
 
 // closeFunc returns the function that must be called when connection id is
-// closed. It frees the slot. In inetd mode, it also stops the server.
+// closed. That function frees the slot. In inetd mode, it also stops the
+// server.
 func (s *server) closeFunc(id uint64) func() {
 	return func() {
 		s.tracker.recordClose(id)
@@ -51,11 +52,12 @@ func (s *server) servePlain(c *conn) {
 	s.queue.put(h)
 }
 
-// A streams is a connection that consists of standard input and output. Both
-// stay blocking: the shell that started us and its other children may share
-// them, and O_NONBLOCK would affect all these processes. Even so, Read has a
-// deadline, because a separate goroutine reads the input, ahead by at most one
-// buffer. That goroutine may be blocked in a read until the process exits.
+// The type streams is a connection that consists of standard input and output.
+// Both stay blocking, because the shell that started us, and other children of
+// that shell, may share them. O_NONBLOCK would affect all these processes. Even
+// so, Read has a deadline, because a separate goroutine reads the input, at
+// most one buffer ahead. That goroutine may be blocked in a read until the
+// process exits.
 type streams struct {
 	in, out int
 	input   net.Conn // end of a pipe with the input from the goroutine

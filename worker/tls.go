@@ -22,7 +22,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// tlsServer has everything that a worker needs for https:// listeners: the
+// tlsServer holds everything that a worker needs for https:// listeners: the
 // public certificates, the keys for session tickets, and a channel to the
 // keeper, which has the private key.
 type tlsServer struct {
@@ -104,9 +104,9 @@ func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
 }
 
 // certificateFunc returns a function that crypto/tls calls to get the
-// certificate for each handshake. It returns c with a new remoteKey for the
-// handshake. If the keeper does not sign, this remoteKey records the failure in
-// the handshakeFacts of the handshake's context.
+// certificate for each handshake. That function returns c with a new remoteKey
+// for the handshake. If the keeper does not sign, this remoteKey records the
+// failure in the handshakeFacts of the handshake's context.
 func certificateFunc(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -126,7 +126,7 @@ func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 	return tls.Server(c, config), nil
 }
 
-// A remoteKey is a private key that is in the keeper. The keeper signs only
+// A remoteKey is a private key that the keeper holds. The keeper signs only
 // messages, not digests.
 type remoteKey struct {
 	keeper *keeperClient

@@ -11,13 +11,13 @@ import (
 )
 
 // Tokens verifies tokens. It uses public keys in the worker itself, or asks the
-// keeper, which has the secret key. After the call of Build, the dispatcher
-// sends the public keys and the channel to the keeper.
+// keeper, which has the secret key. The worker gets the public keys, and a
+// channel to the keeper, from the dispatcher after it has called Build.
 type Tokens struct {
 	keys          atomic.Pointer[publicKeys]
 	keeper        *keeperClient
 	authenticator *auth.Authenticator
-	singleClient  bool // whether the worker serves only one client, so that the parent does not watch the files of keys
+	singleClient  bool // whether the worker serves only one client; the parent then does not watch the key files
 }
 
 // publicKeys is a key set that the dispatcher sent.
@@ -39,8 +39,8 @@ func (t *Tokens) Authenticator() *auth.Authenticator { return t.authenticator }
 
 // connect makes the descriptor fd the channel to the keeper. It also sends the
 // keeper an invalid signature, because the keeper's answer shows whether its
-// token key is outdated. A keeper's answer to this never changes, so this is
-// done only once.
+// token key is outdated. A keeper always gives the same answer to this
+// signature, so connect sends it only once.
 func (t *Tokens) connect(fd int) error {
 	if err := t.keeper.connect(fd); err != nil {
 		return err

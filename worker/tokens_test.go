@@ -217,7 +217,7 @@ func TestKeeperExits(t *testing.T) {
 }
 
 // TestTokensWaitForNoHandshake checks that a token is verified without delay,
-// even if the maximum number of handshakes waits for the keeper.
+// even while the maximum number of handshakes are waiting for the keeper.
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	tokens := NewTokens()
 	c := keeperEnd(t, tokens.keeper)
@@ -247,8 +247,8 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 }
 
 // TestCancelledRequestLeavesKeeper checks that a cancelled request stops
-// waiting, for an answer and for space in a channel that the keeper does not
-// read.
+// waiting, both for an answer and for space in a channel that the keeper does
+// not read.
 func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens.keeper)

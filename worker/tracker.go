@@ -113,8 +113,8 @@ func (t *connTracker) finishRequest(c *connState) {
 	}
 }
 
-// reportDone reports that a connection is done. It does so at most once for
-// each.
+// reportDone reports that a connection is done. It reports each connection at
+// most once.
 func (t *connTracker) reportDone(id uint64) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"schedrestd/ipc"
 )
 
-// A users looks up names of users and groups through the resolver. Answers are
-// cached, because the rows of a list need the same few names again and again.
-// If a directory service does not answer, one row of a list waits for the
-// timeout. For lookupPause after that, ids that are not in the cache are shown
-// as numbers.
+// The type users looks up names of users and groups through the resolver.
+// Answers are cached, because the rows of a list need the same few names again
+// and again. If a directory service does not answer, one row of a list waits
+// for the timeout. For lookupPause after that, ids that are not in the cache
+// are shown as numbers.
 type users struct {
 	user, group names
 
@@ -22,7 +22,7 @@ type users struct {
 	resolveSem chan struct{} // has an element while a name that a client sent is looked up
 }
 
-// A names caches the names of one database, by id.
+// The type names caches the names of one database, by id.
 type names struct {
 	lookup   func(uint32) (string, error)
 	fallback func(uint32) string // returns the text for an id that has no name

@@ -21,7 +21,7 @@ const (
 	MaxAnswer = 1400
 )
 
-// magic is the first bytes of a claim. Its last byte is the version of the
+// Each claim begins with magic. The last byte of magic is the version of the
 // format.
 const magic = "SIK\x01"
 

@@ -1,7 +1,6 @@
-// Package claims keeps the Idempotency-Keys of submissions in a file. A
-// submission claims its key before it is sent to a daemon. The daemon's answer
-// is stored with the claim. Another submission with the same key gets that
-// answer.
+// Package claims keeps the Idempotency-Keys of submissions in a file. Before a
+// submission is sent to a daemon, it claims its key. The daemon's answer is
+// stored with the claim. Another submission with the same key gets that answer.
 //
 // The file is a ring of slots. A new claim goes into the next slot, if that
 // slot is empty or its claim has expired. Nothing is moved or truncated, so an
@@ -370,8 +369,8 @@ func (s *Store) forget(c *claim) {
 }
 
 // expired reports whether a claim no longer needs its slot, because its key and
-// all renewals have expired. A claim whose date is that far in the future has
-// also expired, because the clock was wrong when the claim was written.
+// all renewals have expired. A claim dated equally far in the future also
+// counts as expired, because the clock was wrong when the claim was written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

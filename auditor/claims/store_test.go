@@ -100,7 +100,7 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 	must(t, s.Commit())
 }
 
-// TestClaim checks the states of a key from the claim to the answer. Three
+// TestClaim checks the states of a key from the claim to the answer, as three
 // processes see them: the process that claimed the key, another process, and a
 // process that reads the file later.
 func TestClaim(t *testing.T) {
@@ -181,7 +181,7 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestRenewedNotSynced checks a renewed claim that did not reach the disk. Its
+// TestRenewedNotSynced tests a renewed claim that did not reach the disk. Its
 // key can be claimed again, and its slot stays in use.
 func TestRenewedNotSynced(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
@@ -200,9 +200,9 @@ func TestRenewedNotSynced(t *testing.T) {
 	wantClaim(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
-// TestForsaken checks claims whose process has settled nothing. They must
-// become unknown at once if that process has certainly exited, and otherwise
-// after a while.
+// TestForsaken tests claims that their process never settles. They must become
+// unknown at once if that process has certainly exited, and otherwise after a
+// while.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")

@@ -12,9 +12,10 @@
 //   - A source that is blocked for its offences is refused (package penalty).
 //   - A source may have every slot while no other source waits, but never more
 //     than Config.PerSource, if that is set.
-//   - A connection that finds no slot waits. One source can fill at most half
-//     of the waiting room. When the waiting room is full, the source with the
-//     most connections in it loses its newest connection.
+//   - A connection that finds no free slot enters the waiting room, which has
+//     space for Config.Waiting connections. One source can fill at most half of
+//     it. When the waiting room is full, the source with the most connections
+//     in it loses its newest connection.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources
 //     with only a few slots count as having none, and are served in the order
 //     of arrival.
@@ -40,7 +41,7 @@ type Config struct {
 	Slots     int           // connections that are served concurrently
 	PerSource int           // connections of one source that are served concurrently; 0: no such limit
 	Waiting   int           // connections that may wait for a slot
-	WaitLimit time.Duration // how long a connection waits for other connections of its source, which has PerSource of them
+	WaitLimit time.Duration // how long a connection waits if its source already has PerSource connections
 	Penalties penalty.Rules
 }
 
@@ -60,7 +61,7 @@ type Conn struct {
 	hasSlot bool      // it has a slot
 	excused bool      // its worker is silent, so its slot was given to another connection
 	arrival uint64    // orders waiting connections
-	expires time.Time // while it waits for other connections of its source: when it is refused; otherwise zero
+	expires time.Time // when it is refused, if it waits for other connections of its source; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	queue        *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
@@ -163,8 +164,8 @@ func (s *State) Release(c *Conn) {
 // Silent reports connections whose workers have not answered for a while. For
 // example, with become_user, users can stop their own workers. The slots of
 // silent connections are given to other connections. The silent connections
-// stay open and still count against their sources. The number of connections
-// that are silent is limited to the number of slots.
+// stay open and still count against their sources. The number of slots that can
+// be given away in this manner is limited to the total number of slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.hasSlot && !c.excused && s.excused < s.size {
@@ -206,7 +207,8 @@ func (s *State) expire(match func(*Conn) bool, reason Reason) {
 	}
 }
 
-// Waiting reports whether connections wait, so that the caller must call Tick.
+// Waiting reports whether connections are waiting. If so, the caller must call
+// Tick.
 func (s *State) Waiting() bool { return s.waitCount > 0 }
 
 // IsFull reports whether no slot is free and no connection waits. In this

@@ -25,7 +25,7 @@ const (
 	Admit  Action = iota // give the connection to a worker; it has a slot
 	Refuse               // close the connection; it has no slot, and this package has forgotten it
 	Yield                // ask its worker to close the connection as soon as no request on it is being answered
-	Pause                // tell its worker to answer 429 for Wait
+	Pause                // tell its worker to answer with 429 for the duration Wait
 	Report               // log that its source is blocked
 )
 
@@ -35,7 +35,7 @@ type Reason uint8
 // The reasons.
 const (
 	Blocked  Reason = iota // its source is blocked for offences
-	Crowded                // too many connections of its source wait already
+	Crowded                // too many connections of its source are already waiting
 	TimedOut               // it has waited too long for other connections of its source
 	ShutDown               // the gateway is stopping
 	numReasons

@@ -39,7 +39,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// A run has the test's own records about the connections of a State.
+// A run contains the test's own records of the connections of a State.
 type run struct {
 	*State
 	r       *rand.Rand

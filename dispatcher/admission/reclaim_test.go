@@ -54,8 +54,8 @@ func (f *five) wantAsked(t *testing.T, want ...int) {
 }
 
 // TestOldestIsAsked checks that for each waiting connection, one connection is
-// asked to yield: the one that has rested longest. If it does not yield until
-// the next Tick, another one must be asked.
+// asked to yield: the one that has rested longest. If that connection does not
+// yield by the next Tick, another one must be asked.
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
@@ -99,10 +99,10 @@ func TestAskedBefore(t *testing.T) {
 	f.wantAsked(t, 2)
 }
 
-// TestCrowdGivesWay checks a source that has most of the slots, and only busy
-// connections. If a client of a source without slots connects, a connection of
-// the crowded source must be asked to yield at once. If another client of the
-// crowded source connects, no connection may be asked at once.
+// TestCrowdGivesWay tests a crowded source: it has most of the slots, and all
+// of its connections are busy. If a client of a source without slots connects,
+// a connection of the crowded source must be asked to yield at once. If another
+// client of the crowded source connects, no connection may be asked at once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
 	f.setResting(f.list[4]) // the only connection of source 2
@@ -135,9 +135,9 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	f.wantAsked(t, 2)
 }
 
-// TestOwnSourceGivesWay checks a connection that waits because its source has
-// reached PerSource. One of this source's own connections must be asked to
-// yield as soon as it rests, and no connection of another source.
+// TestOwnSourceGivesWay tests a connection that waits because its source has
+// reached PerSource. One of the source's own connections must be asked to yield
+// as soon as it rests. No connection of another source may be asked.
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
 	f.limit = 2
@@ -152,10 +152,10 @@ func TestOwnSourceGivesWay(t *testing.T) {
 	f.wantAsked(t, 1)
 }
 
-// TestMoreThanHalfHasToWait checks a waiting connection whose source already
-// has at least half of the slots. At the next Tick, and not before, connections
-// at rest must be asked to yield. If none is left at the Tick after that, a
-// busy connection of the same source must be asked, but none of another source.
+// TestMoreThanHalfHasToWait tests a waiting connection whose source already has
+// at least half of the slots. At the next Tick, and not before, connections at
+// rest must be asked to yield. If none is left at the following Tick, a busy
+// connection of the same source must be asked, but none of another source.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.setResting(f.list[4])
@@ -168,7 +168,7 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 }
 
 // TestAskToYield checks that the connections of a worker are asked to yield
-// once, and only if all of them are at rest, or if busy is true. If a
+// only once, and only if busy is true or all of them are at rest. If a
 // connection stays open for a while, closing must be false. If it also stays at
 // rest, stubborn must be true.
 func TestAskToYield(t *testing.T) {

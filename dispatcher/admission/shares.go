@@ -18,8 +18,8 @@ type shares struct {
 	decisions
 }
 
-// An account has the slots and waiting connections of one source. A source that
-// has neither has no account.
+// An account contains the slots and waiting connections of one source. A source
+// that has neither has no account.
 type account struct {
 	held    int
 	waiting []*Conn // in the order of arrival
@@ -165,8 +165,8 @@ func (s *shares) half() int { return max(1, s.size/2) }
 // all had the same number.
 func (s *shares) fairShare() int { return max(1, s.size/max(1, len(s.sources))) }
 
-// wantsOwn reports whether c's source has waiting connections although it
-// already has the most slots that it can get from others at once: half of all
+// wantsOwn reports whether c's source has waiting connections, but can't get
+// more slots from other sources at once. Such a source already has half of all
 // slots, or the maximum for one source.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]

@@ -54,8 +54,9 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle handles a message of the auditor. The only such message asks whether
-// the log's path still leads to the same file. The parent answers it.
+// handle handles a message from the auditor. The auditor's only kind of message
+// asks whether the log's path still leads to the same file. The parent answers
+// this question.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -75,7 +76,8 @@ func (f *Feed) answer(m *ipc.Followed) {
 	_ = f.Channel.TrySend(m)
 }
 
-// run sends the queued messages in order, as the auditor's channel has space.
+// run sends the queued messages in order, whenever the auditor's channel has
+// space.
 func (f *Feed) run() {
 	var queue []ipc.Message
 	for last := false; !last || len(queue) > 0; {

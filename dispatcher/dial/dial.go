@@ -55,7 +55,7 @@ type Dialer struct {
 const (
 	waitBurst  = 10_000
 	waitRate   = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
-	noPortCost = 100  // cost of an attempt for which no port was free, because the kernel has tried all ports
+	noPortCost = 100  // cost of an attempt that found no free port; the kernel has then tried all ports
 )
 
 // New returns a Dialer for the worker at the other end of channel.
@@ -130,10 +130,10 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	return connect(to, d.o.Ports, false)
 }
 
-// maxUnread is the maximum number of unread bytes in the worker's channel for
-// which the worker still gets spare sockets (sockets for later connections).
-// The kernel has one limit for the descriptors in transit in all channels of
-// this process. A single worker must not be able to reach this limit.
+// maxUnread limits the unread bytes in a worker's channel. A worker with more
+// unread bytes gets no spare sockets (sockets for later connections). The
+// kernel has one limit for the descriptors in transit in all channels of this
+// process. A single worker must not be able to reach this limit.
 const maxUnread = 8 << 10
 
 // offerSpares sends the worker spare sockets, if possible. A worker that gets

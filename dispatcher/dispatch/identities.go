@@ -27,8 +27,8 @@ type identities struct {
 	tendDue      bool        // the next call of tend is due now
 }
 
-// An identity has the ids that a worker runs as. It includes the gid, because
-// with MUNGE a job gets the gid of the worker that submits it.
+// An identity contains the ids that a worker runs as. It includes the gid,
+// because with MUNGE a job gets the gid of the worker that submits it.
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
@@ -146,8 +146,8 @@ func (h *identities) tendSoon() {
 	}
 }
 
-// tendIn schedules the next call of tend after the time d, instead of any call
-// that was scheduled before.
+// tendIn schedules the next call of tend after the duration d. It cancels any
+// call that was scheduled before.
 func (h *identities) tendIn(d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
@@ -155,8 +155,8 @@ func (h *identities) tendIn(d time.Duration) {
 	h.timer = h.After(d, h.tend)
 }
 
-// tend retires pools that were idle long enough, and makes space for waiting
-// connections.
+// tend retires pools that have been idle for long enough, and makes space for
+// waiting connections.
 func (h *identities) tend() {
 	h.tendDue = false
 	if h.stopped {
@@ -247,7 +247,7 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// A demand counts the pools that must end before each waiting connection can
+// A demand counts the pools that must end so that every waiting connection can
 // have a pool.
 type demand struct {
 	anyUser int            // pools of any user
@@ -283,8 +283,9 @@ func (d *demand) subtract(uid uint32) {
 	}
 }
 
-// expectLeaving subtracts from d the pools that are already leaving, and
-// hurries them.
+// expectLeaving subtracts from d the retired pools that are about to end. It
+// also asks retired pools that have only idle connections to close them, and
+// kills workers that do not exit in time.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
 	crowded := h.countReplaced() > h.Identities
 	for p, retired := range h.leaving {

@@ -36,7 +36,7 @@ type inquiry struct {
 const (
 	nameTTL   = time.Minute
 	maxNames  = 10_000           // when this number is reached, all names are forgotten
-	nameLimit = 10 * time.Second // after this time a question has failed; the resolver takes less
+	nameLimit = 10 * time.Second // after this time, a question counts as failed; the resolver takes less
 )
 
 // NewNames returns a Names without any questions or answers.
@@ -104,8 +104,8 @@ func (n *Names) answer(id uint64, named, sure bool) {
 	}
 }
 
-// Fail answers all questions with sure set to false. The caller calls it when
-// the resolver has exited.
+// Fail answers all questions with sure set to false. It must be called when the
+// resolver has exited.
 func (n *Names) Fail() {
 	for id := range n.byID {
 		n.answer(id, false, false)

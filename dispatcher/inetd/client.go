@@ -10,7 +10,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// Client is the client of a gateway that inetd started. It has the standard
+// Client is the client of a gateway that inetd started. It holds the standard
 // input and output that the parent passed.
 type Client struct {
 	ipc.Connection
@@ -29,11 +29,12 @@ func pipe() (*os.File, int, error) {
 }
 
 // output returns the descriptor fd for the worker's answers. This is standard
-// output, unless that is a regular file, which the worker can't write to. In
-// that case fd is the writing end of a pipe, and a goroutine copies from the
-// pipe to the file. When it is finished, it sends the error, or nil, to
-// copyResult. relayFD is the same as fd if there is a pipe, and must be closed
-// when the worker has its own descriptor. Without a pipe, relayFD is -1.
+// output, unless that is a regular file, which the worker can't write to. For a
+// regular file, fd is the writing end of a pipe, and a goroutine copies from
+// the pipe to the file. When the copy ends, the goroutine sends the error, or
+// nil, to copyResult. If there is a pipe, relayFD is the same descriptor as fd,
+// and the caller must close it when the worker has its own. Without a pipe,
+// relayFD is -1.
 func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {

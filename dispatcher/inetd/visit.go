@@ -1,6 +1,6 @@
-// Package inetd serves a single client at standard input and output through one
-// worker, as a program that inetd starts. One goroutine owns the state. Other
-// goroutines only send events to it.
+// Package inetd serves the single client of a gateway that inetd started. The
+// client is at standard input and output, and one worker serves it. One
+// goroutine owns the state. Other goroutines only send events to it.
 package inetd
 
 import (
@@ -33,8 +33,8 @@ type Options struct {
 	Services     func() error                 // starts the worker's services while the worker starts
 	Provision    func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
 	Audit        func(ipc.Message)            // sends facts about the connection and its worker to the auditor
-	Violations   <-chan string                // has an element if the worker broke the protocol of a service: how
-	ServiceExits <-chan string                // has an element if a service exited: why
+	Violations   <-chan string                // gets a reason if the worker breaks the protocol of a service
+	ServiceExits <-chan string                // gets a reason if a service exits
 	Finish       <-chan struct{}              // closed when the worker must finish
 	StartLimit   time.Duration                // a worker that is not ready after this time is killed
 	Silence      time.Duration                // a worker that does not answer a Ping for this time is killed
@@ -60,7 +60,7 @@ type session struct {
 	clientSent   bool      // the worker was given the client
 	served       bool      // the worker has sent Done
 	finishReason string    // why the worker must finish; "" if it was not asked to finish
-	inputEndedAt time.Time // when this process first noticed that the client sends no more
+	inputEndedAt time.Time // when this process first noticed that the client had stopped sending
 	liveness     process.Liveness
 	relayFD      int        // the worker's end of the pipe to a regular file; -1: no pipe
 	copyResult   chan error // gets the result of copying from the pipe; nil: no pipe
@@ -68,8 +68,8 @@ type session struct {
 }
 
 // Serve serves the client. It returns nil when the client's input has ended and
-// every request has an answer, even an error. When Finish is closed, the worker
-// finishes only its current request.
+// every request has been answered, if only with an error. When Finish is
+// closed, the worker finishes only its current request.
 func Serve(o Options) error {
 	v := &session{Options: o, relayFD: -1, timer: time.NewTimer(o.StartLimit)}
 	var err error
@@ -85,7 +85,7 @@ func Serve(o Options) error {
 	return v.collectResult(v.run())
 }
 
-// received is a message of the worker, or the error with which its channel
+// received is a message from the worker, or the error with which its channel
 // ended.
 type received struct {
 	ipc.Received
@@ -218,7 +218,7 @@ func (v *session) check(now time.Time) {
 	case closed:
 		v.finish("its client has gone")
 	case inputEnded && now.Sub(v.inputEndedAt) > halfCloseLimit:
-		v.finish(fmt.Sprintf("its client has sent no more for %s", halfCloseLimit))
+		v.finish(fmt.Sprintf("its client stopped sending more than %s ago", halfCloseLimit))
 	}
 }
 

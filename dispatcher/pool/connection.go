@@ -16,7 +16,7 @@ type Connection struct {
 	admission.Conn
 
 	Arrival   uint64       // the parent's number; ID is another number, and changes each time a worker is offered the connection
-	Forbidden string       // why its user may have no worker; "" if the user may
+	Forbidden string       // why its user must not get a worker; "" if the user may get one
 	FD        int          // this process's copy; -1 after the worker has sent Taken
 	tries     int          // number of workers that were given the connection
 	timer     *time.Timer  // ends its time in a queue
@@ -36,11 +36,11 @@ func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("if a proxy is there, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", c.UID)
+		return fmt.Sprintf("if this client is a proxy, trust it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", c.UID)
 	case addr.Addr().IsLoopback():
-		return "if it is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
+		return "if this client is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
 	}
-	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
+	return fmt.Sprintf("if many users share this address (a portal, a proxy or a NAT), exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }
 
 // A Queue holds waiting connections, each for a limited time. It must be used
@@ -61,8 +61,8 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.timer = timer
 }
 
-// TakeWhile calls take with one connection after the other, and removes the
-// connection if take returns true. It stops when take returns false.
+// TakeWhile calls take with each connection in turn, and removes the connection
+// if take returns true. It stops when take returns false.
 func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, timer := (*q)[0], (*q)[0].timer

@@ -11,9 +11,10 @@ import (
 type counters struct {
 	accepted uint64 // accepted connections
 
-	// Connections that were turned away. unidentified counts those without an
-	// answer, because the kernel does not identify the client. The others count
-	// by the status of the answer: 403, 429 (the source is blocked), and 503.
+	// Connections that were turned away. unidentified counts the connections
+	// that get no answer because the kernel does not identify the client. The
+	// others count by the status of the answer: 403, 429 (the source is
+	// blocked), and 503.
 	unidentified, forbidden, blocked, unavailable uint64
 
 	// Workers by their fate: started, exited as intended, exited unexpectedly,

@@ -8,7 +8,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A Generation has everything that is needed to start the workers of one
+// A Generation holds everything that is needed to start the workers of one
 // generation. It must be used only in the loop.
 type Generation struct {
 	Config
@@ -25,10 +25,10 @@ type Config struct {
 	Setup       work.Setup
 	Workers     int // number of workers in a pool
 	Connections int
-	Threads     int           // number of threads of all workers of a pool together
+	Threads     int           // total number of threads of a pool's workers
 	RotateAfter uint64        // Pool.OnRotate is called after this number of connections
 	StartLimit  time.Duration // a worker that is not ready after this time is killed
-	WaitLimit   time.Duration // a connection that no worker can take for this time is turned away
+	WaitLimit   time.Duration // a connection that no worker takes within this time is turned away
 	Silence     time.Duration // a worker that does not answer a Ping for this time is killed
 	RetireLimit time.Duration // after this time, a retired worker that still has connections is asked to finish
 	LogBurst    int           // lines that a worker may log at once

@@ -27,8 +27,7 @@ func (p *Pool) Submit(c *Connection) {
 }
 
 // enqueue puts c into the queue for a worker. If no worker takes c within
-// p.WaitLimit, c is turned away. If the pool serves only c, the pool then ends,
-// too.
+// p.WaitLimit, c is turned away. A pool that serves only c then ends.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.WaitLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.WaitLimit))
@@ -103,7 +102,7 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.gen.Audit.ConnAssigned(w.Number, &c.Connection)
 	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
 		p.gen.Audit.ConnClosed(c.ID)
-		return false // the channel is full, or the worker is exiting, which receive handles
+		return false // the channel is full, or the worker is exiting (handled in receive)
 	}
 	c.tries++
 	c.holder = w.Channel

@@ -114,7 +114,7 @@ func (p *Pool) join(w *worker) {
 	})
 }
 
-// handle handles a message of w. An error means that w must be killed.
+// handle handles a message from w. An error means that w must be killed.
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
@@ -126,7 +126,7 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		}
 		if !m.OK {
 			return errs.New(errs.Denied, "a worker cannot use the key set of RS256 tokens: %s", printable.Text(m.Reason)).
-				WithHint("the daemons' log has the command that fixes the file, which they refuse as well")
+				WithHint("the daemons refuse this file, too; their log has the command that fixes it")
 		}
 		p.setReady(w)
 		return nil
@@ -181,7 +181,7 @@ type departure struct {
 	cause          error             // why its channel is no longer read: the error that receive returned
 	drained        bool              // the pool was ending
 	suspects       []*admission.Conn // connections whose clients may be the cause
-	lost, requeued int               // numbers of connections: closed, and to be given to another worker
+	lost, requeued int               // numbers of connections that were closed, and that another worker gets
 	status         string            // exit status of the process
 }
 
@@ -223,7 +223,7 @@ func (p *Pool) reportExit(w *worker, d departure) error {
 		}
 		p.alarm(process.WorkerViolation, attrs...)
 		return errs.New(errs.Internal, "%s", process.WorkerViolation).
-			WithHint("on an untested kernel set SCHEDRESTD_SECURITY=audit_confinement: the gateway then serves, and the kernel logs the system call")
+			WithHint("on an untested kernel, set SCHEDRESTD_SECURITY=audit_confinement: the gateway then serves, and the kernel logs the system call")
 	case w.EndReason != "":
 		counts.killed++
 		p.logFailure(slog.LevelWarn, "worker terminated", append(attrs, "because", w.EndReason)...)
@@ -265,7 +265,7 @@ func (p *Pool) recordStartFailure(at *place, err error) {
 // has exited, or nil if no worker could be started. If several workers in a row
 // exit before they have finished a connection, the pause before each start
 // grows. Without this pause, a request that crashes workers could keep the
-// machine busy with starting them.
+// machine busy starting them.
 func (p *Pool) refill(at *place, w *worker) {
 	p.running--
 	if w != nil && (w.finished > 0 || w.assigned > 1) {

@@ -75,8 +75,8 @@ func TestExemption(t *testing.T) {
 	}
 }
 
-// slowClosingSocket returns a TCP socket that takes long to close, because its
-// peer does not read the data in it.
+// slowClosingSocket returns a TCP socket that takes a long time to close,
+// because its peer does not read the data in it.
 func slowClosingSocket(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -106,7 +106,7 @@ func slowClosingSocket(t *testing.T) int {
 
 // TestLingeringClients checks that refused clients do not delay the closing of
 // other connections. Each refused client has sent a descriptor of a socket that
-// takes long to close.
+// takes a long time to close.
 func TestLingeringClients(t *testing.T) {
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.DiscardHandler)}).Slots
 	var clients []*os.File

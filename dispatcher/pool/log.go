@@ -9,7 +9,7 @@ import (
 
 // logFailure logs that a worker failed or could not start. In lazy pools, it
 // limits the number of lines: users can cause any number of failures by killing
-// their own workers or by reaching their limit of processes.
+// their own workers or by reaching their process limit.
 func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
 	if p.failures != nil {
 		n, ok := p.failures.add()

@@ -34,7 +34,7 @@ const (
 	maxGauge   = 1 << 20
 )
 
-// addCounts adds the counts in a message of w to the totals. A message of a
+// addCounts adds the counts in a message from w to the totals. A message from a
 // compromised worker can add at most 2^32 to each cell, so no total overflows
 // before the worker exits. A worker can't change the cells that the dispatcher
 // itself fills.

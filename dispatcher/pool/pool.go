@@ -9,8 +9,8 @@ import (
 	"schedrestd/security"
 )
 
-// A Set has all pools that still have workers, including pools that are ending,
-// and the state that the pools share.
+// A Set holds all pools that still have workers, including pools that are
+// ending, and the state that the pools share.
 type Set struct {
 	*Loop
 	Slots   *Slots
@@ -21,8 +21,8 @@ type Set struct {
 	closed bool
 	quotas relay.Quotas // limits the lines that workers may log
 
-	// Limited counts of the events in all lazy pools, whose workers users can
-	// start and end.
+	// Limited counts of events in all lazy pools. Users can start and end the
+	// workers of these pools.
 	failures, routine *limitedCount
 }
 
@@ -55,7 +55,7 @@ type Pool struct {
 	lastUsed        time.Time // when a connection last arrived or ended
 	exitRequestedAt time.Time // when workers were asked to exit
 	backingOff      bool      // a worker could not be started, and the next attempt comes after a pause
-	retired         bool      // the pool gets no more connections, and workers exit with their last connection
+	retired         bool      // the pool gets no more connections, and workers exit when their last connection ends
 	draining        bool      // workers finish their current requests and exit
 	ended           bool      // the pool has no more workers
 }
@@ -65,7 +65,7 @@ type Pool struct {
 type place struct {
 	number   int
 	failures int  // number of successive workers that did not finish a connection; see refill
-	proved   bool // its first worker was ready, or has ended
+	proved   bool // its first worker became ready, or failed
 }
 
 // NewPool returns a pool for workers of g. The pool keeps g in use until the
@@ -75,7 +75,7 @@ func (s *Set) NewPool(g *Generation, identity security.Identity) *Pool {
 	return &Pool{Set: s, Config: g.Config, gen: g, identity: identity, lastUsed: time.Now(), workers: map[uint32]*worker{}}
 }
 
-// remove removes p, which has ended, from the list.
+// remove removes p, which has ended, from s.
 func (s *Set) remove(p *Pool) {
 	delete(s.pools, p)
 	s.closeIfDone()
@@ -88,7 +88,7 @@ func (s *Set) closeIfDone() {
 }
 
 // threads returns how many threads the worker in place i may use. The worker of
-// a lazy pool has only a few. In any other pool, the workers share
+// a lazy pool may use at most two. In any other pool, the workers share
 // Config.Threads.
 func (p *Pool) threads(i int) int {
 	if p.Lazy {
@@ -98,8 +98,8 @@ func (p *Pool) threads(i int) int {
 }
 
 // requests returns how many requests the worker in place i may answer
-// concurrently. Each stream of HTTP/2 is a request, too. For all workers of a
-// pool together, the limit is the pool's number of connections.
+// concurrently. Each HTTP/2 stream counts as a request. The limits of all
+// workers in a pool add up to the pool's number of connections.
 func (p *Pool) requests(i int) int {
 	if p.SingleUse {
 		return 1

@@ -228,9 +228,9 @@ func TestConnectionNumbers(t *testing.T) {
 	}
 }
 
-// TestTries checks a connection that workers have not taken when they exit. The
-// connection must be kept if this happens to as many workers as the pool has,
-// but not if it happens to one more.
+// TestTries checks a connection whose workers exit before they have taken it.
+// The pool must keep the connection after as many such exits as the pool has
+// workers, but not after one more.
 func TestTries(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	p.Workers = 2

@@ -16,7 +16,7 @@ import (
 // serve.
 
 // reportViolation kills the worker with this number, if the worker belongs to
-// p. The caller calls it when a service has detected that the worker broke the
+// p. It is called when a service has detected that the worker broke the
 // protocol.
 func (p *Pool) reportViolation(number uint32, reason string) {
 	if w := p.workers[number]; w != nil && w.EndReason == "" {
@@ -32,9 +32,9 @@ func (p *Pool) End(reason string) {
 	}
 }
 
-// Drain starts no more workers. It asks every worker to finish its current
-// requests and exit, and kills workers that it can't reach. It turns away the
-// connections that wait for a worker.
+// Drain prevents the start of new workers. It asks every worker to finish its
+// current requests and exit, and kills workers that it can't reach. It turns
+// away the connections that wait for a worker.
 func (p *Pool) Drain() {
 	if p.draining {
 		return

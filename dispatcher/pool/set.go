@@ -46,15 +46,16 @@ func (s *Set) each(do func(*Pool)) {
 // ServeWaiting gives the waiting connections of all pools to workers.
 func (s *Set) ServeWaiting() { s.each((*Pool).serveWaiting) }
 
-// Watch calls checkLiveness of each pool, now and again after each interval.
+// Watch calls checkLiveness of each pool immediately, and then once in each
+// interval.
 func (s *Set) Watch(every time.Duration) {
 	s.each((*Pool).checkLiveness)
 	s.After(every, func() { s.Watch(every) })
 }
 
 // ReportViolation kills the worker with this number, whichever pool the worker
-// belongs to. The caller calls it, in any goroutine, when a service has
-// detected that the worker broke the protocol.
+// belongs to. Any goroutine may call it when a service has detected that the
+// worker broke the protocol.
 func (s *Set) ReportViolation(number uint32, reason string) {
 	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, reason) }) })
 }

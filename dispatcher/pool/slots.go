@@ -18,7 +18,7 @@ type Slots struct {
 	*admission.State
 	*Loop
 	log         *slog.Logger
-	Admit       func(*Connection)                                         // passes a connection that has a slot to a worker
+	Admit       func(*Connection)                                         // gives a worker a connection that has a slot
 	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
 	OnClose     func(*Connection)                                         // called when a connection is closed, maybe more than once
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
@@ -78,9 +78,9 @@ func (s *Slots) tick() {
 }
 
 // carryOut carries out a decision about c. A message to a worker whose channel
-// is full is dropped. After a dropped Yield, package admission asks other
-// connections in its next round. If the worker stays silent, other connections
-// get its slots.
+// is full is dropped. If a Yield is dropped, package admission asks other
+// connections to yield in its next round. If the worker stays silent, other
+// connections get its slots.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Action {
 	case admission.Admit:

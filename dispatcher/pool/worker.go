@@ -22,7 +22,7 @@ type worker struct {
 	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
 	ready      bool                   // it has loaded its keys and can serve
 	startTimer *time.Timer            // kills a worker that is not ready in time
-	violation  error                  // nil, or how it broke the protocol of a service, for which it was killed
+	violation  error                  // how it broke the protocol of a service, for which it was killed; nil: it did not
 	held       map[uint64]*Connection // connections that it was given, until it sends Done
 	assigned   uint64                 // number of connections given to it
 	share      float64                // its share of the recent connections of its pool
@@ -32,7 +32,7 @@ type worker struct {
 	offences   *rate.Bucket // limits its reports on offences
 	counts     *rate.Bucket // limits its reports on metrics
 
-	inFlight, calls uint64 // as the worker reports them: requests in progress, and requests to daemons in progress
+	inFlight, calls uint64 // numbers that the worker reports: requests in progress, and its own requests to daemons in progress
 }
 
 // Limits on the offences that a worker may report: how many at once, and how
@@ -43,7 +43,7 @@ const (
 	offenceRate  = 200
 )
 
-// heldConn returns the connection that a message of w is about. It returns an
+// heldConn returns the connection that a message from w is about. It returns an
 // error if w has not taken this connection.
 func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {

@@ -2,10 +2,9 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// isCrash reports whether a process crashed: because the kernel sent it a
-// signal for a fault, or because of a panic or a fatal error of Go's runtime.
-// SIGKILL is not a crash, because it comes from the administrator or the OOM
-// killer.
+// isCrash reports whether a process crashed: the kernel sent it a signal for a
+// fault, or it exited after a panic or a fatal error of Go's runtime. SIGKILL
+// is not a crash, because it comes from the administrator or the OOM killer.
 func isCrash(ws unix.WaitStatus) bool {
 	if !ws.Signaled() {
 		return ws.ExitStatus() == runtimeStatus

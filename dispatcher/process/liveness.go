@@ -32,9 +32,9 @@ func (l *Liveness) Check(p *Process, limit time.Duration) {
 // there is none.
 func (l *Liveness) PendingSince() time.Time { return l.pendingSince }
 
-// HandlePong handles a Pong. Any Pong that does not answer the unanswered Ping
-// is an error. Without this error, a process could keep the dispatcher busy
-// with Pongs.
+// HandlePong handles a Pong. It returns an error if the Pong does not answer
+// the pending Ping. Otherwise a process could keep the dispatcher busy with
+// Pongs.
 func (l *Liveness) HandlePong(number uint64) error {
 	if l.pendingSince.IsZero() || number != l.lastPing {
 		return fmt.Errorf("sent Pong %d, which was not requested", number)

@@ -41,7 +41,7 @@ type Process struct {
 
 	starter *Starter
 	log     *os.File      // reading end of the pipe to which its standard error goes
-	logDone chan struct{} // closed when log was read to its end
+	logDone chan struct{} // closed when log has been read to its end
 }
 
 // Terminate kills the process. If it is called more than once, the log shows
@@ -69,7 +69,7 @@ const ExitGrace = time.Second
 
 // Reap waits until the process has exited, and kills it after the timeout. It
 // closes the dispatcher's descriptors for the process, and returns the exit
-// status as a text.
+// status as text.
 func (p *Process) Reap(timeout time.Duration) string {
 	timer := time.AfterFunc(timeout, p.Kill)
 	<-p.Exited
@@ -136,7 +136,7 @@ func (s *Starter) sendRequest(q *request) {
 	s.parent.Send(&q.Start)
 }
 
-// Handle handles a message of the parent. The result handled is false if the
+// Handle handles a message from the parent. The result handled is false if the
 // message does not concern processes.
 func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {

@@ -43,7 +43,7 @@ func Text(to io.Writer) *Log { return &Log{format: "text", errOut: to, socket: -
 
 // Open returns the Log with the format and destination of SCHEDRESTD_LOG. It
 // may connect to a socket, so it must be called before the process is confined.
-// The Log never connects again. Lines that can't be delivered are written to
+// The Log never reconnects. Lines that can't be delivered are written to
 // errOut.
 func Open(to string, errOut io.Writer) *Log {
 	format, path, _ := strings.Cut(to, ":")
@@ -66,7 +66,7 @@ func Open(to string, errOut io.Writer) *Log {
 }
 
 // logFallback logs once that lines are written to standard error instead of the
-// socket. It logs this again only after the socket has worked in between.
+// socket. It logs this again only if the socket has worked in the meantime.
 func (l *Log) logFallback(err error) {
 	if !l.down.Swap(true) {
 		line := fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)

@@ -28,14 +28,14 @@ func asText(now time.Time, label, line string) []byte {
 	return fmt.Appendf(nil, "time=%s %s%s\n", now.Format(logTime), label, line)
 }
 
-// A lineBatch collects lines for standard error, so that one write has many
-// lines.
+// A lineBatch collects lines for standard error, so that one write contains
+// many lines.
 type lineBatch struct {
 	to   *Log
 	text []byte
 }
 
-// maxBatch is the number of bytes that one write to a pipe can have without
+// maxBatch is the number of bytes that one write to a pipe can contain without
 // being mixed with the output of other processes (pipe(7)).
 const maxBatch = 4096
 
@@ -72,7 +72,7 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	}
 	for {
 		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
-			out.flush() // the next line may take long to arrive
+			out.flush() // the next line may take a long time to arrive
 		}
 		line, err := readLine(in)
 		if line != "" {
@@ -119,7 +119,7 @@ func readLine(in *bufio.Reader) (string, error) {
 }
 
 // A Quota limits the log lines of a process and of the processes that replace
-// it later. These only get the rest of the quota.
+// it later. The replacements get only the rest of the quota.
 type Quota struct {
 	mu    sync.Mutex // guards the buckets, which the loop of package pool may also read
 	lines *rate.Bucket

@@ -5,8 +5,8 @@
 // The dispatcher treats all services alike. After its start, the process of a
 // service sends Ready, or the reason why it failed. The keeper, the resolver
 // and the auditor get a channel to each worker. The process serves until its
-// channel to the dispatcher is closed. If only one service sends a certain
-// message, the code that starts this service handles it.
+// channel to the dispatcher is closed. A message that only one service sends is
+// handled by the code that starts this service.
 package service
 
 import (
@@ -38,7 +38,7 @@ type Spec struct {
 
 // Limits on the workers that a service may report for breaking the protocol:
 // how many at once, and how many per second. Each reported worker is killed. If
-// a service is started again, its new process only gets the rest of these
+// a service is started again, its new process gets only the rest of these
 // limits.
 const (
 	reportedBurst = 100
