@@ -12,8 +12,8 @@ import (
 )
 
 // TestComments checks the comments of declarations. If a comment begins with a
-// name, this must be the declared name. After a rename, comments often keep the
-// old name, and staticcheck checks only exported names.
+// name, that name must be the declared one. After a rename, comments often keep
+// the old name, and staticcheck checks only exported names.
 func TestComments(t *testing.T) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

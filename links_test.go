@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// TestLinks checks the links in all Markdown files: the file of a link must
-// exist and, if the link has a fragment, a heading with this fragment. It skips
-// links to other sites.
+// TestLinks checks the links in all Markdown files. The file that a link points
+// to must exist. If the link has a fragment, that file must contain a heading
+// with this fragment. TestLinks skips links to other sites.
 func TestLinks(t *testing.T) {
 	links, withFragment := 0, 0
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {

@@ -130,7 +130,7 @@ func linkedModules(t *testing.T, arch string, modules map[string]*linkedModule) 
 			m = &linkedModule{p.Module.Path, p.Module.Version, p.Module.Dir, map[string]bool{}}
 			modules[m.path] = m
 		}
-		// A package may have another licence than its module.
+		// A package may have a different licence from its module.
 		for dir := p.Dir; strings.HasPrefix(dir, m.dir); dir = filepath.Dir(dir) {
 			m.dirs[dir] = true
 		}

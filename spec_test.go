@@ -30,7 +30,7 @@ func TestSpecification(t *testing.T) {
 			continue
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if head == "" || strings.HasPrefix(line, "| ---") { // skip the names of the columns and the line below
+		if head == "" || strings.HasPrefix(line, "| ---") { // skip the header of a table and the line below it
 			head = line
 			continue
 		}
@@ -77,7 +77,7 @@ func backquoted(cell string) []string {
 type folderTests struct {
 	folder    string
 	functions map[string]bool
-	words     map[string]bool // all string literals in the tests, which include the names of subtests
+	words     map[string]bool // all string literals in the tests, including the names of subtests
 }
 
 // hasPart reports whether the test function has a case with the name part. If

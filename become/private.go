@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// PrivateGroup reports whether group is the private group of the user owner: it
-// has the user's name, and no other members. Many systems give each user such a
-// group. Only this user has the group's permissions.
+// PrivateGroup reports whether group is the private group of the user owner. A
+// private group has the same name as its user, and no other members, so only
+// this user has the group's permissions. Many systems give each user such a
+// group.
 //
-// It reads only /etc/passwd and /etc/group. It asks no directory service,
-// because an answer from the network must not determine which files root
-// trusts. Package nss has the same function for processes that query such
+// PrivateGroup reads only /etc/passwd and /etc/group. It queries no directory
+// service, because an answer from the network must not determine which files
+// root trusts. Package nss has the same function for processes that query such
 // services anyway.
 func PrivateGroup(owner, group uint32) bool { return privateGroup("/etc", owner, group) }
 

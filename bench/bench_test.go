@@ -1,6 +1,6 @@
 // Package bench measures the cost of the gateway's separate processes. In each
 // run it sends the same requests to two servers: the gateway (parent,
-// dispatcher, services and workers), and a single process that has the
+// dispatcher, services and workers), and a single process that runs the
 // gateway's handler. Both servers use the same controller.
 //
 // Results differ between machines and between runs, so only ratios within one
@@ -81,9 +81,9 @@ func printTables() {
 // clients is the number of concurrent connections.
 const clients = 16
 
-// BenchmarkPingKeptAlive measures requests on persistent connections, as the
-// clients of a busy site use them. The ratio of the gateway's cost to that of
-// the single process should be at most 1.15.
+// BenchmarkPingKeptAlive measures requests on persistent connections, which
+// clients at a busy site use. The ratio of the gateway's cost to that of the
+// single process should be at most 1.15.
 func BenchmarkPingKeptAlive(b *testing.B) {
 	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), keepAlive: true, count: 3000})
 }

@@ -57,7 +57,8 @@ func BenchmarkInetd(b *testing.B) {
 	}
 }
 
-// A run has the elapsed time and the CPU time of one process and its children.
+// A run contains the elapsed time and the CPU time of one process and its
+// children.
 type run struct{ wall, cpu time.Duration }
 
 func measureRun(b *testing.B, cmd *exec.Cmd) run {

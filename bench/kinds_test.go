@@ -19,7 +19,7 @@ import (
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
 
-// account has the ids with which a client's process runs.
+// account contains the ids with which a client's process runs.
 type account struct{ uid, gid uint32 }
 
 // systemAccounts returns users of this machine. They all have names, as the
@@ -86,8 +86,9 @@ func BenchmarkKinds(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// startLocal starts a gateway with only rest_auth/local on a UNIX socket. Each
-// client connects as the user that userOf(client) returns.
+// startLocal starts a gateway that listens on a UNIX socket and supports only
+// rest_auth/local. Each client connects as the user that userOf(client)
+// returns.
 func (l *lab) startLocal(b *testing.B, name, switches string, userOf func(client int) account, args ...string) server {
 	b.Helper()
 	return l.startLocalBuild(b, l.bin, name, switches, userOf, args...)

@@ -30,7 +30,7 @@ type lab struct {
 
 var theLab lab
 
-// open starts the site at the first call.
+// open starts the site on the first call.
 func (l *lab) open(b *testing.B) *lab {
 	b.Helper()
 	if l.Site != nil {
@@ -44,7 +44,7 @@ func (l *lab) open(b *testing.B) *lab {
 	must(b, os.Chmod(dir, 0o711))
 	l.Site, err = site.New(dir)
 	must(b, err)
-	must(b, os.Chmod(filepath.Join(dir, "run"), 0o755)) // gateways that run as other users connect to the controller's socket
+	must(b, os.Chmod(filepath.Join(dir, "run"), 0o755)) // so that gateways that run as other users can connect to the controller's socket
 	must(b, l.Configure())
 	ports, err := site.FreePorts(2)
 	must(b, err)

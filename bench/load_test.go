@@ -18,9 +18,9 @@ import (
 // load is a number of identical requests.
 type load struct {
 	request      string // with a %s for headers
-	keepAlive    bool   // persistent connections; otherwise each request has its own
+	keepAlive    bool   // use persistent connections; otherwise a new connection for each request
 	count        int
-	local        bool          // without a token, because the kernel identifies the user
+	local        bool          // send no token, because the kernel identifies the user
 	singleClient bool          // one client instead of several
 	token        func() string // returns the token of the next request; nil: the lab's token
 
@@ -43,8 +43,8 @@ func tcpDialer(address string) dialer {
 	return func(int) (net.Conn, error) { return net.Dial("tcp", address) }
 }
 
-// run sends all requests from several clients and reads the answers. Any status
-// other than 200 is an error.
+// run sends all requests from several clients, or from one if singleClient is
+// set, and reads the answers. Any status other than 200 is an error.
 func (l load) run(dial dialer) error {
 	var next func() string
 	switch {
@@ -100,7 +100,7 @@ func (l load) client(i int, dial dialer, next func() string, remaining *atomic.I
 }
 
 // requestLoop sends requests on one connection until none are left. If the load
-// l does not keep connections, requestLoop sends only one request.
+// l does not use persistent connections, requestLoop sends only one request.
 func (l load) requestLoop(c net.Conn, next func() string, remaining *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for remaining.Add(-1) >= 0 {

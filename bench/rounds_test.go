@@ -45,11 +45,11 @@ func compare(b *testing.B, table *comparison, label string, servers []server, l 
 }
 
 // interval returns a confidence interval for the median of a quantity, from the
-// measured values in list. From 6 values on, the interval contains the true
-// median with a probability of at least 95 %, whatever the distribution of the
-// values. (The number of values below the median is distributed like the number
-// of heads in n coin tosses.) With fewer values, the interval is the range of
-// the whole list, and the probability is lower.
+// measured values in list. With 6 or more values, the interval contains the
+// true median with a probability of at least 95 %, whatever the distribution of
+// the values. (The number of values below the median is distributed like the
+// number of heads in n coin tosses.) With fewer values, the interval is the
+// range of the whole list, and the probability is lower.
 func interval(list []float64) (low, high float64) {
 	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
 	n := len(list)

@@ -68,8 +68,8 @@ func BenchmarkSlurmNodesConnectionEach(b *testing.B) {
 }
 
 // BenchmarkSlurmJobs measures lists of all jobs. It requests only one list from
-// Slurm's gateway, which does not free the memory of a list, and which takes as
-// long for one list as this gateway takes for a hundred.
+// Slurm's gateway. That gateway does not free the memory of a list, and takes
+// as long for one list as this gateway takes for a hundred.
 func BenchmarkSlurmJobs(b *testing.B) {
 	l := slurm.open(b)
 	l.fillJobs(b, manyJobs)
@@ -125,9 +125,9 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// pairedResults has the results of all rounds, by the name of the figure. Each
-// figure has two lists of results: those of our gateway, and then those of
-// Slurm's gateway.
+// pairedResults contains the results of all rounds, keyed by the name of the
+// figure. Each figure has two lists of results: those of our gateway, and then
+// those of Slurm's gateway.
 type pairedResults struct {
 	order  []figure
 	values map[string]*[2][]float64
@@ -153,7 +153,8 @@ func (p *pairedResults) add(f figure, index int, value float64) {
 
 // addTo adds all figures to the table c. The ratio of the two gateways is
 // usually the median of the ratios of all rounds. If one gateway was measured
-// in fewer rounds than the other, it is the ratio of the two medians.
+// in fewer rounds than the other, addTo uses the ratio of the two medians
+// instead.
 func (p *pairedResults) addTo(b *testing.B, c *comparison, prefix string) {
 	for _, f := range p.order {
 		v := p.values[f.name]

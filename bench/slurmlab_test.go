@@ -41,7 +41,7 @@ type slurmLab struct {
 
 var slurm slurmLab
 
-// open reads the description of the cluster at the first call.
+// open reads the description of the cluster on the first call.
 func (l *slurmLab) open(b *testing.B) *slurmLab {
 	b.Helper()
 	path := os.Getenv("LAB_ENV")
@@ -107,7 +107,7 @@ func (l *slurmLab) startTemporary(b *testing.B, p site.Program) server {
 	return s
 }
 
-// schedrestdProgram returns this gateway with the settings of a usual site.
+// schedrestdProgram returns this gateway with the settings of a typical site.
 func (l *slurmLab) schedrestdProgram(b *testing.B) site.Program {
 	b.Helper()
 	path, err := filepath.Abs("../bin/schedrestd")
@@ -117,9 +117,10 @@ func (l *slurmLab) schedrestdProgram(b *testing.B) site.Program {
 }
 
 // slurmrestdProgram returns slurmrestd with its defaults, except that it
-// accepts only tokens (rest_auth/jwt). slurmrestd must receive a signal when
-// the benchmarks exit. A change of user clears this parent-death signal, so
-// slurmrestd runs under setpriv, which sets the signal after the change.
+// accepts only tokens (rest_auth/jwt). slurmrestd must be killed when the
+// benchmarks exit, by its parent-death signal. A change of user clears this
+// signal, so slurmrestd is started by setpriv, which sets the signal after the
+// change.
 func (l *slurmLab) slurmrestdProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
@@ -139,7 +140,7 @@ func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	return d, newServer(b, d, tcpDialer(address))
 }
 
-// fetch returns the body of the answer to a request of the API.
+// fetch sends a request to the API and returns the body of the answer.
 func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte, error) {
 	return l.fetchPath(ctx, dial, slurmVersion+path)
 }
@@ -149,8 +150,8 @@ func (l *slurmLab) fetchPath(ctx context.Context, dial dialer, path string) ([]b
 	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
 }
 
-// fetch sends one request, with the token in the named header, on a connection
-// of its own. It returns the answer.
+// fetch sends one request on a new connection, with the token in the header of
+// the given name. It returns the body of the answer.
 func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {

@@ -17,25 +17,25 @@ import (
 	"schedrestd/demo/site"
 )
 
-// slurmLoad is a number of identical requests to a gateway of a real Slurm. The
-// field path is appended to slurmVersion, an API version that both gateways
-// serve.
+// slurmLoad describes a number of identical requests to a gateway of a real
+// Slurm cluster. The field path is appended to slurmVersion, an API version
+// that both gateways serve.
 type slurmLoad struct {
 	path, body string
-	keepAlive  bool // persistent connections; otherwise each request has its own
+	keepAlive  bool // use persistent connections; otherwise a new connection for each request
 	count      int
 	recordMark string // a text that occurs once in each record of the answer
 
 	// The interval between two requests of a client. If it is 0, the client
 	// sends the next request as soon as the last one is answered. If a request
-	// is late because it waited for the previous answer, its latency counts
-	// from the time at which it should have been sent.
+	// is late because the client waited for the previous answer, its latency is
+	// measured from the time at which it should have been sent.
 	interval time.Duration
 }
 
-// response has the latencies of one answer. They count from the time before the
-// request was sent or, on a new connection, from the time before the connection
-// was made.
+// response contains the latencies of one answer. They are measured from the
+// time before the request was sent or, on a new connection, from the time
+// before the connection was made.
 type response struct {
 	firstByte time.Duration // to the first byte of the body
 	total     time.Duration // to the last byte
@@ -54,7 +54,8 @@ func percentileOf(list []response, quantile float64, value func(response) float6
 	return percentile(values, quantile)
 }
 
-// metric returns name as the name of a benchmark's metric, without spaces.
+// metric returns name with hyphens instead of spaces, for use as the name of a
+// benchmark's metric.
 func metric(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 func (v slurmLoad) describe() string {

@@ -62,7 +62,7 @@ Otherwise it sends the request to the controller of the configuration.`,
 		for _, j := range rows {
 			id := numberCell(rest.Number{Set: true, Value: float64(j.ID)}).Text
 			err := c.Cancel(cmd.Context(), id, signal)
-			if err != nil && errs.KindOf(err) != errs.Conflict { // after a conflict, the job has already ended
+			if err != nil && errs.KindOf(err) != errs.Conflict { // a conflict means that the job has already ended
 				joined = joinErrors(joined, wrapJobError(id, err))
 			}
 		}
@@ -77,10 +77,9 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}, func() bool { return f.hasCondition() || signal != "" }, direct)
 }
 
-// selectTransport replaces the function of cmd, which uses the REST API. The
-// new function first calls check. If a URL or a token file is given, or
-// needsREST returns true, it then calls the old function. Otherwise it calls
-// direct.
+// selectTransport replaces cmd.RunE, which uses the REST API. The new function
+// first calls check. If a URL or a token file is given, or needsREST returns
+// true, it then calls the replaced function. Otherwise it calls direct.
 func selectTransport(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, needsREST func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	runREST := cmd.RunE

@@ -1,8 +1,8 @@
-// Package cli has the commands of schedctl for people: jobs, job, nodes,
-// partitions, submit, cancel, watch and top. They use the REST API of
-// schedrestd or slurmrestd.
+// Package cli contains the commands of schedctl that are meant for people:
+// jobs, job, nodes, partitions, submit, cancel, watch and top. They use the
+// REST API of schedrestd or slurmrestd.
 //
-// The subpackages do not depend on the commands. Package rest has the HTTP
+// The subpackages do not depend on the commands. Package rest contains the HTTP
 // client, package script parses batch scripts, package table prints tables, and
 // package credential finds the token.
 //
@@ -46,7 +46,7 @@ func Commands() []*cobra.Command {
 	}
 }
 
-// The type options has the options that all commands share.
+// The type options contains the options that all commands share.
 type options struct {
 	url         string
 	tokenFile   string
@@ -98,9 +98,9 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// writeResult ends the document d or, if d is nil, writes the table t. If some
-// names are not in seen, it returns an error that lists them. The argument kind
-// is the word for an object in that error, such as "job".
+// writeResult completes the document d or, if d is nil, writes the table t. If
+// some of the names are not in seen, it returns an error that lists them. The
+// argument kind is the word for an object in that error, such as "job".
 func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
 	seen map[string]bool) (err error) {
 	if d != nil {
@@ -159,8 +159,8 @@ func (o *options) address(token string) (string, error) {
 	return defaultURL, nil
 }
 
-// trustedUIDs returns the uids in --server-user. If that option is not given,
-// it returns the uids in SCHED_SERVER_USER.
+// trustedUIDs returns the uids of the users that --server-user names. If that
+// option is not given, it returns the uid of the user in SCHED_SERVER_USER.
 func (o *options) trustedUIDs() (uids []uint32, err error) {
 	names := o.serverUsers
 	if len(names) == 0 {
@@ -236,8 +236,8 @@ func withStatus(err error) error {
 	return &ExitError{status, err}
 }
 
-// setRun makes run the function of cmd. Errors that run returns get an exit
-// status, and so do errors in the command line.
+// setRun makes cmd call run. Errors that run returns, and errors in the command
+// line, get an exit status.
 func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

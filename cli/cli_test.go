@@ -35,7 +35,7 @@ type gateway struct {
 	submitted map[string]any
 	headers   http.Header
 	cancelled []string
-	failures  int // number of requests for job 5 that are first answered 503
+	failures  int // number of requests for job 5 that are answered with 503 before the others
 }
 
 const jobList = `{"jobs": [

@@ -79,7 +79,7 @@ func (f *filter) check() error {
 }
 
 // dialWithFilter checks f and connects to the server. If the option --me is
-// given, it makes f select the jobs of the connection's user.
+// given, dialWithFilter makes f select the jobs of the connection's user.
 func (o *options) dialWithFilter(ctx context.Context, f *filter) (*connection, error) {
 	if err := f.check(); err != nil {
 		return nil, err

@@ -76,8 +76,8 @@ func trimJob(j *rest.Job) *rest.Job {
 		CPUs: j.CPUs, NodeCount: j.NodeCount, Nodes: j.Nodes, Exit: j.Exit}
 }
 
-// jobTable returns a table of jobs. It shows how long running jobs have run at
-// the time now.
+// jobTable returns a table of jobs. For a running job, the table shows the time
+// from the job's start to now.
 func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
 	t := table.New(
 		table.Column{Heading: "JOBID"},

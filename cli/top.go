@@ -117,7 +117,8 @@ func onKey(key byte, callback func()) (restore func()) {
 	return func() { unix.IoctlSetTermios(in, unix.TCSETS, saved) }
 }
 
-// A load has the resources of a cluster's nodes, in total and in use.
+// A load contains the numbers and the resources of a cluster's nodes, in total
+// and in use.
 type load struct {
 	nodes, allocated, mixed, idle, unavailable int
 	cpus, busyCPUs, memory, busyMemory         int64

@@ -15,8 +15,8 @@ import (
 	"schedrestd/printable"
 )
 
-// retryTimeout limits how long a command that waits for a job repeats a request
-// that gets no answer.
+// retryTimeout limits how long a command that waits for jobs repeats a failing
+// request.
 const retryTimeout = 15 * time.Minute
 
 // These are the pauses between requests about the same job. The first pauses
@@ -28,8 +28,8 @@ const (
 
 // pollJob polls the job with this id until it has ended. If the id is that of
 // an array, pollJob polls until all tasks have ended. It calls report whenever
-// it gets the states. Several calls of pollJob may share sem, which limits
-// their concurrent requests.
+// it has received the states. Several calls of pollJob may share sem, which
+// limits their concurrent requests.
 func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failingSince := minPause, time.Time{}
 	for {

@@ -87,8 +87,8 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 	return nil
 }
 
-// watchAll follows the jobs that f selects. It also requests ended jobs,
-// because users wait until jobs end.
+// watchAll follows the jobs that f selects. It also requests jobs that have
+// ended, because users wait for jobs to end.
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changePrinter) error {
 	states := f.states
 	f.all, f.states = true, nil
@@ -174,7 +174,7 @@ func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
 	c.states[j.ID] = strings.Join(j.State, "+")
 }
 
-// retain removes the jobs that are not in seen.
+// retain forgets the states of jobs that are not in seen.
 func (c *changePrinter) retain(seen map[uint32]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -172,8 +172,8 @@ func (n *notes) err() error {
 
 // misplacedParameter returns an error for a parameter of AuthAltParameters that
 // appears as a key of the file. It appears as a key if the list has a space
-// after a comma: the space ends the value, and the restriction that the
-// parameter sets would be lost.
+// after a comma, because the space ends the value. Without the error, the
+// restriction that the parameter sets would be lost.
 func misplacedParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }

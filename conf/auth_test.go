@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAltParameters checks values of AuthAltParameters, in both configuration
+// TestAltParameters parses values of AuthAltParameters in both configuration
 // files.
 func TestAltParameters(t *testing.T) {
 	withKeys := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
@@ -98,7 +98,7 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// TestParametersBehindABlank checks a list of parameters with a space in it.
+// TestParametersBehindABlank parses a list of parameters that contains a space.
 // The space ends the value, so the next parameter is read as a key. This must
 // be an error. After a mere warning, as for an unknown key, the gateway would
 // start without the restriction that the parameter sets.

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A clusterDraft is a Cluster that is being read, with the values of keys whose
-// effect depends on a key that may be read later. The keys of the accounting
-// daemon have an effect only if AccountingStorageType requires that daemon. The
-// old keys of the two controllers have an effect only if SchedctldHost is not
-// set.
+// A clusterDraft is a Cluster that is being read. It also holds the values of
+// keys whose effect depends on a key that may be read later. The keys of the
+// accounting daemon have an effect only if AccountingStorageType requires that
+// daemon. The old keys of the two controllers have an effect only if
+// SchedctldHost is not set.
 type clusterDraft struct {
 	Cluster
 	hasAccounting   bool

@@ -6,15 +6,16 @@
 // A file consists of lines of Key=Value pairs. Keys are case-insensitive. Each
 // may be written in our spelling (SchedUser) or in Slurm's (SlurmUser). A value
 // with spaces is quoted. A "#" starts a comment, and a backslash at the end
-// continues the line. "Include FILE" reads another file. A relative path FILE
-// starts at the directory of the first file. In an included slurm.conf, it
-// starts at the directory of that slurm.conf. All problems are reported
-// together, each with its line number. Keys of Slurm that this project does not
-// need are ignored. Other unknown keys cause a warning. Everything that Slurm's
-// daemons can read is parsed in the same way as in Slurm (docs/SLURM.md).
+// continues the line. "Include FILE" reads another file. A relative FILE is
+// resolved against the directory of the first file. In an included slurm.conf,
+// it is resolved against the directory of that slurm.conf. All problems are
+// reported together, each with its line number. Keys of Slurm that this project
+// does not need are ignored. Other unknown keys cause a warning. Everything
+// that Slurm's daemons can read is parsed in the same way as in Slurm
+// (docs/SLURM.md).
 //
-// The package resolves no names and opens no connections. It prints no value of
-// an unknown key, which might be a password.
+// The package resolves no names and opens no connections. It never prints the
+// value of an unknown key, because the value might be a password.
 package conf
 
 import "time"
@@ -33,9 +34,9 @@ type Cluster struct {
 
 	ClusterName    string
 	Controllers    []Host // primary first
-	SharedAddress  string // SchedctldAddr: shared address of the active controller; "" to use the address of each
+	SharedAddress  string // SchedctldAddr: the active controller's shared address; "" to use each controller's own
 	ControllerPort int
-	MorePorts      int    // number of further ports on which the controllers listen
+	MorePorts      int    // number of additional ports on which the controllers listen
 	User           string // SchedUser; "" for root
 	Auth
 	Accounting        *Accounting // nil if the cluster has no accounting daemon
@@ -78,10 +79,11 @@ type Auth struct {
 	UserClaimField       string        // … userclaimfield=
 	DisableTokenCreation bool          // … disable_token_creation
 	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LifespanLimit
-	HasUnusableKey       bool          // a key's path can't be used here, so no default is used
+	HasUnusableKey       bool          // the path in jwt_key= or jwks= can't be used here, so there is no default key
 }
 
-// Munge has the settings of the munged that issues credentials for auth/munge.
+// Munge holds the settings of the munged that issues credentials for
+// auth/munge.
 type Munge struct {
 	Socket string        // path; by default munged's default socket
 	TTL    time.Duration // AuthInfo=ttl=; 0 for munged's default
@@ -99,7 +101,7 @@ type Accounting struct {
 	BackupHost string
 	Port       int
 	Socket     string // scheddbd's UNIX socket, for the controller's own use; "" for TCP
-	Munge      string // socket of the munged for this daemon; "" for that of Auth
+	Munge      string // socket of the munged for this daemon; "" to use the socket in Auth
 }
 
 // Line is a line of the file whose pairs describe one object, such as a node.
@@ -125,7 +127,7 @@ func (l Line) Get(key string) (value string, ok bool) {
 
 // Read reads the cluster's configuration. An error lists all problems; warnings
 // are returned with or without an error. A program that needs no configuration
-// can use the path /dev/null, which results in all defaults.
+// can use the path /dev/null. Every setting then has its default value.
 func Read(path string) (*Cluster, []Warning, error) { return diskReader.Read(path) }
 
 // ReadDbd reads the accounting daemon's configuration, in the same way as Read.

@@ -211,7 +211,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestIncludeSlurmConf checks a sched.conf that includes a whole slurm.conf.
+// TestIncludeSlurmConf reads a sched.conf that includes a whole slurm.conf.
 // Includes in that slurm.conf must be resolved as in Slurm.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
@@ -234,7 +234,7 @@ func TestIncludeSlurmConf(t *testing.T) {
 	}
 }
 
-// TestShadowed checks a new sched.conf that has only a few lines and hides
+// TestShadowed reads a new sched.conf that has only a few lines and hides
 // slurm.conf. The error must name slurm.conf and propose a line that works.
 func TestShadowed(t *testing.T) {
 	saved := DefaultPaths
@@ -290,8 +290,8 @@ func TestReadDbd(t *testing.T) {
 	}
 }
 
-// TestEmpty checks that /dev/null is read without an error, as a configuration
-// with all defaults.
+// TestEmpty checks that /dev/null is read without an error, and that every
+// setting then has its default value.
 func TestEmpty(t *testing.T) {
 	c, warnings, err := Read("/dev/null")
 	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}

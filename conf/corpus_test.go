@@ -138,7 +138,7 @@ func hugeConfig(n int) string {
 	return b.String()
 }
 
-// TestHuge checks the configurations of two large clusters: one with all nodes
+// TestHuge reads the configurations of two large clusters: one with all nodes
 // on one line, and one with thousands of lines.
 func TestHuge(t *testing.T) {
 	c, warnings, err := readCluster("/c", files{"/c": hugeConfig(20_000)}.open)

@@ -164,17 +164,18 @@ func (p warningError) Error() string { return string(p) }
 
 // A toleratedError describes a value that Slurm accepts and our daemons refuse.
 // In a file for our daemons, it is an error. In a file that Slurm's daemons
-// read, it causes only a warning, whose text is in the field note, because the
-// gateway must be able to read the cluster's own configuration.
+// read, it causes only a warning, because the gateway must be able to read the
+// cluster's own configuration. The field note contains the text of the warning.
 type toleratedError struct {
 	error
 	note string
 }
 
 // selectValues returns the values of the key k that take effect: all of them if
-// k takes a list, and otherwise only the last one. Slurm's name of a key, such
-// as SlurmUser, has no effect if the file also has our own name, SchedUser. If
-// the two have different values, selectValues reports a problem.
+// k takes a list, and otherwise only the last one. A key in Slurm's spelling,
+// such as SlurmUser, has no effect if the file also has the key in our
+// spelling, SchedUser. If the two have different values, selectValues reports a
+// problem.
 func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
 	var bySpelling [2][]setting
 	for _, v := range values {

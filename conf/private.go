@@ -42,7 +42,8 @@ func (p PrivateData) Hides(kind PrivateData) bool {
 }
 
 // NamesExcept returns the names of the hidden kinds of information, without
-// those in kinds. If the configuration hides all kinds, it returns nil.
+// those in kinds. If the configuration hides all kinds, NamesExcept returns
+// nil.
 func (p PrivateData) NamesExcept(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil

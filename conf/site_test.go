@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestSite checks values that Slurm accepts and our daemons refuse. In a file
+// TestSite parses values that Slurm accepts and our daemons refuse. In a file
 // that Slurm's daemons read, such a value must cause a warning. In a file for
 // our daemons, it must be an error.
 func TestSite(t *testing.T) {
@@ -89,7 +89,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestOddFiles checks files with the oddities that editors, scripts and other
+// TestOddFiles reads files with the oddities that editors, scripts and other
 // systems produce.
 func TestOddFiles(t *testing.T) {
 	const slurm = "ClusterName=c\nSlurmctldHost=h\n"

@@ -127,7 +127,8 @@ func TestEmptySlurmConf(t *testing.T) {
 	}
 }
 
-// TestMunge checks the socket of munged, and the lifetime of its credentials.
+// TestMunge checks the configured socket of munged, and the configured lifetime
+// of its credentials.
 func TestMunge(t *testing.T) {
 	tests := []struct {
 		name, text string

@@ -52,8 +52,9 @@ func newSource(files Files) source {
 // them.
 //
 // The caller must read the files first, because they name SchedUser, who is one
-// of the trusted owners. After that, only an owner of one of the directories
-// can have replaced a file, and CheckTrust also checks these owners.
+// of the trusted owners. Between the reading and the check, only an owner of
+// one of the directories can replace a file, and CheckTrust also checks these
+// owners.
 func CheckTrust(files []string, trust guard.Trust) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull })
 	return guard.CheckFiles(files, guard.Configuration, trust)
@@ -93,7 +94,7 @@ func (l *loader) load(path string) (owner uint32, err error) {
 		return 0, errs.New(errs.Invalid, "configuration %s: more than %d bytes in all", path, maxBytes)
 	}
 	l.stack = append(l.stack, path)
-	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors of other systems add this mark to UTF-8
+	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors on other systems put a byte order mark before UTF-8 text
 	l.stack = l.stack[:len(l.stack)-1]
 	return owner, nil
 }

@@ -8,7 +8,7 @@ import (
 	"schedrestd/errs"
 )
 
-// TLS has the TLSParameters for the gateway's https:// listeners. Only the
+// TLS holds the TLSParameters for the gateway's https:// listeners. Only the
 // first two, restd_cert_file and restd_cert_key_file, are parameters of Slurm.
 type TLS struct {
 	Certificate string // restd_cert_file: certificates in PEM, the server's own first; "" for none

@@ -86,9 +86,9 @@ func setSeconds(to *time.Duration, v string) error {
 	return nil
 }
 
-// Maximum timeouts for a daemon's answer and for a connection to it. After such
-// a time, the client has usually disconnected, and its request only delays
-// other requests.
+// Maximum timeouts for a daemon's answer and for a connection to a daemon.
+// After so long a time, the client has usually disconnected, and its request
+// only delays other requests.
 const (
 	maxMessageTimeout = time.Hour
 	maxConnectTimeout = 2 * time.Minute // the kernel gives up after about this time

@@ -24,7 +24,8 @@ const (
 )
 
 // AllParts returns the inherited parts, and the parts that a worker sets up
-// itself. The worker closed its sandbox with options, and s is its report.
+// itself. The argument options contains the options with which the worker
+// closed its sandbox, and s is the worker's report.
 func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandbox) []ipc.Part {
 	filter, denied := s.Layers()
 	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}

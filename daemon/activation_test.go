@@ -46,7 +46,7 @@ func newSocket(t *testing.T, network, address string) net.Listener {
 
 func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 
-// TestPassedSockets checks that the daemon serves sockets of the service
+// TestPassedSockets checks that the daemon serves sockets from the service
 // manager if they match the configuration. When the daemon ends, the sockets
 // and their files must remain.
 func TestPassedSockets(t *testing.T) {

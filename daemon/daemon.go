@@ -67,9 +67,9 @@ func CheckFiles(files []string, owners ...uint32) error {
 	return conf.CheckTrust(files, guard.Trust{Owners: append([]uint32{0}, owners...), PrivateGroup: nss.PrivateGroup})
 }
 
-// Super returns a function that reports whether a user may do everything at a
-// daemon. These users are root, the scheduler's user and the daemon's own user.
-// The daemon's own user could stop the daemon and read its files anyway.
+// Super returns a function that reports whether a user has unrestricted access
+// to a daemon. These users are root, the scheduler's user and the daemon's own
+// user. The daemon's own user could stop the daemon and read its files anyway.
 func Super(schedUser uint32) func(uid uint32) bool {
 	self := uint32(os.Geteuid())
 	return func(uid uint32) bool { return uid == 0 || uid == schedUser || uid == self }

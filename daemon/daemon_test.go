@@ -160,8 +160,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestCheckFiles checks that root accepts configuration files only from root
-// and SchedUser.
+// TestCheckFiles checks that root accepts configuration files only if they
+// belong to root or SchedUser.
 func TestCheckFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

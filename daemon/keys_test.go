@@ -218,7 +218,7 @@ func TestKeysAreRefused(t *testing.T) {
 	}
 	tests := []struct {
 		key, jwks string
-		text      string // expected in the text, apart from the name of the file
+		text      string // expected in the error, in addition to the name of the file
 		hint      string
 	}{
 		{"absent", "", "no such file", "head -c 32 /dev/urandom"},

@@ -23,7 +23,7 @@ const bindTimeout = 2 * time.Second
 // Listen opens a TCP port and, unless path is "", a UNIX socket at path. The
 // socket's directory must belong to root or to schedUser, so that both daemons
 // can share it. This gives schedUser no additional rights: clients accept that
-// user's sockets anyway, and that user may do everything at both daemons.
+// user's sockets anyway, and that user has unrestricted access to both daemons.
 //
 // If the service manager has passed a TCP or a UNIX socket, Listen uses it
 // instead of binding a new one. The passed socket must match the configuration.
@@ -112,7 +112,8 @@ func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
 	return uid, err
 }
 
-// describeUID returns a text with the uid and the user's name.
+// describeUID returns a string with the uid and, if it is known, the user's
+// name.
 func describeUID(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"

@@ -15,10 +15,10 @@ import (
 const shutdownTimeout = 10 * time.Second
 
 // Serve serves the listeners until ctx is done, and then returns nil. If the
-// argument work is not nil, Serve also calls this function. It does the
-// daemon's background work, and must return when its context is done. If the
-// function fails or a listener can't be served, Serve stops and returns the
-// error. It always closes the listeners.
+// argument work is not nil, Serve also calls this function, which does the
+// daemon's background work. The function must return when its context is done.
+// If the function fails or a listener can't be served, Serve stops and returns
+// the error. Serve always closes the listeners.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger,
 	work func(context.Context) error) error {
 	failures := make(chan error, len(listeners)+1)

@@ -65,7 +65,7 @@ func (s *stage) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// describeJob returns the description of a job of the demo's user, which runs
+// describeJob returns the description of a job of the demo's user. The job runs
 // in the demo's job directory.
 func (h *home) describeJob(name, script string) site.Description {
 	var d site.Description

@@ -57,8 +57,9 @@ func sweep() error {
 	return errs.Wrap(killErr, errs.Internal, "some processes of the demo are still running")
 }
 
-// splitChildren splits list into the children of the process parent and the
-// other processes.
+// splitChildren splits list. The result children contains the children of the
+// process whose id is parent. The result descendants contains all other
+// processes.
 func splitChildren(list []process.Stat, parent int) (descendants, children []process.Stat) {
 	for _, st := range list {
 		if st.Parent == parent {
@@ -70,8 +71,8 @@ func splitChildren(list []process.Stat, parent int) (descendants, children []pro
 	return descendants, children
 }
 
-// reap waits for children that have exited, and reports whether there are no
-// children any more. If no child has exited, reap pauses briefly.
+// reap waits for children that have exited, and reports whether no children are
+// left. If no child has exited, reap pauses briefly.
 func reap() (done bool) {
 	for slept := false; ; {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

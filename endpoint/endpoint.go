@@ -1,6 +1,6 @@
-// Package endpoint parses the addresses on which the gateway listens and the
-// names of network namespaces, as an administrator writes them. It opens
-// nothing.
+// Package endpoint parses two kinds of names that an administrator writes: the
+// addresses on which the gateway listens, and the names of network namespaces.
+// It opens nothing.
 package endpoint
 
 import (

@@ -127,7 +127,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// LogAttrs adds the hint to the attributes of a log line, unless it is empty.
+// LogAttrs adds hint to the attributes of a log line, unless hint is "".
 func LogAttrs(hint string, attrs ...any) []any {
 	if hint != "" {
 		attrs = append(attrs, "hint", hint)

@@ -29,9 +29,9 @@ import (
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// wakeDelay is the time after which Do interrupts a call. The signal does
-	// no harm to a call that takes longer for another reason than a lingering
-	// socket.
+	// wakeDelay is the time after which Do interrupts a call with a signal. The
+	// signal does no harm to a call that takes longer for a reason other than a
+	// lingering socket.
 	wakeDelay = 5 * time.Millisecond
 
 	// maxCalls limits the concurrent calls of Do, because each of them can

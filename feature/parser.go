@@ -36,7 +36,7 @@ var AllFlags = []FlagEntry{
 	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline enumerations"}},
 }
 
-// String returns the flags as they follow a version, such as
+// String returns the flags as they are written after a version, such as
 // "+fast+minimize_refs".
 func (f Flags) String() string { return strings.Join(f.names(), "") }
 
@@ -51,8 +51,8 @@ func (f Flags) names() []string {
 }
 
 // Parser is the API version v0.0.Version with flags. In the list Parsers, these
-// are the flags that the version supports. In a request, they are the flags
-// that the administrator requests.
+// are the flags that the version supports. In a result of ParseParsers, they
+// are the flags that the administrator chose.
 type Parser struct {
 	Version uint8
 	Flags   Flags

@@ -26,7 +26,7 @@ type Rule struct {
 	Owners      []uint32 // uids that may own the file; nil: any uid
 	Secret      bool     // only its owner and group may read it
 	AllowLink   bool     // the file itself may be a symbolic link
-	CreateFlags int      // flags for open(2) to write the file, which is created if it is missing, without access for other users; 0: the file is read
+	CreateFlags int      // flags for open(2) to write the file, which is created with mode 0600 if it is missing; 0: the file is read
 	Execute     bool     // the file will be executed, which needs no read permission; it is opened with O_PATH
 	Trust       *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
 }
@@ -43,9 +43,9 @@ type Facts struct {
 // It always refuses a file that every user may write. It also refuses a path
 // through a directory in which every user may replace entries, that is, a
 // directory that every user may write and that has no sticky bit. The directory
-// of a secret must not be writable for every user even with the sticky bit. And
-// it refuses a symbolic link, unless root, this process's user or the owner of
-// the link's directory made the link.
+// of a secret must not be writable by every user even with the sticky bit. Open
+// also refuses a symbolic link, unless root, this process's user or the owner
+// of the link's directory created the link.
 //
 // Errors are *errs.Error: NotFound, Denied (this process can't read the file),
 // or Invalid (the process can read the file, but must not use it). The hint is

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hints are commands. A user can paste a whole hint, which fixes the error that
-// it belongs to. Explanations follow a "#".
+// Hints are commands that a user can paste as a whole. Most of them fix the
+// error; the others show what to change. Explanations follow a "#".
 
 // EnterCommand returns the beginning of a shell command that lets all users
 // enter the directories above the file at the absolute path. If this process
@@ -32,12 +32,11 @@ func EnterCommand(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecretCommand returns the beginning of a shell command like that of
-// EnterCommand, if path names a secret. The command gives the secret's
-// directory to owner, and lets only that user and group enter it. It lets all
-// users enter the directories above it. The argument owner has the form
-// "user:group", as for chown. An empty user leaves the directory's user
-// unchanged.
+// EnterSecretCommand does the same as EnterCommand for a path that names a
+// secret. The command gives the secret's directory to owner, and lets only that user and
+// group enter it. It lets all users enter the directories above it. The
+// argument owner has the form "user:group", as for chown. An empty user leaves
+// the directory's user unchanged.
 func EnterSecretCommand(path, owner string) string {
 	if EnterCommand(path) == "" {
 		return ""

@@ -47,8 +47,8 @@ func TestOwnerHints(t *testing.T) {
 }
 
 // TestTrustedHints checks a file that other users could change because of its
-// mode, its directory or the directory above. The test runs each hint until
-// there are no more. Then the file is secure.
+// mode, its directory or the directory above that one. The test runs each hint
+// until there are no more. Then the file must be secure.
 func TestTrustedHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -120,8 +120,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestEnter checks which directories the command opens: the one that this
-// process can't enter, and the directories below it.
+// TestEnter checks which directories the command lets all users enter: the one
+// that this process can't enter, and the directories below it.
 func TestEnter(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root enters everything")

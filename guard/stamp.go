@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp returns a text that identifies the state of the files at paths. The
-// text changes when one of the files is written, replaced, gets another mode or
-// owner, or becomes inaccessible. An empty path is ignored.
+// Stamp returns a string that identifies the state of the files at paths. The
+// string changes when one of the files is written or replaced, gets another
+// mode or owner, or becomes inaccessible. An empty path is ignored.
 func Stamp(paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {

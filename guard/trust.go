@@ -17,8 +17,8 @@ import (
 type Trust struct {
 	Owners          []uint32                       // uids in addition to root; nil: any uid except ForbiddenOwners
 	ForbiddenOwners []uint32                       // the users that serve requests, who must not own the file or a directory above it
-	PrivateGroup    func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group does
-	Groups          []uint32                       // groups that may have write permission, whatever users are in them
+	PrivateGroup    func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group counts as private
+	Groups          []uint32                       // groups that may have write permission, regardless of their members
 	DirOwners       []uint32                       // uids that may own the directory that Parent opens, but no directory above it
 }
 

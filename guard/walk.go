@@ -217,7 +217,7 @@ func (w *walk) explain(err error) error {
 }
 
 // split splits a path into components. It keeps "..", because the walk, like
-// the kernel, must first follow the links before it.
+// the kernel, must follow the links that precede a ".." before it goes up.
 func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }

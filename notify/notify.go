@@ -52,10 +52,10 @@ func ClearEnv() { serviceManager() }
 // Ready reports that the service is available.
 func Ready() { serviceManager().send("READY=1") }
 
-// Reloading reports that the process is reading its configuration again. A call
-// of Ready then reports that the process has finished. The message contains the
-// time, so that the service manager can distinguish this reload from an earlier
-// one.
+// Reloading reports that the process is reading its configuration again. A
+// later call to Ready reports that the process has finished. The message
+// contains the time, so that the service manager can distinguish this reload
+// from an earlier one.
 func Reloading() {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
@@ -96,7 +96,7 @@ func (m manager) send(state string) {
 		return
 	}
 	defer unix.Close(fd)
-	// If a name begins with @, it is an abstract socket, both here and in
+	// A name that begins with @ denotes an abstract socket, both here and in
 	// package unix.
 	_ = unix.Sendto(fd, []byte(state), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: m.socket})
 }

@@ -28,7 +28,7 @@ type Kind uint8
 const (
 	Auth      Kind = iota // an invalid credential
 	Malformed             // malformed input
-	Crash                 // its worker crashed while it answered a request of the source
+	Crash                 // a worker crashed while it answered a request of the source
 	Kinds
 )
 
@@ -45,8 +45,8 @@ type Rules struct {
 // cost.
 const MaxMultiple = 10
 
-// Table has the debts of each source of requests. A nil Table never blocks a
-// source.
+// Table records the debts of each source of requests. A nil Table never blocks
+// a source.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
@@ -101,7 +101,7 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, ne
 	}
 	d.lastBlock = min(max(2*d.lastBlock, cost), MaxMultiple*cost)
 	d.blockedUntil = now.Add(d.lastBlock)
-	d.expires = d.blockedUntil.Add(t.rules.Threshold) // an offence soon after the block counts immediately
+	d.expires = d.blockedUntil.Add(t.rules.Threshold) // an offence soon after the block starts the next block immediately
 	return d.lastBlock, true
 }
 
@@ -135,9 +135,9 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	return len(t.debts), t.evicted
 }
 
-// sample is the number of debts that evict compares to find a small one. If it
-// compared all debts for each new source, an attacker with many addresses could
-// cause a lot of work.
+// sample is the number of debts that evict compares to find a small one. If
+// evict compared all debts for each new source, an attacker with many addresses
+// could cause a lot of work.
 const sample = 64
 
 // evict drops a small debt if the table is full. So an attacker who keeps using

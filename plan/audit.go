@@ -38,7 +38,7 @@ func setAuditBool(field func(*options) *bool, name, yes, no string) func(*option
 }
 
 // checkAudit refuses options for the audit log if no audit log is configured.
-// An administrator who sets such an option expects that the log is written.
+// An administrator who sets such an option expects the log to be written.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditSetting != "":

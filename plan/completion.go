@@ -109,8 +109,8 @@ func supportsFlag(version uint8, flag feature.Flags) bool {
 	return false
 }
 
-// completeListen completes LISTEN: to the beginning of an address or, after
-// unix:, to a path.
+// completeListen completes the argument LISTEN. It offers the beginnings of
+// addresses or, after unix:, paths.
 func completeListen(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	path, ok := strings.CutPrefix(toComplete, "unix:")
 	if !ok {

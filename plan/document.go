@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// devNull is the path for an empty configuration.
+// devNull is the path that stands for an empty configuration.
 const devNull = "/dev/null"
 
 // printDocument prints the OpenAPI document by running the worker's program,
@@ -45,7 +45,7 @@ func (o *options) documentCluster() (*conf.Cluster, error) {
 }
 
 // tablesArgs returns the arguments for the worker's program (worker.Tables). If
-// there is no configuration, the document has everything that the options
+// there is no configuration, the document contains everything that the options
 // permit.
 func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
 	versions, err1 := o.requestedVersions()
@@ -66,7 +66,7 @@ func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		content = feature.Content(available) // both types have the same bits, which a test compares
+		content = feature.Content(available) // both types have the same bits; a test compares them
 	}
 	var parsers, auths, contents []string
 	for _, p := range versions {

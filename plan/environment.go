@@ -107,8 +107,9 @@ var logSockets = map[string]string{"text": "", "json": "", "journald": "/run/sys
 // maxSocketPath is the kernel's limit on the length of a UNIX socket's path.
 const maxSocketPath = 107
 
-// setLog sets the format of the log and its destination. The value may have the
-// path of another socket after the format.
+// setLog sets the format of the log and its destination. The format may be
+// followed by a colon and the path of a socket, which replaces the default
+// socket.
 func setLog(o *options, v string) error {
 	word, path, hasPath := strings.Cut(v, ":")
 	defaultPath, ok := logSockets[word]

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// A fakeHost opens files itself, as the parent does, and stores the Plan.
+// A fakeHost opens files in place of the parent, and stores the Plan.
 type fakeHost struct {
 	files   []string
 	plan    *query.WholePlan

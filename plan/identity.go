@@ -35,9 +35,10 @@ func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 	return s, addPrivileged(&s, schedUser)
 }
 
-// addPrivileged adds the accounts whose privileges no worker may have: root and
-// SchedUser. Each account may have several names. The names are looked up once,
-// at the start, so that a name in an unverified token needs no look-up.
+// addPrivileged adds the accounts whose privileges are forbidden to workers:
+// root and SchedUser. Each account may have several names. The names are looked
+// up once, at the start, so that a name in an unverified token needs no
+// look-up.
 func addPrivileged(s *ipc.Service, schedUser string) error {
 	root, err := nss.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound {
@@ -73,7 +74,7 @@ func addPrivileged(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// lookupError returns err with the name of the option in front. If the user or
+// lookupError returns err, prefixed with the name of the option. If the user or
 // group does not exist, it adds a hint. The hint contains remedy, which is the
 // command that creates the user or group.
 func lookupError(err error, option, remedy string) error {

@@ -58,8 +58,8 @@ func parseLevel(v string) (level, error) {
 }
 
 // level returns the log level. It is set by -v or otherwise by
-// SCHEDRESTD_DEBUG. Without both, it is defaultLevel, or debug if a debug flag
-// concerns the gateway.
+// SCHEDRESTD_DEBUG. If neither is set, it is defaultLevel, or debug if a debug
+// flag concerns the gateway.
 func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:

@@ -23,7 +23,7 @@ func isParserList(v string) bool { return v == listWord || strings.HasPrefix(v, 
 
 // printList prints the plugins of each requested kind. Each line has the name
 // of a plugin and a description. If the configuration can be read and makes the
-// plugin unavailable, the description also has the reason.
+// plugin unavailable, the description also states the reason.
 func (o *options) printList(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != devNull {

@@ -1,13 +1,13 @@
-// Package plan is the process that reads the administrator's settings: the
-// command line, the environment, the configuration files, and the names of
-// users and hosts in them. It never has privileges. schedrestd, which may be
-// root, starts this process and opens the configuration files for it. The
-// process answers with a Plan, which consists of numbers and texts of limited
-// length.
+// Package plan implements the process that reads the administrator's settings:
+// the command line, the environment and the configuration files. It also looks
+// up the users and hosts that they name. It never has privileges. schedrestd,
+// which may be root, starts this process and opens the configuration files for
+// it. The process answers with a Plan, which consists of numbers and strings of
+// limited length.
 //
-// If an error prevents a start of the gateway, this process prints lines that
-// begin with "error:" and "hint:", and exits with status 1. It also prints the
-// help text, the version, lists, the OpenAPI document and scripts for shell
+// If an error prevents the gateway from starting, this process prints lines
+// that begin with "error:" and "hint:", and exits with status 1. It also prints
+// the help text, the version, lists, the OpenAPI document and scripts for shell
 // completion.
 //
 // The function Main is in this file. options.go and environment.go parse the

@@ -16,7 +16,7 @@ import (
 
 const manual = "../docs/man/schedrestd.8"
 
-// TestManual checks that the manual has every flag, environment variable,
+// TestManual checks that the manual lists every flag, environment variable,
 // switch and name that the command accepts, and no other flag or variable.
 func TestManual(t *testing.T) {
 	data, err := os.ReadFile(manual)

@@ -61,7 +61,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	p.Threads = cmp.Or(p.Threads, uint32(max(2, runtime.NumCPU())))
 	p.Identities = cmp.Or(p.Identities, DefaultIdentities)
 	// On two processors, two workers would compete: while one of them runs, the
-	// other waits for 10 ms and more, and so do all its connections
+	// other and all its connections wait for 10 ms or more
 	// (docs/PERFORMANCE.md).
 	workers := max(1, min(maxWorkers, p.Threads/2))
 	// Each worker needs at least one connection and one thread.
@@ -75,7 +75,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	}
 	if uint64(s.Files) > l.Max {
 		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", p.Connections, s.Files, l.Max).
-			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", s.Files)
+			WithHint("use a smaller --max-connections, or set LimitNOFILE=%d in the service's unit", s.Files)
 	}
 	// The dispatcher needs as many descriptors as a worker, and one more for
 	// each waiting connection.
@@ -96,8 +96,8 @@ func sampleListeners(becomeUser bool) []ipc.Listen {
 	return list
 }
 
-// facts returns facts about the configuration, for the page about the
-// confinement.
+// facts returns facts about the configuration for the page that
+// --check-confinement prints.
 func facts(p *ipc.Plan, s *ipc.Setup, listen []ipc.Listen) (list []string) {
 	add := func(cond bool, fact string) {
 		if cond {

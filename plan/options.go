@@ -13,7 +13,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// options has the settings from the command line and the environment.
+// options holds the settings from the command line and the environment.
 type options struct {
 	host  host
 	start ipc.ConfigSetup
@@ -63,7 +63,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	o.admission = defaultAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
-	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required for a start as root")
+	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required if started as root")
 	f.StringVarP(&o.group, "group", "g", "", "serve as `GROUP` [the user's own]")
 	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")
 	f.VarP(&o.parsers, "data-parser", "d", "API versions, such as v0.0.42+fast,latest [all]")
@@ -237,7 +237,7 @@ func (o *options) parseSocketMode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling returns in which spellings the gateway serves names: Sched's,
+// spelling returns the spellings in which the gateway serves names: Sched's,
 // Slurm's or both. The variable SCHEDRESTD_NAMES selects them. If it is not
 // set, the gateway serves both for a configuration with Slurm's keys, and
 // otherwise only Sched's.

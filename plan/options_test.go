@@ -191,8 +191,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelNames checks the names of levels in the log. For each level that has
-// messages, it must be the name that SCHEDRESTD_DEBUG accepts.
+// TestLevelNames checks the names of levels in the log. A level that has
+// messages must have the name that SCHEDRESTD_DEBUG accepts.
 func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
 	var minLevel slog.LevelVar
@@ -210,7 +210,7 @@ func TestLevelNames(t *testing.T) {
 	}
 }
 
-// TestHelp checks that the help text fits a terminal, and has every flag.
+// TestHelp checks that the help text fits a terminal, and lists every flag.
 func TestHelp(t *testing.T) {
 	writeConfig(t, "")
 	var out, errOut bytes.Buffer

@@ -12,7 +12,7 @@ import (
 )
 
 // A host opens files, and does the other things that this process asks its
-// parent for.
+// parent to do.
 type host interface {
 	// Open opens a configuration file.
 	Open(path string) (*os.File, error)
@@ -40,8 +40,8 @@ type parent struct {
 	start   ipc.ConfigSetup
 }
 
-// receiveSetup receives the data that the parent sends at the start, and its
-// environment.
+// receiveSetup receives the setup and the environment variables that the parent
+// sends at the start.
 func (p *parent) receiveSetup() error {
 	remaining := 1
 	for hasSetup := false; remaining > 0; remaining-- {

@@ -109,7 +109,7 @@ func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level
 }
 
 // jwtDaemon is the value of SCHED_JWT in the environment of a daemon. In a
-// user's environment, the variable has the user's token.
+// user's environment, the variable contains the user's token.
 const jwtDaemon = "daemon"
 
 // checkAuth returns the reason why clients can't authenticate with the given
@@ -120,7 +120,7 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 		return checkLocalAuth(c)
 	case o.jwt != "" && o.jwt != jwtDaemon:
 		// Any other value is probably the token of a user, who exported it for
-		// the commands.
+		// client commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", jwtDaemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
@@ -131,9 +131,9 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
-// sackSockets returns the sockets that issue credentials of auth/slurm. This is
-// the socket that the environment names. Without that, these are the sockets
-// that Slurm's commands try, in the same order.
+// sackSockets returns the sockets that issue credentials of auth/slurm. If the
+// environment names a socket, this is the only one. Otherwise these are the
+// sockets that Slurm's commands try, in the same order.
 func (o *options) sackSockets(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}

@@ -182,7 +182,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 }
 
 // addDaemons adds the addresses of the site's controllers and accounting
-// daemons, each in the order in which workers should try them.
+// daemons, both in the order in which workers should try them.
 func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
 	if err == nil && c.SharedAddress != "" {

@@ -12,9 +12,9 @@ import (
 const maxShare = 1024
 
 // shareTokenKey stores a command that the administrator can run. The command
-// makes the key of HS256 tokens readable for SchedUser and for no worker. If
-// possible, it also makes the key readable for root without capabilities; then
-// shareTokenKey sets RootCanRead.
+// makes the key of HS256 tokens readable by SchedUser and by no worker. If
+// possible, it also makes the key readable by root without capabilities. In
+// that case shareTokenKey sets RootCanRead.
 func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	owner, mode, root := fmt.Sprint(s.SchedUID), "0600", false
 	switch {

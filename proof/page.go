@@ -77,7 +77,7 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	}
 	p.printf("\nA worker was started. Its ids, groups, thread capabilities, namespaces, limits and descriptors in /proc are as expected.\n")
 	if p.has(ipc.FactKeeper) {
-		p.printf("A keeper was started as uid %s. It is in /proc as expected, has closed its sandbox and has loaded the keys.\n", p.facts[ipc.FactKeeper])
+		p.printf("A keeper was started as uid %s. Its attributes in /proc are as expected. It has closed its sandbox and loaded the keys.\n", p.facts[ipc.FactKeeper])
 	}
 	probes := sandbox.Probes(sandbox.Options{Unix: p.options&ipc.SandboxUnix != 0})
 	p.writeList(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
@@ -145,8 +145,8 @@ const (
 	pidNamespace = "PID namespace"
 )
 
-// escapesByPart maps each part to the escape that is open to an attacker who
-// controls a worker if that part is missing.
+// escapesByPart maps each part to an escape. If the part is missing, this
+// escape is open to an attacker who controls a worker.
 var escapesByPart = map[string]string{
 	"network namespace":     "the machine's network, through a hole in the filter: there is no network namespace",
 	pidNamespace:            "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
@@ -168,7 +168,7 @@ func (p *page) escapes() []string {
 		}
 	}
 	add(p.has(ipc.FactDial),
-		"connections to the configured daemons, and to no others: %d at once, then %d per second; its %s descriptors limit how many are open, more than slurmctld has threads",
+		"connections to the configured daemons, and to no others: %d at once, then %d per second; its %s descriptors limit how many are open, and slurmctld has fewer threads than that",
 		work.DialBurst, work.DialRate, p.facts[ipc.FactDial])
 	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
 	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
@@ -191,7 +191,7 @@ func (p *page) escapes() []string {
 	add(!becomeUser, "processes of uid %s outside the sandbox, which can stop, limit and kill it: give the gateway its own user", p.facts[ipc.FactUID])
 	add(true, "memory and CPU time, as much as the service may use (MemoryMax= and CPUQuota= in its unit); the gateway sets no limit")
 	add(isRoot && !(p.partsOn(pidNamespace) && security.KernelSince(6, 14)),
-		"%s threads per user who has workers: set TasksMax= of the service higher, or no worker starts while one uses them all", p.facts[ipc.FactTasks])
+		"%s threads per user who has workers: set TasksMax= of the service higher, or no worker starts while one user has them all", p.facts[ipc.FactTasks])
 	add(true, "timing side channels: workers, keeper and all other processes share processors and caches")
 	add(!isRoot, "processes of the user who started the gateway, outside the sandbox: they can read every file that the gateway reads, including its keys")
 	add(becomeUser, "signals: users can stop, limit and kill their own worker, and no other")
@@ -286,7 +286,7 @@ func namespaceRemedy(reason string) string {
 	}
 	switch {
 	case is(unix.ENOSPC, unix.EUSERS):
-		return "raise user.max_user_namespaces, or the exhausted limit beside it (sysctl user)"
+		return "raise user.max_user_namespaces, or the other limit that is exhausted (listed by sysctl user)"
 	case is(unix.EACCES):
 		return "let the security module allow this user to create user namespaces (kernel.apparmor_restrict_unprivileged_userns, or a profile for schedrestd; SELinux: user_namespace create)"
 	case is(unix.EROFS):

@@ -99,9 +99,10 @@ type prover struct {
 	enforced security.Sandbox
 }
 
-// prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
-// ipc.ProvePage. First it sets up its namespaces and root directory
-// (self.SetUpNamespaces), so that all processes that it starts share them.
+// prove carries out the proof with the given name: ipc.ProveClosed,
+// ipc.ProveSmoke or ipc.ProvePage. First it sets up the namespaces and root
+// directory of this process (self.SetUpNamespaces), so that all processes that
+// it starts share them.
 func prove(prefix []string, options, name, limit string, facts []string) (security.Sandbox, error) {
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
@@ -123,7 +124,7 @@ func prove(prefix []string, options, name, limit string, facts []string) (securi
 		failures, runErr := p.run(smokeSet)
 		if err = runErr; err == nil && len(failures) > 0 {
 			err = errs.New(errs.Denied, "forbidden system calls did not kill: %s", strings.Join(failures, "; ")).
-				WithHint("run schedrestd --check-confinement for details; SCHEDRESTD_SECURITY=audit_confinement serves without it")
+				WithHint("run schedrestd --check-confinement for details; to serve nevertheless, set SCHEDRESTD_SECURITY=audit_confinement")
 		}
 	case ipc.ProvePage:
 		if _, err = p.run(nil); err == nil {

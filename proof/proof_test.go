@@ -23,7 +23,8 @@ func TestSmokeSet(t *testing.T) {
 	}
 }
 
-// TestAsked checks that only the arguments of a proof start a proof.
+// TestAsked checks that Requested returns true only for the arguments of a
+// proof or a case.
 func TestAsked(t *testing.T) {
 	for args, want := range map[string]bool{
 		"schedrestd-worker":                          false,
@@ -144,7 +145,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestRemedy checks that the remedy depends only on the kernel's error.
+// TestRemedy checks the remedies: for each error of the kernel, for a
+// supplementary group, for missing kernel features, and for a start as root.
 func TestRemedy(t *testing.T) {
 	unpermitted := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",

@@ -23,7 +23,7 @@ type Semaphore[K comparable] struct {
 	mu      sync.Mutex // guards the fields below, and the fields of each Place
 	inUse   int
 	heldBy  map[K]int   // number of held places, by key
-	waiters []*Place[K] // places of the same key are in the order of their calls
+	waiters []*Place[K] // places with the same key are in the order in which they were requested
 }
 
 // New returns a Semaphore. The argument total is the number of its places, and

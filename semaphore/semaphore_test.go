@@ -155,8 +155,9 @@ func TestShareIsLent(t *testing.T) {
 	})
 }
 
-// TestClaimInVain checks that a caller holds no place if it got none in time,
-// or if its context has ended.
+// TestClaimInVain checks that a caller holds no place after Claim or Acquire
+// has failed, because no place became free in time or the caller's context
+// ended.
 func TestClaimInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](2, 1, time.Second), context.Background()

@@ -28,7 +28,7 @@ func NewClient(worker work.Client, channel *ipc.Channel) *Client {
 // and returns when Serve has called EachMessage or has returned. Run handles
 // the dispatcher's next message only after that. So if Serve records the worker
 // before it calls EachMessage, the worker is recorded when Run handles a
-// message about it, for example that the worker has exited.
+// message about the worker, such as the message that it has exited.
 func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -51,8 +51,8 @@ func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel
 // EachMessage calls handle with each message of the worker, until the channel
 // is closed or handle returns an error. It reports the worker to the dispatcher
 // if handle returns an error or the worker violates the protocol. If handle
-// returns false, the service does not handle messages of this type, which is
-// also a violation.
+// returns false, the service does not handle messages of this type. Sending one
+// is also a violation.
 func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) {
 	select {
 	case c.reading <- struct{}{}:

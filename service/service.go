@@ -1,14 +1,14 @@
-// Package service has the code that the gateway's unprivileged services share:
-// their start, their log, their channel to the dispatcher, and their channels
-// to workers. A service does work for other processes of the gateway. So those
-// processes need neither the privileges nor the code for this work.
+// Package service contains the code that the gateway's unprivileged services
+// share: their start, their log, their channel to the dispatcher, and their
+// channels to workers. A service does work for other processes of the gateway.
+// So those processes need neither the privileges nor the code for this work.
 //
 // In the code, a service's channel to the dispatcher is called "parent". While
 // the service starts, the parent process holds the other end of the channel and
 // sends the service's setup. The parent process then passes its end to the
 // dispatcher, which receives Ready and all later messages. (The dispatcher also
-// starts as a service. The parent process keeps the other end of its channel.)
-// A service exits when this channel is closed.
+// starts as a service. The parent process keeps the other end of the
+// dispatcher's channel.) A service exits when this channel is closed.
 //
 // A service proves its process attributes before it sends Ready, as a worker
 // does. If a worker violates the protocol, the service sends it no answer, and
@@ -67,7 +67,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	// only the parent process handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1) // before anything else, because the signal would kill the process
+	signal.Notify(signals, syscall.SIGUSR1) // before anything else, because until then the signal kills the process
 	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")

@@ -5,9 +5,9 @@
 //
 // The functions look in the network namespace of the calling thread. Functions
 // with a netlink socket as their first argument look in that socket's
-// namespace. They need AF_NETLINK and the kernel's tcp_diag, but no privilege.
-// Source: sock_diag(7). Package portowner uses this package to find the server
-// of a connection.
+// namespace. All functions need AF_NETLINK and the kernel's tcp_diag, but no
+// privilege. Source: sock_diag(7). Package portowner uses this package to find
+// the server of a connection.
 package sockdiag
 
 import (

@@ -215,8 +215,8 @@ func refusesConnections(path string) bool {
 
 // bind creates the socket with its final mode, changes its owner through a
 // descriptor, and only then listens. So no client can connect before the mode
-// and the owner are final. It does not set the mode by path later, because the
-// path could then lead to another file.
+// and the owner are final. bind does not set the mode by path later, because
+// the path could then lead to another file.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -128,7 +128,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that Open refuses a path for each of its rules.
+// TestRefusals checks, for each rule of Open, that Open refuses a path that
+// breaks the rule.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string
@@ -276,7 +277,8 @@ func TestHolder(t *testing.T) {
 			s.File.Close()
 		})
 	}
-	// The hint has a command that creates a directory that both daemons accept.
+	// The hint contains a command that creates a directory that both daemons
+	// accept.
 	path := socketDir(t) + "/run/s"
 	_, err := socket.Open(path, socket.Options{Mode: 0o600, DirOwner: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
@@ -284,9 +286,9 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestDirectoryBehindALink checks that the path of the directory may be a link,
-// if root or this user has created it. The socket must be in the directory to
-// which the link points.
+// TestDirectoryBehindALink checks that the path of the directory may be a
+// symbolic link that root or this user created. The socket must be in the
+// directory to which the link points.
 func TestDirectoryBehindALink(t *testing.T) {
 	dir := socketDir(t)
 	must(t, os.Mkdir(dir+"/real", 0o755))
@@ -299,8 +301,9 @@ func TestDirectoryBehindALink(t *testing.T) {
 	}
 }
 
-// TestRemoveLeavesAnothersFile checks that if another user moves the socket
-// away and puts a file in its place, Remove does not delete this file.
+// TestRemoveLeavesAnothersFile checks that Remove deletes only its own socket.
+// If another user has moved the socket away and put a file in its place, Remove
+// must not delete this file.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
 	path := socketDir(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})

@@ -16,8 +16,8 @@ import (
 	"schedrestd/errs"
 )
 
-// maxAnswer limits the output of getent, in bytes. A group of a large site
-// lists tens of thousands of members.
+// maxAnswer limits the output of getent, in bytes. A group at a large site may
+// have tens of thousands of members.
 const maxAnswer = 4 << 20
 
 // getent looks up one entry through NSS and returns the output without the last

@@ -36,8 +36,8 @@ func LookupGID(gid uint32) (Group, error) {
 	return system.group(fmt.Sprint(gid), func(g Group) bool { return g.GID == gid })
 }
 
-// ParseGroup parses a group that a person specified: a name, or a number. A
-// number does not need an entry.
+// ParseGroup parses a group that a person specified by name or by number. A
+// number need not have an entry in the group database.
 func ParseGroup(s string) (Group, error) {
 	if !isNumber(s) {
 		return LookupGroup(s)

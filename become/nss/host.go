@@ -10,7 +10,7 @@ import (
 
 // Host returns the addresses of a name. For a literal address it returns only
 // that address. Other names are looked up in /etc/hosts and then with getent
-// ahosts. So the answers of DNS, which come from the network, are parsed by an
+// ahosts. So DNS answers, which come from the network, are parsed by an
 // unprivileged process and never by the caller.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 

@@ -11,10 +11,10 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// checkName returns an error if no user or group can have this name: getent
-// would treat a leading hyphen as the start of an option, and would look up a
-// number as an id. Characters that separate the fields of /etc/passwd and
-// /etc/group are refused, too.
+// checkName returns an error if no user or group can have this name. It refuses
+// a name with a leading hyphen, which getent would treat as an option, and a
+// number, which getent would look up as an id. It also refuses characters that
+// separate the fields of /etc/passwd and /etc/group.
 func checkName(kind, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {
@@ -27,8 +27,8 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// parseID parses a uid or gid. It refuses the number 4294967295 (-1). To
-// setresuid this number means "unchanged", so the process would remain root.
+// parseID parses a uid or gid. It refuses the number 4294967295 (-1). For
+// setresuid, this number means "unchanged", so the process would remain root.
 func parseID(s string) (uint32, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || uint32(n) == become.NoID || !isNumber(s) {

@@ -1,9 +1,9 @@
 // Package nss looks up users, groups and hosts.
 //
-// Users come from NSS (files, LDAP, sssd), which a static Go program can't
-// load. So the package reads the files, and runs getent for entries that are
-// not in them. It runs getent by a fixed path, with a time limit and a clean
-// environment. When this process is root, getent runs under an unused id,
+// Users come from NSS (files, LDAP, sssd), whose modules a static Go program
+// can't load. So the package reads the files, and runs getent for entries that
+// are not in them. It runs getent by a fixed path, with a time limit and a
+// clean environment. When this process is root, getent runs under an unused id,
 // because an NSS module parses data from the network. Results are cached for a
 // few seconds.
 //

@@ -40,8 +40,8 @@ func LookupUID(uid uint32) (User, error) {
 	return orOwnUser(u, err, func(self User) bool { return self.UID == uid })
 }
 
-// NamesOf returns every name of uid. Several lines of the files may have the
-// same number.
+// NamesOf returns every name of uid. Several lines of /etc/passwd may have the
+// same uid.
 func NamesOf(uid uint32) ([]string, error) { return system.namesOf(uid) }
 
 func (n *source) namesOf(uid uint32) ([]string, error) {
@@ -75,9 +75,9 @@ func orOwnUser(u User, err error, match func(User) bool) (User, error) {
 	return self, nil
 }
 
-// ParseUser parses a user that a person specified: a name, or a number. A
-// number does not need an entry. The result known reports whether the user has
-// an entry. Without an entry only UID is set.
+// ParseUser parses a user that a person specified by name or by number. A
+// number need not have an entry in the passwd database. The result known
+// reports whether the user has an entry. Without an entry, only UID is set.
 func ParseUser(s string) (u User, known bool, err error) {
 	if !isNumber(s) {
 		u, err = LookupUser(s)

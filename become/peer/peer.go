@@ -1,4 +1,4 @@
-// Package peer determines the process at the other end of a connection of
+// Package peer identifies the process at the other end of a connection of
 // package net.
 package peer
 

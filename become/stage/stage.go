@@ -43,8 +43,9 @@ const (
 	ExitTarget   = 126 // the target can't be executed
 )
 
-// atSecure is the type of the entry in the auxiliary vector that is nonzero if
-// this program was executed with added privileges (getauxval(3)).
+// atSecure is AT_SECURE, the type of an entry in the auxiliary vector. The
+// value of this entry is nonzero if this program was executed with added
+// privileges (getauxval(3)).
 const atSecure = 23
 
 // stageName is argv[0] of a process that is a stage.
@@ -65,8 +66,8 @@ type Target struct {
 	Report      uint32   // descriptor to which the reason for a failure is written; 0: standard error
 }
 
-// fileDir is the directory in /proc from which a process opens files by the
-// numbers of its own descriptors.
+// fileDir is the directory in /proc through which a process can open its own
+// descriptors by number.
 const fileDir = "/proc/self/fd/"
 
 // File returns the value of Target.Path for a program that is open as
@@ -213,14 +214,14 @@ func (t Target) become() error {
 }
 
 // The numbers of system calls above are those of 64-bit systems. On 32-bit
-// systems, the calls that take 32-bit ids have other numbers. To keep this file
-// from being used there, this constant overflows and the build fails.
+// systems, the calls that take 32-bit ids have other numbers. There this
+// constant overflows, so that the build fails.
 const _ uint = 1 << 63
 
 // disinherit removes capabilities from the inheritable set, and so from the
-// ambient set. The starter put them there for this process: when the bounding
-// set is empty, a program that root executes gets only the inheritable
-// capabilities.
+// ambient set. The starter made these capabilities inheritable for this
+// process: when the bounding set is empty, a program that root executes gets
+// only the inheritable capabilities.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

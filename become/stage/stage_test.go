@@ -61,8 +61,8 @@ func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	return cmd
 }
 
-// openSelf opens this program's file. The program can be executed through its
-// descriptor.
+// openSelf opens this program's file. The program can be executed through the
+// returned file's descriptor.
 func openSelf(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open(Program, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -121,8 +121,8 @@ func startStuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// The lease makes exec wait: when exec opens the file, the kernel blocks
-	// this conflicting open until the lease ends.
+	// The lease makes exec wait. When exec opens the file, the kernel blocks
+	// the open, which conflicts with the lease, until the lease ends.
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skipf("this file system has no leases: %v", err)
 	}

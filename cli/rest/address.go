@@ -45,10 +45,10 @@ func parseURL(text string) (*address, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "":
 		return nil, errs.New(errs.Malformed, "URL %s: unsupported form", shorten(text)).WithHint(urlForms)
 	case u.User != nil:
-		return nil, errs.New(errs.Malformed, "URL: a user or password can't be part of it").
+		return nil, errs.New(errs.Malformed, "URL: it must not contain a user or password").
 			WithHint("the token is read from SCHED_JWT, or from a file with --token-file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errs.New(errs.Malformed, "URL: a query or fragment can't be part of it").WithHint(urlForms)
+		return nil, errs.New(errs.Malformed, "URL: it must not contain a query or fragment").WithHint(urlForms)
 	}
 	a := &address{text: text, secure: u.Scheme == "https"}
 	prefix := strings.TrimRight(u.Path, "/")

@@ -36,7 +36,7 @@ type problem struct {
 }
 
 // String returns a text for people. The text begins with the part of the
-// request that caused the problem, if that is known. The description follows
+// request that caused the problem, if that is known. Next comes the description
 // or, if there is none, the name of the error.
 func (p problem) String() string {
 	text := p.Description
@@ -52,7 +52,7 @@ func (p problem) String() string {
 	return printable.Text(text)
 }
 
-// Meta has the data that an answer contains in addition to its list.
+// Meta contains the data that an answer has in addition to its list.
 type Meta struct {
 	LastUpdate int64 // time of the last change
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
@@ -87,7 +87,7 @@ func (c *Client) requestList(ctx context.Context, path string, query url.Values,
 	return m, nil
 }
 
-// listEnvelope has the members of an answer other than its list.
+// listEnvelope contains the members of an answer other than its list.
 type listEnvelope struct {
 	problems []problem // the member "errors"
 	updated  Number    // the member "last_update"
@@ -307,7 +307,7 @@ func notJSON(resp *http.Response) error {
 		kind = "no content type"
 	}
 	return errs.New(errs.BadAnswer, "the answer is not JSON: status %d, %s", resp.StatusCode, kind).
-		WithHint("check the address: this may be another service than slurmrestd, or a proxy in front of it")
+		WithHint("check the address: the server may not be slurmrestd, or a proxy in front of it may have answered")
 }
 
 // shorten truncates and escapes a text from the server or the user, so that it

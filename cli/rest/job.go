@@ -16,7 +16,7 @@ import (
 	"schedrestd/model"
 )
 
-// Job has the fields of a job that are shown to people. They come from the
+// Job contains the fields of a job that are shown to people. They come from the
 // controller or from accounting. Times are in seconds since 1970.
 type Job struct {
 	ID         uint32   `json:"job_id"`
@@ -363,7 +363,7 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 		Message string `json:"job_submit_user_msg"`
 	}
 	if err := json.Unmarshal(s.JSON, &answer); err != nil || answer.ID == 0 {
-		return s, errs.New(errs.BadAnswer, "the answer of %s has no job id", c.addr)
+		return s, errs.New(errs.BadAnswer, "the answer of %s contains no job id", c.addr)
 	}
 	s.ID, s.Message = answer.ID, answer.Message
 	return s, nil

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Node has the fields of a node that are shown to people.
+// Node contains the fields of a node that are shown to people.
 type Node struct {
 	Name       string `json:"name"`
 	State      Words  `json:"state"`

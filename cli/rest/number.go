@@ -40,7 +40,7 @@ func (n Number) Int() int64 {
 	return int64(n.Value)
 }
 
-// Words is a list of texts. In JSON it is an array, a single string, or null.
+// Words is a list of strings. In JSON it is an array, a single string, or null.
 type Words []string
 
 func (w *Words) UnmarshalJSON(text []byte) error {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Partition has the fields of a partition that are shown to people.
+// Partition contains the fields of a partition that are shown to people.
 type Partition struct {
 	Name      string `json:"name"`
 	Partition struct {

@@ -36,7 +36,7 @@ const DefaultTimeout = time.Minute
 type Config struct {
 	URL         string        // http://HOST:PORT, https://HOST or unix:/PATH
 	Token       string        // empty to send none
-	CACert      string        // file with certificates of the CAs of the server; empty for the system's CAs
+	CACert      string        // file of CA certificates to verify the server with; empty for the system's CAs
 	Timeout     time.Duration // 0 for DefaultTimeout
 	ServerUsers []uint32      // users of this machine that may have the token, in addition to root, system users and this user
 	UserAgent   string
@@ -51,8 +51,8 @@ type Client struct {
 	version  string // "v0.0.44"
 }
 
-// Dial creates a Client. Unless the URL names a version of the API, it finds
-// the newest version that the server and this client support.
+// Dial creates a Client. Unless the URL names a version of the API, Dial
+// determines the newest version that the server and this client support.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	addr, err := parseURL(cfg.URL)
 	if err != nil {
@@ -148,12 +148,12 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return resp, nil
 }
 
-// errTooSlow is the reason why a request was cancelled if no answer began in
-// time.
+// errTooSlow is the cause with which a request is cancelled if no answer begins
+// in time.
 var errTooSlow = errors.New("no answer in time")
 
 // withAnswerTimeout returns a context that is cancelled after the duration d,
-// unless stopTimer is called before.
+// unless stopTimer is called first.
 func withAnswerTimeout(ctx context.Context, d time.Duration) (_ context.Context, stopTimer func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })

@@ -435,8 +435,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestJobIDs checks which texts are accepted as job ids. This is important
-// because an id becomes a part of a path.
+// TestJobIDs checks which strings are accepted as job ids. This is important
+// because an id becomes part of a path.
 func TestJobIDs(t *testing.T) {
 	for text, ok := range map[string]bool{"1": true, "12_3": true, "4294967295": true, "": false, "0": false, "-1": false, "1/../2": false, "a": false,
 		"1_": false, "1_2_3": false, "1\n": false, "12345678901": false} {

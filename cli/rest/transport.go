@@ -90,7 +90,7 @@ func hint(err error, addr *address) string {
 	case errors.As(err, &unknown):
 		return "the certificate is not signed by an authority that this machine trusts; name the authority with --cacert FILE"
 	case errors.As(err, &host):
-		return "use the name in --url that the server's certificate has"
+		return "in --url, use the name that the server's certificate contains"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "the server needs a new certificate; or this machine's clock is wrong"
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):

@@ -18,10 +18,10 @@ var secretVariables = []string{"SCHED_JWT", "SLURM_JWT"}
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 // environment returns the environment variables of the job. The argument
-// environ has the variables of this process. The argument export is the value
-// of the option --export, or nil if the option is not given. The value is ALL,
-// NONE, or a list of NAME and NAME=VALUE. ALL selects all variables in environ,
-// even as an element of a list. nil means ALL.
+// environ contains the variables of this process. The argument export is the
+// value of the option --export, or nil if the option is not given; nil means
+// ALL. The value is ALL, NONE, or a list whose elements are NAME or NAME=VALUE.
+// ALL selects all variables in environ, even if it is an element of a list.
 func environment(export *string, environ []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

@@ -25,7 +25,8 @@ type option struct {
 	set    func(r *reader, value string) error
 }
 
-// The maps byName and byLetter have the options by their long and short names.
+// The maps byName and byLetter contain the options, keyed by their long and
+// short names.
 var byName, byLetter = map[string]*option{}, map[string]*option{}
 
 func init() {
@@ -51,8 +52,8 @@ func Options() (names []string) {
 	return names
 }
 
-// unsupportedHints has hints for options that have an effect on the sbatch
-// command and not on the job.
+// unsupportedHints contains hints for options that affect the sbatch command
+// and not the job.
 var unsupportedHints = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",

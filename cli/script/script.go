@@ -103,7 +103,7 @@ func directives(text []byte) func(yield func(int, string) bool) {
 }
 
 // split splits a line of options at blanks that are not in quotes. A word that
-// begins with # begins a comment.
+// begins with # starts a comment.
 func split(line string) (words []string, err error) {
 	var word strings.Builder
 	inWord, quote := false, rune(0)

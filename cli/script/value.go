@@ -111,5 +111,5 @@ func parseBegin(v string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, errs.New(errs.Malformed, "not a time").
-		WithHint("a start is now+2hours, 15:30, 2026-11-30 or 2026-11-30T15:30")
+		WithHint("a start time is written like now+2hours, 15:30, 2026-11-30 or 2026-11-30T15:30")
 }

@@ -24,7 +24,7 @@ type Document struct {
 	hasElements bool
 }
 
-// NewDocument returns a Document. The list in it has the given name.
+// NewDocument returns a Document whose list has the given name.
 func NewDocument(w io.Writer, name string, inYAML bool) *Document {
 	return &Document{w: w, name: name, yaml: inYAML}
 }
@@ -159,8 +159,8 @@ func decodeNode(d *json.Decoder) (*yaml.Node, error) {
 }
 
 // escapeYAML escapes the unprintable characters in a YAML text. These
-// characters occur only in quoted scalars, because decodeNode quotes texts that
-// contain them.
+// characters occur only in quoted scalars, because decodeNode quotes strings
+// that contain them.
 func escapeYAML(text []byte) []byte {
 	if bytes.IndexFunc(text, isUnprintable) < 0 {
 		return text

@@ -27,7 +27,8 @@ func TerminalOf(w io.Writer) Terminal {
 // IsTerminal reports whether the output is a terminal.
 func (t Terminal) IsTerminal() bool { return t.File != nil }
 
-// Size returns the columns and lines of the terminal, or 0 if they are unknown.
+// Size returns the numbers of columns and lines of the terminal, or 0 if they
+// are unknown.
 func (t Terminal) Size() (columns, lines int) {
 	if t.File == nil {
 		return 0, 0

@@ -12,14 +12,15 @@ import (
 // the object's fields, in the order of the API. So schedctl shows every field
 // under its name in the API, and needs no list of fields of its own.
 //
-// A field of an inner object has a name with dots. The elements of an array are
-// joined by commas. A number that may be unset or infinite is a single field.
-// Its value is the number, "unlimited", or an empty text.
+// The name of a field in an inner object contains dots. The elements of an
+// array are joined by commas. A number that may be unset or infinite is a
+// single field. Its value is the number, "unlimited", or an empty string.
 type record []field
 
 type field struct{ name, value string }
 
-// get returns the value of the field name, or "" if there is no such field.
+// get returns the value of the field with the given name, or "" if there is no
+// such field.
 func (r record) get(name string) string {
 	for _, f := range r {
 		if f.name == name {

@@ -123,8 +123,8 @@ func seconds(value string) (time.Duration, error) {
 
 // withTokenHint adds a hint to the error with which the controller refused to
 // create a token. The controller sends only an error number. Some hints depend
-// on the configuration a, and on the user that the token was requested for.
-// If user is "", that is the user who runs schedctl.
+// on the configuration a, and on the user that the token was requested for. If
+// user is "", this is the user who runs schedctl.
 func withTokenHint(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -155,7 +155,7 @@ func withTokenHint(err error, user string, a conf.Auth) error {
 	case fault.UnknownUser:
 		return refused("the user must exist on the controller's machine", "unknown user")
 	case fault.NoToken:
-		return refused("set AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH in its configuration; jwks= may be set as well",
+		return refused("set AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH in the controller's configuration; jwks= may be set as well",
 			"the controller has no key to sign tokens with")
 	}
 	return err

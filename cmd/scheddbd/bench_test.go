@@ -41,9 +41,9 @@ type cluster struct {
 	users   [2]nss.User
 }
 
-// startCluster records n jobs and starts the daemon. Each job has a text of the
-// given length. Every thousandth job belongs to the second user, and all other
-// jobs belong to the first.
+// startCluster records n jobs and starts the daemon. Each job has a submit line
+// of the given length. Every thousandth job belongs to the second user, and all
+// other jobs belong to the first.
 func startCluster(b *testing.B, n, text int) *cluster {
 	b.Helper()
 	c := &cluster{}

@@ -3,7 +3,7 @@
 // error and exits with status 2. With -V it prints its version.
 //
 // If its first argument is "openapi", it prints the OpenAPI document and exits
-// (worker.Tables).
+// (see worker.Tables).
 package main
 
 import (

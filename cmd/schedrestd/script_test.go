@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestCommand runs the scripts in testdata/script. A script has commands and
-// their expected output.
+// TestCommand runs the scripts in testdata/script. A script contains commands
+// and their expected output.
 func TestCommand(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -84,8 +84,8 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 }
 
 // ResponseError returns the error for an answer whose status is not 200. The
-// argument text is the body of the answer. The error has the method, the URL,
-// the status, and the errors in the body.
+// argument text is the body of the answer. The error contains the method, the
+// URL, the status, and the errors in the body.
 func ResponseError(method, url, status string, text []byte) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`

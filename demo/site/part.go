@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// A Part says how to start one daemon of a site, and how to check that the
-// daemon serves.
+// A Part describes how to start one daemon of a site, and how to check that the
+// daemon serves requests.
 type Part struct {
 	Program
 	Address string                      // address to show

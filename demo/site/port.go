@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// reservedPorts has a listener for each port that FreePorts has returned. These
-// listeners mark the ports as reserved.
+// reservedPorts contains a listener for each port that FreePorts has returned.
+// These listeners mark the ports as reserved.
 var reservedPorts struct {
 	sync.Mutex // guards marks
 	marks      []net.Listener

@@ -1,5 +1,6 @@
-// Package errcode has the names by which clients know the kinds of failure. The
-// privileged parent does not link this package, because it has no clients.
+// Package errcode contains the names by which clients know the kinds of
+// failure. The privileged parent does not link this package, because it has no
+// clients.
 package errcode
 
 import "schedrestd/errs"

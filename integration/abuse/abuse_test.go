@@ -44,7 +44,7 @@ const nonce = "#####"
 
 // requestBuilder determines how a client authenticates its requests.
 type requestBuilder struct {
-	auth        string // header lines with which a request counts as the user's
+	auth        string // header lines that make a request count as the user's
 	gatewayAuth string // header lines that authenticate the user at the gateway itself; a proxy rejects a client that sends them
 }
 
@@ -239,10 +239,10 @@ func sendAbuse(a abuse, number int, marker string, dial func() (net.Conn, error)
 
 var requestLine = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// loggedPaths returns the path of each request in the gateway's log, by request
-// id. A request that was refused before its path was known has no line in the
-// log. loggedPaths waits until every other request has a line, because the
-// gateway logs a request only after it has sent the answer.
+// loggedPaths returns the path of each request in the gateway's log, keyed by
+// request id. A request that was refused before its path was known has no line
+// in the log. loggedPaths waits until every other request has a line, because
+// the gateway logs a request only after it has sent the answer.
 func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -391,7 +391,7 @@ func TestAbuses(t *testing.T) {
 		wg.Go(func() {
 			network, timeout := "tcp", clientTimeout
 			if frontend.Proxied {
-				timeout = 5 * time.Second // a proxy may wait for longer, and the gateway's log shows the forwarded requests
+				timeout = 5 * time.Second // a proxy may wait longer; the gateway's log shows which requests it forwarded
 			}
 			if strings.HasPrefix(frontend.Address, "/") {
 				network = "unix"

@@ -68,7 +68,7 @@ func (s requestBuilder) lengths() []abuse {
 	}
 }
 
-// The outcome ignored is expected if the name of a header field only resembles
+// ignored is the expected outcome if the name of a header field only resembles
 // Transfer-Encoding. The gateway must ignore this field and use the length.
 const ignored = "passed"
 

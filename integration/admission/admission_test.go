@@ -74,8 +74,8 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // newGuess returns a bad token that has not been sent before. (Sending the same
-// bad token again is no offence.) The method ping replaces each header
-// guessPlaceholder with a new guess.
+// bad token again is not an offence.) The method ping replaces each
+// guessPlaceholder among its headers with a new guess.
 func newGuess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -104,8 +104,8 @@ func (a *limitedGateway) ping(c *http.Client, headers ...string) (int, http.Head
 	return got.Status, got.Header
 }
 
-// pingUntil sends pings until one is answered with the given status. The map
-// counts has the number of earlier answers with each status.
+// pingUntil sends pings until one is answered with the given status. It also
+// returns the number of earlier answers with each other status.
 func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string) (counts map[int]int, h http.Header) {
 	a.T.Helper()
 	counts = map[int]int{}
@@ -165,9 +165,9 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltiesOfLoopback checks a user of this machine who guesses tokens. The
-// penalties for this user must be the same on all addresses of the loopback
-// interface. Other users must not be blocked there because of this user.
+// TestPenaltiesOfLoopback checks the penalties for a user of this machine who
+// guesses tokens. They must be the same on all addresses of the loopback
+// interface, and must not block other users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	t.Parallel()
 	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
@@ -232,7 +232,7 @@ func TestExempt(t *testing.T) {
 
 // TestForwarded checks that the gateway blocks the client whose address a
 // trusted proxy forwards, and not the proxy. Addresses that the client has
-// written into the header must change nothing.
+// written into X-Forwarded-For must change nothing.
 func TestForwarded(t *testing.T) {
 	t.Parallel()
 	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
@@ -255,10 +255,10 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestForwardedBySocket checks a UNIX socket to which all users may connect.
-// Only the proxy's own user may forward the address of a client. If another
-// user writes an address into the header, the address must not be blocked, and
-// the user must still be blocked.
+// TestForwardedBySocket checks penalties on a UNIX socket to which all users
+// may connect. Only the proxy's own user may forward the address of a client.
+// If another user writes an address into X-Forwarded-For, the address must not
+// be blocked, and the user must still be blocked.
 func TestForwardedBySocket(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -381,8 +381,9 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 	})
 }
 
-// TestRate checks that a client that exceeds its rate gets 429 and Retry-After,
-// on all its connections, and that other clients are served.
+// TestRate checks that a user who exceeds the request rate gets 429 and
+// Retry-After, and is served again later. A request with a bad token must not
+// count in a user's rate.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")

@@ -24,7 +24,7 @@ type network struct {
 	handle netns.NsHandle
 }
 
-// newNetwork creates a network. It is removed at the end of the test.
+// newNetwork creates a network that is removed at the end of the test.
 func newNetwork(t *testing.T, name string) network {
 	t.Helper()
 	harness.NeedRoot(t)
@@ -72,12 +72,12 @@ func (n network) dialFunc(network, address string) func() (net.Conn, error) {
 	}
 }
 
-// TestNetworkNamespaces checks that only clients in the namespace of
-// SCHEDRESTD_NETNS reach the gateway, and that it connects to daemons from the
-// namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway itself is in a third
-// namespace, from which neither the gateway nor the daemons can be reached. All
-// this must also hold after a SIGHUP, with new workers, and after the names of
-// the namespaces are removed.
+// TestNetworkNamespaces checks that over TCP only clients in the namespace of
+// SCHEDRESTD_NETNS reach the gateway. The gateway must connect to daemons from
+// the namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway itself is in a
+// third namespace, from which neither the gateway nor the daemons can be
+// reached over TCP. The result must be the same after the names of the
+// namespaces are removed, after a SIGHUP, and with new workers.
 func TestNetworkNamespaces(t *testing.T) {
 	t.Parallel()
 	servedNS, gatewayNS := newNetwork(t, "served"), newNetwork(t, "own")
@@ -156,9 +156,9 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceRefused checks that the gateway does not start if one of
-// the variables does not name a network namespace, and that the error has a
-// hint.
+// TestNetworkNamespaceRefused checks that the gateway does not start if
+// SCHEDRESTD_NETNS or SCHEDRESTD_CONTROLLER_NETNS can't be used, and that the
+// error has a hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -34,9 +34,9 @@ func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal checks a portal whose users share one address. If tokens have
-// expired, or are rejected for another reason, other users must not be blocked,
-// even if these tokens are sent repeatedly.
+// TestPortal checks a portal's users, who share one address. No user may be
+// blocked because another user's tokens have expired or are rejected for
+// another reason, even if these tokens are sent repeatedly.
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -73,9 +73,9 @@ func TestPortal(t *testing.T) {
 	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
-// TestPortalOfFifty checks fifty users behind one address. One of them sends an
-// expired token repeatedly. The others, each with a persistent connection, must
-// never be refused.
+// TestPortalOfFifty sends the requests of fifty users from one address. One of
+// the users sends an expired token repeatedly. The others, each with a
+// persistent connection, must never be refused.
 func TestPortalOfFifty(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -14,9 +14,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestSlowUser checks a user who holds all slots, and sends on each connection
-// as slowly as permitted. While other users wait, this user must lose some
-// slots. While no other user waits, this user must keep all slots.
+// TestSlowUser holds all slots as one user, and sends on each connection as
+// slowly as permitted. While other users wait, this user must lose some slots.
+// While no other user waits, this user must keep all slots.
 func TestSlowUser(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -54,8 +54,8 @@ func parseExact(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// hasFields fails the test unless object has each of the named fields, with the
-// type kind.
+// hasFields fails the test unless object has all of the named fields, and each
+// of them has the type that kind names.
 func hasFields(t *testing.T, object map[string]any, kind, names string) {
 	t.Helper()
 	for name := range strings.FieldsSeq(names) {

@@ -30,9 +30,9 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 	return a, string(b)
 }
 
-// TestYAML submits a job as handwritten YAML, once for each layout of YAML that
-// the gateway can be set to. The answer about the job must have this layout,
-// and must contain the submitted name.
+// TestYAML submits a job as handwritten YAML, once for each YAML layout that
+// can be configured. The answer to a request for the job must have that layout
+// and contain the submitted name.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	for layout, want := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
@@ -92,9 +92,9 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 	}
 }
 
-// TestHealth checks the health pages, for which load balancers must need no
-// token. When a controller stops answering, only /readyz may report it. When
-// the controller is back, /readyz must report this, too.
+// TestHealth checks the health pages, which load balancers must be able to
+// request without a token. When a controller stops answering, only /readyz may
+// report it. When the controller is back, /readyz must report this, too.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

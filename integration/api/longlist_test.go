@@ -118,9 +118,9 @@ func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...str
 }
 
 // TestLongLists checks that a list that is sent in many pieces arrives
-// complete. If a list breaks off, the client must be able to notice this. This
-// must hold both if the gateway reads the whole list before it sends anything,
-// and if it sends the list while reading it.
+// complete, and that the client can detect a list that breaks off. Both must
+// hold whether the gateway reads the whole list before it sends anything, or
+// sends the list while reading it.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)
@@ -165,9 +165,9 @@ func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 	}
 }
 
-// TestStalledClients checks a hundred clients that request a long list and do
-// not read it. They must hold no connection to the controller, and other
-// clients must be served meanwhile.
+// TestStalledClients opens a hundred connections that request a long list and
+// do not read it. These clients must hold no connection to the controller, and
+// other clients must be served meanwhile.
 func TestStalledClients(t *testing.T) {
 	l, s := harness.NewDaemons(t), newFakeController(t)
 	s.setAnswer(jobList(t, 1000), false) // one user may use half of the memory for answers

@@ -54,9 +54,9 @@ func sendHTTP10(t *testing.T, address, request string) *http.Response {
 }
 
 // TestSizedLists checks that a long list has a Content-Length for HTTP/1.0
-// clients and on standard output. With it, these clients recognize an
-// incomplete list. If there is not enough memory for the list, it has no
-// Content-Length, and the connection must end after it.
+// clients and on standard output. The length lets these clients recognize an
+// incomplete list. A list for which there is not enough memory has no
+// Content-Length, and the connection must end after the list.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newFakeController(t)

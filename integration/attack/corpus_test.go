@@ -17,18 +17,18 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// The list placements has the places in a submission where a text of the corpus
-// is inserted. With any of the texts, the submission lacks required fields.
+// placements lists the places in a submission where a text of the corpus is
+// inserted. Whatever the text is, the submission lacks required fields.
 var placements = []struct{ name, before, behind string }{
 	{"whole", "", ""},
 	{"name", `{"job": {"name": `, `}}`},
 	{"unknown", `{"job": {}, "colour": [`, `]}`},
 }
 
-// TestCorpus checks that each text of the public JSON corpus gets the same
-// status anywhere in a request's body. Invalid JSON must get 400, and valid
-// JSON must never be called malformed. The JSON standard leaves open whether
-// some texts are valid; the golden file has the statuses of these texts.
+// TestCorpus sends each text of the public JSON corpus in several places of a
+// request's body. Invalid JSON must get 400, and valid JSON must never be
+// called malformed. The JSON standard leaves open whether some texts are valid;
+// the golden file contains the statuses of these texts.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
@@ -82,7 +82,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// corpus has a site whose gateway receives the bodies.
+// corpus is a site whose gateway receives the bodies under test.
 type corpus struct {
 	*harness.Lab
 	client  *rawClient
@@ -123,9 +123,9 @@ func (c *corpus) checkUnharmed() {
 	}
 }
 
-// TestCorpusContent checks valid JSON that makes no sense to a scheduler. The
-// gateway must refuse it, and the error must name the place in the body. The
-// gateway must not truncate a value, or choose one of several duplicates.
+// TestCorpusContent checks that the gateway refuses JSON that makes no sense to
+// a scheduler, and that the error names the place in the body. The gateway must
+// not truncate a value, or choose one of several duplicates.
 func TestCorpusContent(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
@@ -194,7 +194,7 @@ func repeatTo(n int, prefix, text, suffix string) func() string {
 }
 
 // numbered returns a function that returns prefix, copies of text, and suffix.
-// In each copy, the copy's number replaces %d. There are so many copies that
+// In each copy, the copy's number replaces %d. The function makes copies until
 // prefix and copies together have at least n bytes.
 func numbered(n int, prefix, text, suffix string) func() string {
 	return func() string {
@@ -267,7 +267,7 @@ var traps = []trap{
 	{"a name in quotes that does not end", inYAML, repeatTo(1<<20, "\"", "a ", ""), "400"},
 }
 
-// laughs returns YAML with a list of texts, a list of aliases of that list, a
+// laughs returns YAML with a list of strings, a list of aliases of that list, a
 // list of aliases of the second list, and so on. Expanding all aliases would
 // need memory that grows exponentially with depth.
 func laughs(width, depth int) string {

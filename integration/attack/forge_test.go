@@ -22,10 +22,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// forger makes tokens without this project's code. It has the cluster's keys.
-// With these keys it makes good tokens, as other tools do, and bad tokens.
-// These bad tokens are the hardest test, because each has only one defect. The
-// forger also makes bad tokens without a key, as attackers do.
+// forger makes tokens without this project's code. With the cluster's keys it
+// makes good tokens, as other tools do, and bad tokens that have only one
+// defect each and are therefore the hardest test. It also makes bad tokens
+// without a key, as attackers do.
 type forger struct {
 	t           testing.TB
 	secret      []byte          // the cluster's secret for HS256
@@ -161,8 +161,8 @@ func (f *forger) validToken(alg string) string {
 	return f.token(alg, plainHeader, plainClaims, f.ownSigner(alg))
 }
 
-// encoded is a public key in one encoding, which a careless verifier may take
-// for a secret.
+// encoded is one encoding of a public key. A careless verifier may take the
+// encoding for a secret.
 type encoded struct {
 	name string
 	text []byte

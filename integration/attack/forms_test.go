@@ -136,8 +136,9 @@ func (f *forger) longToken(n int) string {
 	}
 }
 
-// spellings returns tokens with unusual base64url. Only one spelling of a token
-// may be accepted, because tokens are cached and counted by their text.
+// spellings returns tokens whose base64url is spelled unusually. Only one
+// spelling of a token may be accepted, because tokens are cached and counted by
+// their text.
 func (f *forger) spellings() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {

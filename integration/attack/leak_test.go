@@ -49,7 +49,7 @@ func (l *leaks) newToken(origin string, key []byte, lifespan time.Duration) stri
 }
 
 // addPieces adds pieces of token to those that are searched for. It omits the
-// header, the dates and the user, because other tokens have the same.
+// header, the dates and the user, because they also occur in other tokens.
 func (l *leaks) addPieces(origin, token string) {
 	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -225,12 +225,12 @@ func (s tokenRequest) render(token, good string) string {
 	return text
 }
 
-// plant puts a token into places where leaked tokens could be found. The search
-// must find the planted token, because otherwise the search would prove nothing
-// about other tokens. In most places plant uses only the token's signature,
-// which looks like any other word. A whole token would be refused or removed
-// there. plant returns the job that has the token, and the argument of the
-// job's sleep(1).
+// plant puts a token into places where leaked tokens could be found. If the
+// search missed the planted token, it would prove nothing about other tokens.
+// In most places plant uses only the token's signature, which looks like any
+// other word, because a whole token would be refused or removed there. plant
+// returns the number of the job that contains the token, and the argument of
+// the job's sleep(1).
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.newToken(planted, []byte("a key that is good for nothing.."), time.Hour)

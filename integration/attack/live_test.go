@@ -28,9 +28,9 @@ type badCredential struct {
 	actAs string // value of X-SCHED-USER-NAME; "": none
 }
 
-// imitations returns credentials that resemble the good token of alg. Some are
-// those of an attacker who has seen the whole token but not the key. The others
-// have expired.
+// imitations returns credentials that resemble the good token of alg. Most of
+// them could come from an attacker who has seen the whole token but not the
+// key. One of them is an expired token.
 func (s *attackLab) imitations(alg string) []badCredential {
 	good := s.validToken(alg)
 	parts := strings.Split(good, ".")
@@ -54,9 +54,9 @@ func (b badCredential) headers() string {
 	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.actAs
 }
 
-// TestAttacksBesideTheUser checks that attackers can't impersonate a user,
-// while the user is served or shortly afterwards. Their attempts must not
-// affect the user.
+// TestAttacksBesideTheUser checks that attackers can't impersonate a user while
+// the user is being served, or shortly afterwards. The attacks must not affect
+// the user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -79,8 +79,8 @@ func TestAttacksBesideTheUser(t *testing.T) {
 	}
 }
 
-// attackDuringRequests attacks while the user has a submission in progress, and
-// a persistent connection.
+// attackDuringRequests attacks while the user has a persistent connection and a
+// submission in progress.
 func (s *attackLab) attackDuringRequests(t *testing.T, g *targetGateway, alg string) {
 	userHeader := "X-SCHED-USER-TOKEN: " + s.validToken(alg)
 	keptOpen := &targetGateway{name: g.name, client: &rawClient{address: g.client.address}, refusals: g.refusals}
@@ -183,7 +183,7 @@ func (s *attackLab) attackConcurrently(t *testing.T, g *targetGateway, alg strin
 }
 
 // attackDuringRPC attacks while the user has a request in progress at the
-// controller, and a session with the accounting daemon.
+// controller and a session with the accounting daemon.
 func (s *attackLab) attackDuringRPC(t *testing.T, alg string) {
 	credential := &message.Credential{Plugin: message.PluginJWT, Token: s.validToken(alg)}
 	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, credential, message.Empty{})

@@ -17,10 +17,10 @@ import (
 type row struct {
 	name       string
 	token      string
-	signedWith string // algorithm of the cluster's key with which it was signed; its only defect is then the one in its name
-	accepted   bool   // it is accepted, because its oddity has no meaning and is ignored
+	signedWith string // algorithm of the cluster's key that signed the token; the row's name then states the token's only defect
+	accepted   bool   // the token is accepted, because its oddity has no meaning and is ignored
 
-	status int // status at the gateway; 0: 401, or 200 if it is accepted. Some tokens can't be sent in HTTP
+	status int // status at the gateway; 0: 200 if accepted, otherwise 401. Tokens that can't be sent in HTTP need another status
 }
 
 // rows returns all rows of the table.
@@ -64,8 +64,8 @@ func (f *forger) algorithms() []row {
 		}
 	}
 	// Each of the following tokens is correctly signed with one of the
-	// cluster's keys, by the algorithm in its header. Verifiers that let the
-	// token choose the algorithm would accept the token.
+	// cluster's keys, by the algorithm in its header. A verifier that lets the
+	// token choose the algorithm would accept these tokens.
 	list = append(list,
 		row{name: "HS384", token: f.token("HS384", plainHeader, plainClaims, mac(crypto.SHA384, f.secret))},
 		row{name: "HS512", token: f.token("HS512", plainHeader, plainClaims, mac(crypto.SHA512, f.secret))},
@@ -146,7 +146,7 @@ func (f *forger) headers() []row {
 }
 
 // embeddedKeys returns tokens that contain their own keys. The gateway must use
-// only keys of the administrator.
+// only keys that the administrator has configured.
 func (f *forger) embeddedKeys() []row {
 	var list []row
 	jwk, kid := f.json(webKey(f.attackerKey, "")), f.json(webKey(f.attackerKey, f.kid))
@@ -182,7 +182,7 @@ func (f *forger) kids() []row {
 			list = append(list, row{name: fmt.Sprintf("kid %s, HS256 with %q", brief(kid), brief(secret)), token: f.token("HS256", head, plainClaims, mac(crypto.SHA256, []byte(secret)))})
 		}
 		list = append(list, row{name: "kid " + brief(kid) + ", an unknown key", token: f.token("RS256", head, plainClaims, f.pkcs1(crypto.SHA256, f.attackerKey))})
-		if len(kid) < 2000 { // there is only one secret, so the id is ignored; the key set has no key with this id
+		if len(kid) < 2000 { // HS256 has only one secret, so the id is ignored; RS256 needs a key with this id, which the key set lacks
 			list = append(list, row{name: "HS256 kid " + brief(kid), token: f.token("HS256", head, plainClaims, f.ownSigner("HS256")), signedWith: "HS256", accepted: true})
 			if kid != "" {
 				list = append(list, row{name: "RS256 kid " + brief(kid), token: f.token("RS256", head, plainClaims, f.ownSigner("RS256")), signedWith: "RS256"})

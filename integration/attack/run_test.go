@@ -29,8 +29,8 @@ import (
 )
 
 // TestAttacks checks that both daemons, and gateways with and without keys,
-// refuse bad tokens, always with the same text, and that bad tokens have no
-// other effect.
+// refuse all bad tokens with the same text. Bad tokens must have no other
+// effect.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {

@@ -97,7 +97,7 @@ func TestTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, g := range s.gateways {
 				for _, r := range append(s.requests(c.status), request{"GET", "/sched/v0.0.40/node/" + s.Node, ""}) {
-					group := r.path // refusals are compared by the path without the addition
+					group := r.path // refusals are compared by the path without c.path
 					r.path += fill.Replace(c.path)
 					g.expectInGroup(t, group, r, fill.Replace(strings.Join(append(c.headers, "X-Other: x"), "\r\n")), c.status)
 				}

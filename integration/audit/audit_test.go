@@ -19,7 +19,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// auditLine has the parts of an audit log line that are checked.
+// auditLine holds the parts of an audit log line that are checked.
 type auditLine struct {
 	Time    time.Time
 	Event   string
@@ -72,8 +72,8 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 }
 
 // TestAudit checks that the log has two lines for each change, one before the
-// change and one after it. They must have the user, the effective user and the
-// origin. Reads and unauthenticated requests must leave no line.
+// change and one after it. Both must contain the user, the effective user and
+// the origin. Reads and unauthenticated requests must leave no line.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log string
@@ -197,10 +197,10 @@ func TestAuditRotates(t *testing.T) {
 	}
 }
 
-// TestAuditFull checks changes while the disk of the audit log is full. By
-// default they must be refused before they reach the controller, and must work
-// again once there is space. With SCHEDRESTD_AUDIT_FAIL=open they must be made,
-// without a line in the log. Reads must work in both cases.
+// TestAuditFull requests changes while the disk of the audit log is full. By
+// default the changes must be refused before they reach the controller, and
+// must work again once there is space. With SCHEDRESTD_AUDIT_FAIL=open they
+// must be made without a line in the log. Reads must work in both cases.
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -278,7 +278,7 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &oldLimit))
 	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: oldLimit.Max})
-	harness.Eventually(t, "half a line", func() bool { // written by the next auditor, once the client has one of its workers
+	harness.Eventually(t, "half a line", func() bool { // written by the next auditor, once the client reaches a worker that uses this auditor
 		submit().Want(t, 503)
 		now, err := os.Stat(log)
 		return err == nil && now.Size() > info.Size()
@@ -303,8 +303,8 @@ func TestAuditAtLimit(t *testing.T) {
 }
 
 // TestAuditBecomesUser checks that with become_user the log belongs to root. In
-// addition to the user that the worker reports, the log must have the peer that
-// the kernel reports.
+// addition to the user that the worker reports, the log must contain the peer
+// that the kernel reports.
 func TestAuditBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -324,7 +324,7 @@ func TestAuditBecomesUser(t *testing.T) {
 }
 
 // TestAuditInetd checks that in inetd mode requests are recorded as usual, and
-// before the run ends.
+// that they are recorded before the run ends.
 func TestAuditInetd(t *testing.T) {
 	t.Parallel()
 	var log string

@@ -37,8 +37,8 @@ func (d *daemons) refusedBy(token string) (refused []string) {
 func (d *daemons) accepts(token string) bool { return len(d.refusedBy(token)) == 0 }
 func (d *daemons) refuses(token string) bool { return len(d.refusedBy(token)) == 2 }
 
-// TestKeySetAlone checks daemons that have only the key set of an identity
-// provider. Both must verify the provider's tokens, and must create no tokens.
+// TestKeySetAlone runs both daemons with only the key set of an identity
+// provider. They must verify the provider's tokens, and must create no tokens.
 // They must use a new key set without a restart. If the new key set is
 // unusable, they must log this and keep the old one.
 func TestKeySetAlone(t *testing.T) {
@@ -279,9 +279,9 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAccountingByTCPNeedsAKey checks a controller that has only a key set,
-// with which it can't sign tickets for the accounting daemon. The controller
-// must report this before it accepts jobs, because it could not record them.
+// TestAccountingByTCPNeedsAKey starts a controller that has only a key set.
+// With a key set the controller can't sign tickets for the accounting daemon,
+// so it could not record jobs. It must report this before it accepts jobs.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)

@@ -32,7 +32,7 @@ import (
 type daemons struct {
 	*harness.Lab
 	schedctl string // copy of schedctl that every user may run
-	conf     string // copy of its configuration that every user may read
+	conf     string // copy of schedctl's configuration that every user may read
 }
 
 // newDaemons creates a site and sets its AuthAltParameters. In parameters, KEY

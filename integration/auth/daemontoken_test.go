@@ -54,7 +54,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		u, _ = harness.TwoUsers(t)
 	}
 	tokenOutput := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
-	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // tokens that are requested with it must expire before it
+	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // tokens that are requested with this token must expire before it does
 	if status != 0 || errOut != "" || !tokenOutput.MatchString(out) {
 		t.Fatalf("token: status %d, stdout %q, stderr %q", status, out, errOut)
 	}
@@ -298,8 +298,8 @@ func TestActingForAnother(t *testing.T) {
 	}
 }
 
-// TestTokensStayOutOfJobs checks a token in the environment of a submission or
-// of the controller. It must reach neither the job nor the disk.
+// TestTokensStayOutOfJobs checks that a token in the environment of a
+// submission or of the controller reaches neither the job nor the disk.
 func TestTokensStayOutOfJobs(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -129,8 +129,8 @@ func (k *keyedGateway) keeperPID() int {
 
 var strangersSecret = []byte("12345678901234567890123456789012")
 
-// TestGatewayKey checks a gateway that has the daemons' key. It must refuse
-// tokens of other keys without asking a daemon. If the token is good, it must
+// TestGatewayKey checks that a gateway that has the daemons' key refuses tokens
+// of other keys without asking a daemon. For a good token, the gateway must
 // connect to the daemons only to serve the request, and not to verify the
 // token.
 func TestGatewayKey(t *testing.T) {

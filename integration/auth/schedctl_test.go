@@ -9,9 +9,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNoTokensForNobody checks a user whose tokens are accepted by no daemon.
-// schedctl must create no token for this user, and must not recommend a token
-// in a hint.
+// TestNoTokensForNobody checks that schedctl creates no token for a user whose
+// tokens no daemon accepts, and does not recommend a token in a hint.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -52,11 +51,11 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker checks users who request a new token with an old
-// token. The new token must not outlive the old one. If the new token therefore
-// gets a shorter lifespan than requested, schedctl must print its time of
-// expiry on standard error. A user whom the kernel identifies must get the
-// requested lifespan.
+// TestTokenEndsWithItsAsker checks that a token that is requested with an old
+// token does not outlive the old one. If the new token therefore gets a shorter
+// lifespan than requested, schedctl must print the new token's time of expiry
+// on standard error. A user whom the kernel identifies must get the requested
+// lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -101,7 +101,7 @@ func TestDaemonVerifies(t *testing.T) {
 	}
 	// The controller's verification does not count for the accounting daemon.
 	// The gateway must ask the accounting daemon once, too.
-	for i, maxConns := range []int64{3, 1} { // first for the protocol version, the verification and the statistics
+	for i, maxConns := range []int64{3, 1} { // the first request may connect for the protocol version, the verification and the statistics
 		n := k.Dbd.ConnsDuring(func() { k.Request(c, "GET", harness.DiagPath, "", tokenHeader(good)).Want(t, 200) })
 		if n > maxConns || i == 0 && n < 2 {
 			t.Errorf("statistics, %d: %d connections", i, n)
@@ -109,9 +109,9 @@ func TestDaemonVerifies(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeTheBody checks clients that send Expect: 100-continue. A
-// client whose token is garbage, forged or expired must get 401 and never 100.
-// A client with a good token must get 100.
+// TestRefusedBeforeTheBody sends requests with Expect: 100-continue. A client
+// whose token is garbage or forged must get 401 and never 100. A client with a
+// good token must get 100.
 func TestRefusedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -11,7 +11,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosChange has the parts of an audit log line that are checked.
+// chaosChange holds the parts of an audit log line that are checked.
 type chaosChange struct {
 	Event, Change string
 	Gateway       struct{ Ended string }
@@ -36,7 +36,7 @@ func (c *chaos) checkNoConns() {
 
 // checkAuditLog checks the audit log after the gateway has exited. The log must
 // have two lines for each change, one before and one after the change. It must
-// name the user of each job whose submission was answered. It must have the
+// name the user of each job whose submission was answered. It must contain the
 // result of each change, unless the worker was killed before it could report
 // the result.
 func (c *chaos) checkAuditLog() {

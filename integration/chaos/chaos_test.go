@@ -27,8 +27,8 @@ const (
 // limit of the gateway.
 const chaosTimeout = time.Minute
 
-// chaos is the state of the test: a gateway under load, and the counts of its
-// processes that were killed.
+// chaos is the state of the test: a gateway under load, and the numbers of
+// processes that the test has killed.
 type chaos struct {
 	*harness.TLSLab
 	t         *testing.T
@@ -57,9 +57,9 @@ type chaosUser struct {
 func (u chaosUser) maySee(user string) bool { return u.seesAll || user == u.name }
 
 // TestChaos kills workers, the keeper and the controller repeatedly. Each
-// request must get its correct answer or a refusal in the envelope, or its
-// connection must be closed. Afterwards the gateway's parent must not keep
-// resources of killed processes.
+// request must get its correct answer or a refusal in the usual JSON envelope,
+// or its connection must be closed. Afterwards the gateway's parent must not
+// keep resources of killed processes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

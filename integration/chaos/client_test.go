@@ -67,7 +67,7 @@ type chaosReply struct {
 	body   chaosBody
 }
 
-// chaosBody has the parts of an answer's body that are checked.
+// chaosBody holds the parts of an answer's body that are checked.
 type chaosBody struct {
 	Meta struct {
 		Client struct{ Source, User string }
@@ -179,7 +179,7 @@ func (c *chaosClient) cancel() {
 	c.jobs.mu.Lock()
 	job.cancelling = true
 	c.jobs.mu.Unlock()
-	var before []int // if an answer was lost, the job may already be cancelled
+	var before []int // statuses after a lost answer, when the job may already be cancelled
 	for !c.ended() {
 		reply := c.send("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
 		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosJobs has every submitted job by its name. Each name is used in only one
-// request.
+// chaosJobs holds every submitted job by its name. Each name is used in only
+// one request.
 type chaosJobs struct {
 	mu    sync.Mutex
 	named map[string]*chaosJob
@@ -26,13 +26,13 @@ type chaosJobs struct {
 type chaosJob struct {
 	name, user string
 	id         int    // 0: there was no answer
-	restarts   int    // number of the controller's restarts when the job was answered
+	restarts   int    // number of the controller's restarts when the submission was answered
 	request    string // the gateway's id of the request
 	cancelling bool
 	cancelled  bool // the job was cancelled, and the client got the answer
 }
 
-// shownJob is a job as an answer contains it.
+// shownJob is a job as it appears in an answer.
 type shownJob struct {
 	ID    int      `json:"job_id"`
 	Name  string   `json:"name"`
@@ -145,8 +145,8 @@ func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(
 }
 
 // chaosToken returns a token of the given user, signed with the daemons' key.
-// The test signs it itself, because the controller creates tokens for other
-// users only if root asks.
+// The test signs the token itself, because the controller creates tokens for
+// other users only if root asks.
 func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)

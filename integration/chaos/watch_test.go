@@ -29,7 +29,7 @@ type chaosWatch struct {
 	parent    int
 	watched   []*trackedProcess
 	zombies   map[int]time.Time // since when each has been a zombie
-	processes map[int]uint64    // all processes that ever were its children, and when they started
+	processes map[int]uint64    // all descendants of the parent that were ever seen, and when they started
 }
 
 // trackedProcess is a process and its resource use.

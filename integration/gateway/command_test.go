@@ -13,7 +13,7 @@ import (
 )
 
 // TestPicked checks the options that select the version, the plugins, the paths
-// and the layout. Nothing that they do not select may be served.
+// and the layout. The gateway must serve only what these options select.
 func TestPicked(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
@@ -110,7 +110,7 @@ func TestReread(t *testing.T) {
 		t.Errorf("cluster %q after a bad file", got)
 	}
 	if os.Geteuid() != 0 {
-		return // a key file of this user would be refused with another SchedUser
+		return // with another SchedUser, a key file that belongs to this user would be refused
 	}
 	reload(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
 	// Without capabilities, root can't read a file that only another user may

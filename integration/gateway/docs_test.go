@@ -170,10 +170,10 @@ func (b *browser) screenshot(name string) {
 	harness.Must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
 }
 
-// TestDocsPage checks /docs in a browser. The page must load without an error,
-// list every operation of each API version, both for sched and for slurm in the
-// paths, and send a request with the token from its form. It must not display
-// the token, store it, or put it into a URL.
+// TestDocsPage checks /docs in a browser. The page must load without an error.
+// It must list every operation of each API version, for paths with sched and
+// for paths with slurm. It must send a request with the token from its form,
+// but must not display the token, store it, or put it into a URL.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)

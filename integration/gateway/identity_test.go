@@ -165,7 +165,7 @@ func TestUnshare(t *testing.T) {
 			harness.Must(t, err)
 			var got []string
 			for _, m := range regexp.MustCompile(`unshare\(([A-Z_|]+)\)`).FindAllStringSubmatch(string(text), -1) {
-				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // the other flags are used once, for all processes
+				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // these flags are used once, for all processes
 					got = append(got, strings.Split(m[1], "|")...)
 				}
 			}
@@ -183,9 +183,9 @@ func TestUnshare(t *testing.T) {
 
 // TestBecomeUser checks become_user with a gateway that listens. Each user who
 // connects to the UNIX socket must be served only by a process with that user's
-// uid and gid, and must own the jobs that the user submits there. An unknown
-// uid must get no worker. The test uses uids 1 to 3, which belong to users on
-// every distribution.
+// uid and gid, and must own the jobs that the user submits there. Clients with
+// uid 0 or gid 0 must be refused. The test uses uids 1 to 3, which belong to
+// users on every distribution.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -289,8 +289,8 @@ func TestWorkerPerConnection(t *testing.T) {
 	}
 }
 
-// TestRequireUserName checks a token that may act for all users. With
-// require_user_name, a request with this token must be refused unless it names
+// TestRequireUserName checks requests with a token that may act for all users.
+// With require_user_name, such a request must be refused unless it names
 // another user.
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()

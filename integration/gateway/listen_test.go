@@ -112,8 +112,8 @@ func TestHostIsIgnored(t *testing.T) {
 	}
 }
 
-// TestSocketNotAllowed checks the error if the process has no permission to
-// create the socket.
+// TestSocketNotAllowed checks the error that is logged if the process has no
+// permission to create the socket.
 func TestSocketNotAllowed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -70,10 +70,9 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestOrdinaryUserAtRootController checks a gateway that an ordinary user
-// starts in front of root's controller. The gateway must be able to use the
-// controller's socket, and the controller must identify the gateway as that
-// user.
+// TestOrdinaryUserAtRootController starts a gateway as an ordinary user in
+// front of root's controller. The gateway must be able to use the controller's
+// socket, and the controller must identify the gateway as that user.
 //
 // The gateway's workers are in a user namespace, in which root looks like every
 // other unmapped user. Nevertheless, if another user has replaced the

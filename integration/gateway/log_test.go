@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// logSocket returns a socket that replaces the one of journald or syslogd, and
-// its path. Every user may connect to it.
+// logSocket returns a socket that replaces that of journald or syslogd, and the
+// socket's path. Every user may connect to the socket.
 func logSocket(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "log-")
@@ -44,7 +44,7 @@ func await(t *testing.T, c *net.UnixConn, text string) []byte {
 }
 
 // TestLogJSON checks that each line of the log is a JSON object, and that the
-// line about a request has the id that its proxy sent.
+// line about a request contains the id that the proxy sent.
 func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG=json", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"))
@@ -71,8 +71,9 @@ func TestLogJSON(t *testing.T) {
 	}
 }
 
-// TestLogSockets checks that the line about a request reaches syslog, and also
-// journald, with fields.
+// TestLogSockets checks that the line about a request reaches syslog and
+// journald. The line for journald must have the request's id as a separate
+// field.
 func TestLogSockets(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"journald", "syslog"} {

@@ -191,7 +191,7 @@ func TestQueries(t *testing.T) {
 	var log strings.Builder
 	cmd.Stderr = &log
 	harness.Must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // it is killed when t.Context() ends, before this runs
+	t.Cleanup(func() { _ = cmd.Wait() }) // Prometheus is killed when t.Context() ends, before this runs
 	load, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {

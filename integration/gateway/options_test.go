@@ -147,7 +147,7 @@ func TestVerbosity(t *testing.T) {
 // TestDocumentFlags checks the effect of a data parser's flags on the printed
 // document. With +prefer_refs, a schema that is used only once must be written
 // where it is used. With +minimize_refs, it must be a separate schema. With
-// +inline_enums, there must be no separate schema for a list of words.
+// +inline_enums, no array of enumerated values may be a separate schema.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

@@ -50,7 +50,7 @@ func TestSIGPIPE(t *testing.T) {
 	}
 	t.Run("the log is not read", func(t *testing.T) {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-		cmd := l.InetdCommand("-vvvvvv", "-a", "rest_auth/jwt", address) // so that it writes to the log at once
+		cmd := l.InetdCommand("-vvvvvv", "-a", "rest_auth/jwt", address) // -vvvvvv makes the gateway write to the log at once
 		cmd.Stderr = closedPipe()
 		harness.Must(t, cmd.Start())
 		harness.Eventually(t, "it serves", func() bool {
@@ -73,8 +73,8 @@ func TestSIGPIPE(t *testing.T) {
 	})
 }
 
-// zombie reports whether a process has exited. If the parent of the process has
-// already waited for it, the process counts as a zombie, too.
+// zombie reports whether a process has exited, even if its parent has already
+// waited for it.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
@@ -114,9 +114,10 @@ func (h pendingSubmission) finish() (harness.Answer, error) {
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
 }
 
-// TestGraceful checks that after SIGINT and SIGTERM current requests are
+// TestGraceful checks that after SIGINT or SIGTERM requests in progress are
 // answered, no new connections are accepted, and the exit status is 0. After a
-// second signal the gateway must exit without waiting for the current requests.
+// second signal the gateway must exit without waiting for the requests in
+// progress.
 func TestGraceful(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -157,7 +158,8 @@ func TestGraceful(t *testing.T) {
 }
 
 // countPending returns the number of connections to the port of address that
-// the listener has not accepted yet. They are in the kernel's queue.
+// are still in the kernel's queue, because the listener has not accepted them
+// yet.
 func countPending(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -224,8 +226,8 @@ func TestConnectionsHandled(t *testing.T) {
 	}
 }
 
-// countParked returns the number of waiting connections from the gateway's
-// counters.
+// countParked returns the number of waiting connections, which it reads from
+// the gateway's counters.
 func countParked(g *harness.Gateway) int {
 	g.T.Helper()
 	before := len(harness.ParentCounts.FindAllString(g.Logged(), -1))
@@ -243,7 +245,8 @@ func countParked(g *harness.Gateway) int {
 }
 
 // TestNoneIsLost opens 2000 connections to a gateway that handles at most 8 at
-// a time. The others must wait, and none may be lost.
+// a time and already handles 8. The new connections must wait, and none may be
+// lost.
 func TestNoneIsLost(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -253,8 +256,8 @@ func TestNoneIsLost(t *testing.T) {
 	for range 8 {
 		handled = append(handled, startSubmission(l, t, address))
 	}
-	// All have to wait before the time limit of the first 8 requests ends, so
-	// several goroutines open them.
+	// All new connections must be waiting before the first 8 requests reach
+	// their time limit, so several goroutines open them.
 	conns := make([]net.Conn, 2000)
 	var dials sync.WaitGroup
 	failures := make([]error, 8)

@@ -110,7 +110,8 @@ func TestSchedctl(t *testing.T) {
 	}
 }
 
-// TestSchedctlErrors checks the exit status and the text for errors of users.
+// TestSchedctlErrors checks the exit status and the error message of schedctl
+// after mistakes of users.
 func TestSchedctlErrors(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -18,10 +18,10 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// documentRouters has a function for each API version. The function returns a
+// documentRouters maps each API version to a function. The function returns a
 // router that finds a request's operation in the OpenAPI document of that
-// version. The documents are generated here. Fetching them from the gateway
-// would cause requests that the test did not make.
+// version. The documents are generated here, because fetching them from the
+// gateway would cause requests that the test did not make.
 var documentRouters = func() map[string]func() (routers.Router, error) {
 	byVersion := map[string]func() (routers.Router, error){}
 	for _, p := range feature.AllParsers() {

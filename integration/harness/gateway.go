@@ -30,9 +30,9 @@ var (
 	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )
 
-// WithAuditLog returns a function that adjusts the site of NewLab: the gateway
-// writes an audit log into a directory of its own. The function sets *path to
-// the path of the log.
+// WithAuditLog returns a function for NewLab that makes the gateway write an
+// audit log into a directory of its own. The function sets *path to the path of
+// the log.
 func WithAuditLog(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
@@ -42,8 +42,8 @@ func WithAuditLog(path *string, env ...string) func(*Lab) {
 	}
 }
 
-// WithOptions returns a function that adjusts the site of NewLab: the gateway
-// gets the given options and environment variables.
+// WithOptions returns a function for NewLab that gives the gateway the given
+// options and environment variables.
 func WithOptions(args []string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		last := len(l.Restd.Args) - 1

@@ -90,8 +90,8 @@ func (a Answer) List(path ...any) []any {
 	return l
 }
 
-// Want fails the test unless the answer has the given status and the complete
-// envelope.
+// Want fails the test unless the answer has the given status and a complete
+// envelope: meta, errors and warnings.
 func (a Answer) Want(t *testing.T, status int) Answer {
 	t.Helper()
 	if a.Status != status {
@@ -114,7 +114,7 @@ func (a Answer) Want(t *testing.T, status int) Answer {
 	return a
 }
 
-// Version is the API version that tests use when it does not matter.
+// Version is the API version that tests use when any version would do.
 const Version = "v0.0.43"
 
 // JobRequest returns the body of a submission. The job has the fields that

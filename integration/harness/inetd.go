@@ -57,8 +57,8 @@ func ParseAnswers(t *testing.T, text string) (list []Answer) {
 	}
 }
 
-// readAnswer reads an answer whose body must be a JSON object of the stated
-// length.
+// readAnswer reads an answer. The body must be a JSON object, and must have the
+// length that Content-Length states.
 func readAnswer(t *testing.T, resp *http.Response) Answer {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)

@@ -77,8 +77,8 @@ type Lab struct {
 	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
-// NewLab creates a site, adjusts it with the functions change, and starts its
-// daemons and its gateway. All end with the test.
+// NewLab creates a site, adjusts it with the functions in change, and starts
+// its daemons and its gateway. They are stopped at the end of the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
 	l := NewDaemons(t, change...)
@@ -86,8 +86,8 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	return l
 }
 
-// twoWorkers is an argument of the gateway with which it has two workers, on a
-// machine with few processors, too.
+// twoWorkers is an option that gives the gateway two workers, even on a machine
+// with few processors.
 const twoWorkers = "-t4"
 
 // NewDaemons does the same as NewLab, but does not start the gateway. It is for

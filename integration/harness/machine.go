@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Missing is the error if this machine lacks something. Tests that need it are
-// skipped.
+// Missing is the error that reports something that this machine lacks. Tests
+// that need it are skipped.
 type Missing string
 
 func (e Missing) Error() string { return string(e) }

@@ -27,7 +27,7 @@ import (
 type Frontend struct {
 	Name    string
 	Address string // HOST:PORT
-	Headers string // header lines with which a request counts as the user's
+	Headers string // header lines that make a request count as the user's
 	Proxied bool
 }
 
@@ -44,8 +44,8 @@ type ProxyLab struct {
 // Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewProxyLab starts a gateway with the given switches of SCHEDRESTD_SECURITY,
-// and starts those proxies in front of it that are installed.
+// NewProxyLab starts a gateway with the given switches of SCHEDRESTD_SECURITY.
+// It also starts those proxies in front of the gateway that are installed.
 func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	t.Helper()
 	f := &ProxyLab{Lab: NewLab(t)}
@@ -88,8 +88,8 @@ func carelessConfig(t *testing.T, name string) string {
 	return string(text)
 }
 
-// haveProgram reports whether a foreign program is installed. Unlike
-// FindProgram it skips only a subtest.
+// haveProgram reports whether a program of another project is installed. Unlike
+// FindProgram, it skips only a subtest if the program is missing.
 func haveProgram(t *testing.T, name, pkg string) (ok bool) {
 	t.Run(name, func(t *testing.T) {
 		FindProgram(t, name, pkg)
@@ -112,7 +112,7 @@ func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	tokens, config := filepath.Join(dir, "token.map"), filepath.Join(dir, "haproxy.cfg")
 	socket, global := f.Socket, "global\n"
-	if os.Geteuid() == 0 { // like Debian's; the chroot changes the path of the socket
+	if os.Geteuid() == 0 { // like Debian's configuration; the chroot changes the path of the socket
 		socket = strings.TrimPrefix(f.Socket, f.Dir)
 		global = "global\n\tchroot " + f.Dir + "\n\tuser nobody\n\tgroup " + site.NobodyGroup() + "\n"
 	}
@@ -142,7 +142,7 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 }
 
 // HAProxyDefaults is the section "defaults" of HAProxy's configuration. The
-// pages do not show it, because the distribution provides it.
+// documentation does not show it, because the distribution provides it.
 const HAProxyDefaults = "defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"
 
 // NginxConfig returns a configuration with the given parts of the http section.
@@ -156,9 +156,9 @@ func NginxConfig(dir, parts string) string {
 	return text + parts + "}\n"
 }
 
-// runTokenScript runs a script from a page. The script writes a token to the
-// file from which the proxy reads it. On the page, the file is path.
-// runTokenScript replaces it with testPath.
+// runTokenScript runs a script from a page of the documentation. The script
+// writes a token to the file from which the proxy reads it. runTokenScript
+// replaces the path of this file in the script, path, with testPath.
 func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	t.Helper()
 	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))
@@ -168,8 +168,8 @@ func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	}
 }
 
-// runScript runs a script from a document. The script's PATH has schedctl, and
-// a systemctl that does nothing.
+// runScript runs a script from a document. The script's PATH contains schedctl,
+// and a systemctl that does nothing.
 func (l *Lab) runScript(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()

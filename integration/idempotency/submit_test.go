@@ -22,9 +22,9 @@ import (
 
 const submitPath = "/sched/" + harness.Version + "/job/submit"
 
-// withKeyFile returns a function that adjusts the site of NewLab: the gateway
-// keeps Idempotency-Keys and an audit log in one directory. The function sets
-// *dir to that directory.
+// withKeyFile returns a function for NewLab that makes the gateway keep
+// Idempotency-Keys and an audit log in one directory. The function sets *dir to
+// that directory.
 func withKeyFile(dir *string) func(*harness.Lab) {
 	return func(l *harness.Lab) {
 		var log string
@@ -274,9 +274,8 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	}
 }
 
-// TestNoKeyFile checks a gateway that has no file for Idempotency-Keys. A
-// submission with such a key must be refused, and a submission without one must
-// be accepted.
+// TestNoKeyFile checks that a gateway without a file for Idempotency-Keys
+// refuses a submission with such a key, and accepts a submission without one.
 func TestNoKeyFile(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -287,10 +286,10 @@ func TestNoKeyFile(t *testing.T) {
 	l.Submit("true", nil)
 }
 
-// TestKeysDiskFull checks a full disk. Submissions with a new Idempotency-Key
-// must be refused. Submissions without such a key, and repeated submissions,
-// must be accepted. When there is space again, all submissions must be
-// accepted.
+// TestKeysDiskFull sends submissions while the disk is full. Submissions with a
+// new Idempotency-Key must be refused. Submissions without such a key, and
+// repeated submissions, must be accepted. When there is space again, all
+// submissions must be accepted.
 func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -16,9 +16,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestActivated checks a listening socket that the gateway gets on standard
-// input or from the service manager. The gateway must serve it like a socket
-// that its arguments name, but must not remove the file of a UNIX socket.
+// TestActivated passes a listening socket to the gateway on standard input, or
+// as the service manager does. The gateway must serve this socket like one that
+// its arguments name, but must not remove the file of a UNIX socket.
 func TestActivated(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -70,7 +70,7 @@ func TestActivated(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, st, err)
 		}
 	})
-	t.Run("another's", func(t *testing.T) { // the gateway is then in inetd mode without an address, and has no input
+	t.Run("another's", func(t *testing.T) { // LISTEN_PID names another process, so the gateway is in inetd mode without an address, and has no input
 		cmd := l.InetdCommand()
 		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
 		cmd.ExtraFiles = []*os.File{tcpFile}

@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestExampleOfARequest checks that -h has an example of a request in a pipe,
-// and that this request is complete.
+// TestExampleOfARequest checks that the output of -h contains an example of a
+// request in a pipe, and that this request is complete.
 func TestExampleOfARequest(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -167,7 +167,7 @@ func TestInetdConfinement(t *testing.T) {
 }
 
 // TestInetdFails checks failures that keep the gateway from answering. The exit
-// status must be 1, and the output must have the reason.
+// status must be 1, and the output must contain the reason.
 func TestInetdFails(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -13,11 +13,12 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// bareMachineScript is a script that makes a machine on which nothing of this
-// project is installed. The machine is a set of namespaces. It has the files of
-// this machine, but nothing is in /run, /var/lib and /usr/local. Root is the
-// only user, and the network has only a loopback interface. All changes are
-// lost when the script ends.
+// bareMachineScript is a script that simulates a machine on which nothing of
+// this project is installed. The simulated machine is a set of namespaces. It
+// has the files of the real machine, but only a few of those in /etc, and none
+// of those in /run, /var/lib and the subdirectories of /usr/local. The only
+// users are root, daemon and the one with uid 65534, and the network has only a
+// loopback interface. All changes are lost when the script ends.
 //
 // The directories of the project and its toolchain stay visible, even inside a
 // directory that the script hides.

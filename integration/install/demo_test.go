@@ -48,8 +48,8 @@ func TestDemoOnce(t *testing.T) {
 	}
 }
 
-// TestDemoSudo checks a user who runs the demo as root, with sudo. The demo
-// must submit the job as that user.
+// TestDemoSudo runs the demo as root, as if a user had started it with sudo.
+// The demo must submit the job as that user.
 func TestDemoSudo(t *testing.T) {
 	harness.NeedRoot(t)
 	u := harness.OrdinaryUser(t)
@@ -250,7 +250,7 @@ func (d *demo) lines(prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(d.out), func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
-// supervisorPID returns the process that is the parent of the demo's daemons.
+// supervisorPID returns the process id of the parent of the demo's daemons.
 func (d *demo) supervisorPID() int {
 	list, err := process.Descendants(d.Process.Pid)
 	harness.Must(d.t, err)

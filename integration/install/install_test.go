@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// installedFiles has the mode of every file that "make install" puts below
-// PREFIX, except the documents.
+// installedFiles maps files that "make install" puts below PREFIX to their
+// modes. It omits some of the documents and manual pages.
 var installedFiles = map[string]fs.FileMode{
 	"bin/schedctl":               0o755,
 	"sbin/schedrestd":            0o755,
@@ -84,8 +84,8 @@ func makeIn(t *testing.T, arguments ...string) {
 	}
 }
 
-// install installs into a directory of the test. The paths in the units then
-// exist.
+// install installs into a temporary directory, so that the paths in the units
+// exist. It returns this directory.
 func install(t *testing.T) (prefix string) {
 	t.Helper()
 	prefix = t.TempDir()
@@ -159,8 +159,9 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestInstall installs twice into a package's directory, and then uninstalls.
-// Each file must exist once, with its mode, and nothing may be left at the end.
+// TestInstall installs twice into the same DESTDIR, and then uninstalls. After
+// the installation, exactly the expected files must exist, each with its mode.
+// At the end, no file may be left.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -189,8 +190,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestUnitsNameWhatIsInstalled checks that the files that the units start and
-// read are in the places where they were installed.
+// TestUnitsNameWhatIsInstalled checks that the programs that the units start
+// are in the places where they were installed.
 func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
@@ -240,8 +241,9 @@ func systemdProgram(t *testing.T, name string) string {
 	return path
 }
 
-// TestUnitsMatchSystemdVersion checks that units contain no setting that the
-// installed systemd would warn about.
+// TestUnitsMatchSystemdVersion checks that a unit contains DelegateSubgroup=
+// only for systemd 254 or later. Earlier versions would warn about this
+// setting.
 func TestUnitsMatchSystemdVersion(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"252": false, "253": false, "254": true, "257": true} {
@@ -281,8 +283,8 @@ func TestUnitsVerify(t *testing.T) {
 }
 
 // TestUnitsAreHardened checks that the exposure level of each unit does not
-// exceed the level in the table. The table has ten times the level that
-// systemd-analyze prints; the unit of slurmrestd would have 92.
+// exceed its limit in the map levels. The limits are ten times the values that
+// systemd-analyze prints. On this scale, the unit of slurmrestd would have 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
 	program := systemdProgram(t, "systemd-analyze")
@@ -381,8 +383,8 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permittedWords returns the words that a list in a unit permits. Each line of
-// the list adds words. A line that begins with ~ removes words.
+// permittedWords returns the words that the setting key of a unit permits. Each
+// line with the setting adds words, or removes them if its value begins with ~.
 func permittedWords(unit, key string, sets map[string][]string) map[string]bool {
 	permitted := map[string]bool{}
 	var apply func(word string, on bool)
@@ -411,8 +413,8 @@ func permittedWords(unit, key string, sets map[string][]string) map[string]bool 
 	return permitted
 }
 
-// TestSysusers checks that systemd can read the file of users, and creates the
-// users that the units name.
+// TestSysusers checks that systemd can read the sysusers.d file, and would
+// create the users that the units name.
 func TestSysusers(t *testing.T) {
 	t.Parallel()
 	program := systemdProgram(t, "systemd-sysusers")

@@ -29,7 +29,7 @@ const (
 )
 
 // TestControllerKilled checks that every job whose submission was answered runs
-// exactly once, no matter when and how often its controller is killed.
+// exactly once, no matter when and how often the controller is killed.
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {

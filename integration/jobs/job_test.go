@@ -39,8 +39,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestSymlinkAttacks checks files that users name. Root must open such a file
-// as the user who named it. If root opened it as root, a symbolic link could
+// TestSymlinkAttacks checks how root opens files that users name. Root must
+// open such a file as the user who named it. Otherwise a symbolic link could
 // make root write to a file to which the user may not write.
 func TestSymlinkAttacks(t *testing.T) {
 	t.Parallel()

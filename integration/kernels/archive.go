@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// An archive is in cpio's format "newc". A kernel unpacks it into its first
-// file system. All files belong to root.
+// An archive is a cpio archive in the format "newc". A kernel unpacks it into
+// its initial file system. All files belong to root.
 type archive struct {
 	w     io.Writer
 	err   error

@@ -14,7 +14,7 @@ import (
 	"schedrestd/integration/kernels/plan"
 )
 
-// The map etc has the files in the machine's /etc.
+// etc maps the names of the files in the machine's /etc to their contents.
 var etc = map[string]string{
 	"passwd": "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nsched:x:990:990::/:/bin/false\ngate:x:991:991::/:/bin/false\n" +
 		"alice:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
@@ -131,7 +131,8 @@ func layers(check string) string {
 	return cmp.Or(strings.Join(lists["on"], ", "), "nothing") + " | " + cmp.Or(strings.Join(lists["off"], ", "), "nothing")
 }
 
-// failures returns the parts of a test's output that have a failure or a panic.
+// failures returns the parts of a test's output that contain a failure or a
+// panic.
 func failures(out string) string {
 	var list []string
 	for _, part := range strings.Split(out, "=== RUN") {

@@ -3,11 +3,11 @@
 // of the packages that implement the confinement. The script "kernel" fetches a
 // kernel. The program guest is the first process in a virtual machine.
 //
-// "make integration-kernels" runs it. KERNEL selects the kernel by Debian suite
-// and architecture, such as trixie/arm64; without it all tests are skipped.
-// KERNELS_REQUIRED=1 turns skips into failures, KERNELS_STEPS=REGEXP selects
-// the steps, KERNELS_TESTS=. runs all tests of privsep, and KERNELS_ACCEL=kvm
-// uses this machine's processor.
+// "make integration-kernels" runs these tests. KERNEL selects the kernel by
+// Debian suite and architecture, such as trixie/arm64. If KERNEL is not set,
+// all tests are skipped. KERNELS_REQUIRED=1 turns skips into failures,
+// KERNELS_STEPS=REGEXP selects the steps, KERNELS_TESTS=. runs all tests of
+// privsep, and KERNELS_ACCEL=kvm uses this machine's processor.
 package kernels
 
 import (
@@ -41,14 +41,14 @@ type machine struct {
 	results   map[string]plan.Result
 }
 
-// The map emulated has, for each architecture, the qemu program, the machine
-// and the processor that qemu emulates, and the machine's console.
+// emulated maps each architecture to the qemu program, the machine and the
+// processor that qemu emulates, and the machine's console.
 var emulated = map[string]struct{ program, board, processor, console string }{
 	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 sets wrong flags, which crashes Linux 6.12
 	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "max", "ttyAMA0"},
 }
 
-// missing is the error if this machine lacks something.
+// missing is the error that reports what a test needs but this machine lacks.
 type missing struct{ reason string }
 
 func (e missing) Error() string { return e.reason }
@@ -84,13 +84,13 @@ func prepare(name, dir string) (*machine, error) {
 type testPackage struct {
 	name      string
 	as        []uint32 // users that run the tests
-	run, skip []string // names without "Test", or regular expressions for them; no run: all tests
+	run, skip []string // names without "Test", or regular expressions for them; if run is empty: all tests
 }
 
-// The packages whose tests are run. For privsep, these are only the tests whose
-// results depend on the kernel. The other tests of privsep are about the order
-// of events between processes, and would take half a day on an emulated
-// processor.
+// testPackages lists the packages whose tests are run. For privsep, only those
+// tests are run whose results depend on the kernel. The other tests of privsep
+// are about the order of events between processes, and would take half a day on
+// an emulated processor.
 var testPackages = []testPackage{
 	{name: "privsep", as: []uint32{0, 1000}, run: strings.Fields(`
 		NamespacesAlone WorkerIsConfined KeeperIsConfined ParentPrivileges UnprivilegedStart RootWorkerByWish StartsFrom0700
@@ -269,8 +269,7 @@ func unpack(text string) (r plan.Result, err error) {
 	return r, json.NewDecoder(z).Decode(&r)
 }
 
-// bootMachine boots the machine, which runs its steps, and returns it with the
-// results.
+// bootMachine boots the machine, and returns it with the results of its steps.
 func bootMachine(t *testing.T) *machine {
 	t.Helper()
 	m, err := prepare(os.Getenv("KERNEL"), t.TempDir())

@@ -21,12 +21,13 @@ func TestPackages(t *testing.T) {
 	}
 	dir := build(t)
 	list := files(t, dir, "*")
-	if len(list) != 13 { // for two architectures: two packages in two formats and a list of software; and the checksums
+	if len(list) != 13 { // for each of two packages and two architectures: two formats and a list of software; and the checksums
 		t.Fatalf("built %v", list)
 	}
 	t.Run("reproducible", func(t *testing.T) {
 		second := build(t)
-		// The checksums of all files must be valid for both builds.
+		// checksums verifies each build. Both builds must have the same
+		// checksums.
 		if diff := cmp.Diff(checksums(t, dir), checksums(t, second)); diff != "" {
 			t.Errorf("the second build differs:\n%s", diff)
 		}

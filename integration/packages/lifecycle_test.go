@@ -175,7 +175,7 @@ END
 
 // underLoad calls change while clients send requests. It returns the numbers of
 // answered and failed requests. Half of the clients open a connection for each
-// request, the others keep theirs.
+// request. The others keep their connections.
 func (m *machine) underLoad(t *testing.T, change func()) (answered, failed int64) {
 	t.Helper()
 	token := strings.TrimPrefix(m.Run(t, "scontrol token username=alice lifespan=3600"), "SLURM_JWT=")
@@ -230,8 +230,8 @@ func pingOnce(client *http.Client, token string) error {
 }
 
 // checkNothingLeft checks that a purge has left no files, units or processes of
-// the packages. A purge may leave emptyDirs, if they are empty;
-// checkNothingLeft first removes these.
+// the packages. A purge may leave the directories in emptyDirs if they are
+// empty, so checkNothingLeft removes them first.
 func (m *machine) checkNothingLeft(t *testing.T, emptyDirs string) {
 	t.Helper()
 	m.Run(t, "rmdir "+emptyDirs+" 2>/dev/null || true")

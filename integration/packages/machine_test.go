@@ -1,10 +1,10 @@
-// Package packages checks the results of "make packages": with Debian's tools
-// ("make packages-check"), and on machines with a real systemd and the Slurm of
-// their release ("make integration-packages").
+// Package packages checks the packages that "make packages" builds. It checks
+// them with Debian's tools ("make packages-check"), and on machines with a real
+// systemd and the Slurm of a Debian release ("make integration-packages").
 //
-// PACKAGE_SUITE selects the Debian release of the machine; without it, the
-// tests that need a machine are skipped. PACKAGES_REQUIRED=1 enables the checks
-// that need no machine.
+// PACKAGE_SUITE selects the Debian release of the machine. If it is not set,
+// the tests that need a machine are skipped. PACKAGES_REQUIRED=1 enables the
+// checks that need no machine.
 package packages
 
 import (

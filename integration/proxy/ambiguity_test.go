@@ -9,7 +9,7 @@ import (
 )
 
 // ambiguity is a request that the proxy and the gateway could interpret
-// differently. A user sends the request to a proxy, which adds the user's name,
+// differently. A user sends the request to a proxy, which adds the user's name
 // and a token that may act for every user. With the ambiguous headers, the user
 // tries to make the gateway ignore the name from the proxy.
 type ambiguity struct {
@@ -129,8 +129,8 @@ func checkOutcome(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, 
 }
 
 // checkServedOnly fails the test unless the gateway served requests only as
-// f.User, with the token of f.TokenOwner. It checks the log, which also has
-// requests whose answers the test did not read.
+// f.User, with the token of f.TokenOwner. It checks the log, which also
+// contains requests whose answers the test did not read.
 func checkServedOnly(f *harness.ProxyLab, t *testing.T) {
 	t.Helper()
 	got := f.Gateway.StopAndCountUsers()

@@ -231,7 +231,7 @@ func runTool(t *testing.T, input string, name string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// python is the Python of Debian, which finds the Python packages of Debian.
+// python is Debian's Python, which finds Debian's Python packages.
 const python = "/usr/bin/python3"
 
 func needPython(t *testing.T) {

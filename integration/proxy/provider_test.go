@@ -71,7 +71,8 @@ func (p *provider) rotate(kids ...string) {
 	p.published, p.signingKid = kids, kids[len(kids)-1]
 }
 
-// update calls change, which changes fields, while no request reads them.
+// update calls change while no request can read the fields that change
+// modifies.
 func (p *provider) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,9 +162,9 @@ type providerLab struct {
 	t *testing.T
 }
 
-// run runs the shell commands in the argument before, and then a block of the
-// page, which reads the text in the argument input. It returns the output,
-// followed by the value of SCHED_JWT.
+// run runs the shell commands in before, and then a block of the page. Their
+// standard input is the text input. It returns the output, followed by the
+// value of SCHED_JWT.
 func (i *providerLab) run(block, before, input string) (string, error) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)

@@ -79,11 +79,12 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestNameIsNeeded checks that with require_user_name a token that may act for
-// all users is refused if the request names no user. This protects against a
-// proxy that first adds its headers, and then removes the headers that the
-// client lists in Connection. A client could make such a proxy remove the
-// user's name, and the gateway would not see the client's Connection header.
+// TestNameIsNeeded checks the switch require_user_name. With it, the gateway
+// must refuse a token that may act for all users if the request names no user.
+// This protects against a proxy that first adds its headers, and then removes
+// the headers that the client lists in Connection. A client could make such a
+// proxy remove the user's name, and the gateway would not see the client's
+// Connection header.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {

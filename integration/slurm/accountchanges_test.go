@@ -22,8 +22,8 @@ const (
 
 // comparedBefore maps the names of some changes to lists of records. Before
 // TestAccountChanges makes such a change, it compares the records in these
-// lists. Those that were made through our gateway must be the same as those
-// that were made through Slurm's gateway.
+// lists. The records that were made through our gateway must be the same as the
+// records that were made through Slurm's gateway.
 var comparedBefore = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
 	"make a QOS that preempts an unknown one": {"qos"},
@@ -203,7 +203,7 @@ func (m *machine) changeRecordedJob(t *testing.T, sides *sides) {
 }
 
 // checkForeignChanges changes records with sacctmgr. Each worker must show the
-// changes at once, even if it has requested the records before, in the same
+// changes at once, even if it has already requested the records in the same
 // session with the accounting daemon.
 func (m *machine) checkForeignChanges(t *testing.T) {
 	for i := range 4 {

@@ -29,9 +29,9 @@ func (m *machine) startAudited(t *testing.T) *daemon {
 
 // audit stops the gateway and compares its audit log with
 // testdata/audit/NAME-RELEASE.txt. For each change that a client requested
-// through this gateway, the file has the user, method, route, object, fields
+// through this gateway, the file lists the user, method, route, object, fields
 // and outcome. For a change that the gateway did not send to a daemon, the file
-// has only the status and "not sent".
+// lists only the status and "not sent".
 func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 	t.Helper()
 	gateway.stop(t)

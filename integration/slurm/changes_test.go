@@ -33,7 +33,7 @@ type sides struct {
 	token       string
 	words       []string     // words and their replacements, for strings.NewReplacer
 	sideWords   [2][]string  // replacements for one of the gateways only
-	names       [2][]string  // names of records that differ, and their common replacement in comparisons
+	names       [2][]string  // for each gateway: names of its own records, and what replaces them in comparisons
 	changesMade []madeChange // changes made through our gateway
 }
 
@@ -49,8 +49,8 @@ func (m *machine) newSides(token string) *sides { return &sides{m: m, token: tok
 func (s *sides) addWords(words ...string) { s.words = append(s.words, words...) }
 
 // apply makes a change through both gateways, and compares the statuses and the
-// effects. For the statuses it only compares whether both are refusals, because
-// our gateway distinguishes more kinds of refusals.
+// effects. It checks only that both statuses are refusals or neither is,
+// because our gateway distinguishes more kinds of refusals.
 func (s *sides) apply(t *testing.T, ch change) {
 	t.Helper()
 	var statuses [2]int

@@ -3,9 +3,10 @@
 // as a machine of its own. The gateway runs in that machine. The tests use the
 // gateway's UNIX sockets, which are also files of this machine.
 //
-// "make integration-slurm" runs it. SLURM_RELEASE selects the release; without
-// it all tests are skipped. SLURM_REQUIRED=1 turns skips into failures. With
-// SLURM_KEEP=1 the machine keeps running until "cluster 24.11 down" stops it.
+// "make integration-slurm" runs these tests. SLURM_RELEASE selects the release.
+// If it is not set, all tests are skipped. SLURM_REQUIRED=1 turns skips into
+// failures. With SLURM_KEEP=1 the machine keeps running until "cluster 24.11
+// down" stops it.
 package slurm
 
 import (
@@ -68,10 +69,10 @@ var (
 	eventually = harness.Eventually
 )
 
-// useCluster returns the cluster, or skips a test if there is none. The cluster
-// may have jobs of earlier tests. If an earlier test has changed anything else,
-// useCluster starts the cluster again, so that tests do not depend on their
-// order.
+// useCluster returns the cluster, or skips the test if there is none. The
+// cluster may have jobs of earlier tests. If an earlier test has changed
+// anything else, useCluster starts the cluster again, so that tests do not
+// depend on their order.
 func useCluster(t *testing.T) *machine {
 	t.Helper()
 	return cluster.ready(t, cluster.changed)
@@ -157,8 +158,8 @@ func (m *machine) script(args ...string) (string, error) {
 	return harness.RunScript("./cluster", append([]string{m.release}, args...)...)
 }
 
-// install copies programs into the machine. patterns has their names, or
-// patterns of names.
+// install copies programs into the machine. Each element of patterns is a
+// program's name, or a pattern for names.
 func (m *machine) install(patterns ...string) error {
 	dir := filepath.Join(m.root, "opt/gateway")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// bundledDaemons has schedctld and scheddbd, which run in the machine in
-// addition to Slurm's own daemons. Slurm's commands use them if SLURM_CONF
-// names their slurm.conf.
+// bundledDaemons holds schedctld and scheddbd, which run in the machine in
+// addition to Slurm's own daemons. Slurm's commands use the bundled daemons if
+// SLURM_CONF names the slurm.conf of these daemons.
 type bundledDaemons struct {
 	m      *machine
 	ctld   *daemon
@@ -123,8 +123,8 @@ func (o *bundledDaemons) run(t *testing.T, tokenName, line string) (string, int)
 	return string(out), code
 }
 
-// The list volatile has the parts of outputs that differ between machines or
-// runs, with their replacements.
+// volatile lists the parts of outputs that differ between machines or runs,
+// with their replacements.
 var volatile = []struct {
 	is *regexp.Regexp
 	to string

@@ -75,17 +75,17 @@ func dayChanges(alice, bob string) []change {
 	}
 }
 
-// sinceVersion has the operations that only newer API versions have, each with
-// the oldest of these versions.
+// sinceVersion maps each operation that only newer API versions have to the
+// oldest of these versions.
 var sinceVersion = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue": "v0.0.45"}
 
 // notIn2205 are the changes that a controller of 22.05 does not support.
 var notIn2205 = map[string]bool{"another user cancels jobs": true, "user cancels jobs by name": true, "user cancels unknown jobs": true}
 
-// TestDay makes the changes of an operator and of a user through both gateways,
-// which use the same controller. It compares statuses, what Slurm's commands
-// show after each change, the records at the end, and the audit log. The
-// gateway of 22.05 serves only v0.0.36 to v0.0.38, so there the changes are
+// TestDay makes the changes of an operator and of two users through both
+// gateways, which use the same controller. It compares statuses, what Slurm's
+// commands show after each change, the records at the end, and the audit log.
+// The gateway of 22.05 serves only v0.0.36 to v0.0.38, so there the changes are
 // made through our gateway alone.
 func TestDay(t *testing.T) {
 	m := freshCluster(t)

@@ -30,7 +30,7 @@ var kinds = []string{
 	"value", // another value of the same type
 	"type",  // another type
 	"theirs",
-	"ours", // only one of the answers has the field
+	"ours", // for "theirs" and "ours": only this gateway's answer has the field
 	"moves",
 }
 
@@ -111,8 +111,8 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 	return false
 }
 
-// A fields value has the path of each field in the answers. The value of a path
-// is true if any answer had a value other than the default in this field.
+// A fields value maps the path of each field in the answers to whether any
+// answer had a value other than the default in this field.
 type fields map[string]bool
 
 // compare returns the fields that differ, and the number of compared fields. It

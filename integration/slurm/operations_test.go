@@ -31,7 +31,7 @@ const (
 	heldJobBody    = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
 )
 
-// The map calls has the requests for operations, by "METHOD path" without the
+// calls maps operations to their requests. A key is "METHOD path" without the
 // version. All other operations are GETs that need no preparation.
 var calls = map[string]call{
 	"POST /slurm/job/submit":                       {body: heldJobBody},
@@ -170,8 +170,8 @@ func TestOperations(t *testing.T) {
 			want = c.status
 		}
 		// After a reconfiguration slurmctld hands over to a new process. This
-		// process does not know the objects that the old one has created
-		// meanwhile.
+		// process does not know the objects that the old process created in the
+		// meantime.
 		if a.status != want && row[1] == "GET" && len(c.setup) > 0 {
 			m.prepareCall(t, c, number)
 			a, err = sendRequest(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)

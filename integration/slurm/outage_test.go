@@ -10,8 +10,8 @@ import (
 )
 
 // maxDuration is the maximum duration of a request, whatever happens to the
-// daemons. It includes the 10 seconds that the gateway gives a controller for
-// an answer, unless MessageTimeout sets another limit.
+// daemons. It includes the time that the gateway gives a controller to answer.
+// This time is 10 seconds unless MessageTimeout sets another limit.
 const maxDuration = 45 * time.Second
 
 // signal sends a daemon of the cluster a signal.
@@ -78,11 +78,11 @@ func (d *daemon) descriptors(t *testing.T) int {
 	return n
 }
 
-// TestOutage kills and stops the daemons while a gateway continues to run.
-// During each outage, requests must get the expected status within the time
-// limit, and requests that do not need the daemon must succeed. Afterwards,
-// without any action, requests must be served again, and no more descriptors
-// may be open than before.
+// TestOutage kills the daemons, or suspends them with SIGSTOP, while a gateway
+// continues to run. During each outage, requests must get the expected status
+// within the time limit, and requests that do not need the daemon must succeed.
+// Afterwards, without intervention, requests must be served again, and no more
+// descriptors may be open than before.
 func TestOutage(t *testing.T) {
 	m := useCluster(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")

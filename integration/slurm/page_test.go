@@ -26,7 +26,7 @@ func symptomsPage(t *testing.T) string {
 }
 
 // A step is a block of commands on the page docs/SLURM.md. The block's first
-// line has the step's name and the user who runs the commands.
+// line states the step's name and the user who runs the commands.
 type step struct{ name, user, text string }
 
 // stepTimeout is the time limit of a step.
@@ -227,14 +227,14 @@ func octal(t *testing.T, values []string) (mode uint32) {
 }
 
 // newSite returns a machine on which nothing has been set up yet. Its directory
-// /root/page has the archive that "make dist" builds.
+// /root/page contains the archive that "make dist" builds.
 func newSite(t *testing.T) *site {
 	m := freshCluster(t)
 	s := &site{machine: m, t: t, steps: readSteps(t)}
 	work := filepath.Join(m.root, "root/page")
 	must(t, os.RemoveAll(work))
 	must(t, os.MkdirAll(work, 0o755))
-	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // both parts of the page use one directory
+	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // so that alice can use /root/page; both parts of the page use this directory
 	for _, user := range []string{"root", "alice"} {
 		home := "/tmp/page-" + user
 		m.run(t, "root", "rm", "-rf", home)

@@ -67,7 +67,8 @@ func (s *sides) compareMade(t *testing.T, version, prefix string, lists ...strin
 
 // leaves returns the fields of a record with their values, as lines of text. It
 // omits the fields that match the pattern individual. It replaces the text side
-// with NAME. The list words has further pairs of a text and its replacement.
+// with NAME. The argument words lists further pairs of a text and its
+// replacement.
 func leaves(at string, value any, side string, words []string) (list []string) {
 	switch value := value.(type) {
 	case map[string]any:

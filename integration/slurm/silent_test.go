@@ -12,11 +12,10 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// checkSilent compares the fields with the lists in testdata/silent, and
-// updates the lists with -update. For each release, the list has the fields
-// that always have the default value, so that comparing them proves nothing.
-// Any other field must have a value other than the default at least once in
-// each run.
+// checkSilent fails the test if a field always had the default value in this
+// run, because comparing such a field proves nothing. It permits this for the
+// fields that the release's list in testdata/silent names. With -update, it
+// updates the list instead.
 func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
 	nonDefault := map[string]bool{} // whether a field of a record had a value other than the default in any answer
@@ -50,9 +49,9 @@ func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string
 	}
 }
 
-// The mark sometimes follows the name of a listed field that has a value other
-// than the default in some runs but not in all, for example because a scheduler
-// is running.
+// sometimes is a mark after the name of a listed field. It means that the field
+// has a value other than the default in some runs but not in all, for example
+// because a scheduler is running.
 const sometimes = " sometimes"
 
 func readSilent(t *testing.T, file string) map[string]string {

@@ -22,7 +22,7 @@ type symptom struct {
 	name   string
 	conf   func(string) string // changes slurm.conf
 	mode   os.FileMode         // mode of the file; 0: 0644
-	args   []string            // replace the arguments of a service with tokens
+	args   []string            // replaces restArgs, the arguments of a service that uses tokens
 	env    []string            // replaces SLURM_JWT=daemon
 	token  func(m *machine, t *testing.T) string
 	header string

@@ -47,9 +47,9 @@ func (m *machine) bundledBackend(t *testing.T) backend {
 	return backend{etc + "/schedctld.conf", strings.TrimPrefix(token, "SCHED_JWT="), []string{"head"}}
 }
 
-// TestUser performs a user's day at the gateway, with a token of the cluster:
-// it lists, submits, lists again and cancels jobs, in every API version. The
-// cluster is first Slurm, and then the bundled daemons.
+// TestUser does what a user does in a day, with a token of the cluster: it
+// lists, submits, lists again and cancels jobs, in every API version. It does
+// so first with Slurm, and then with the bundled daemons.
 func TestUser(t *testing.T) {
 	m := useCluster(t)
 	for _, cluster := range []struct {
@@ -84,7 +84,7 @@ type userSession struct {
 	token   string // as a header line
 }
 
-// response has the parts of answers that are checked.
+// response holds the parts of an answer that the tests check.
 type response struct {
 	Errors []struct{ Error, Description string }
 	Pings  []struct {

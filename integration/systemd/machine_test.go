@@ -2,10 +2,10 @@
 // systemd, as docs/INSTALL.md describes, and checks the guarantees of the
 // units. The script "machine" builds the machine from namespaces.
 //
-// "make integration-systemd" runs it. SYSTEMD_SUITE selects the Debian suite;
-// without it all tests are skipped. SYSTEMD_REQUIRED=1 turns skips into
-// failures. With SYSTEMD_KEEP=1 the machine keeps running until "machine trixie
-// down" stops it.
+// "make integration-systemd" runs these tests. SYSTEMD_SUITE selects the Debian
+// suite. If it is not set, all tests are skipped. SYSTEMD_REQUIRED=1 turns
+// skips into failures. With SYSTEMD_KEEP=1 the machine keeps running until
+// "machine trixie down" stops it.
 package systemd
 
 import (
@@ -49,7 +49,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// bootedMachine returns the machine, or skips a test if there is none.
+// bootedMachine returns the machine, or skips the test if there is none.
 func bootedMachine(t *testing.T) *machine {
 	t.Helper()
 	if skipReason != "" {
@@ -119,9 +119,10 @@ func (m *machine) follow(heading string) (string, error) {
 	return all.String(), err
 }
 
-// runBlock runs a block as printed: as root, or as alice if its first line says
-// "as a user". The make commands in it run on the test's own machine, which has
-// the project and Go, and install into the other machine.
+// runBlock runs a block as printed. It runs the block as root, or as alice if
+// the block's first line says "as a user". The make commands in the block run
+// on the test's own machine, which has the project and Go, and install into the
+// other machine.
 func (m *machine) runBlock(b page.Block) (string, error) {
 	var all, piece strings.Builder
 	flush := func() error {

@@ -26,8 +26,8 @@ const (
 	startCommand = `systemctl start schedrestd.socket schedrestd.service`
 )
 
-// unitStarts has the ways to start the gateway that docs/INSTALL.md describes,
-// and one more that an administrator might choose.
+// unitStarts lists the ways to start the gateway that docs/INSTALL.md
+// describes, and one more that an administrator might choose.
 var unitStarts = map[string]struct {
 	row        string // row in the table of the page
 	unit, env  string
@@ -45,7 +45,7 @@ var unitStarts = map[string]struct {
 }
 
 // TestUnitsStart checks that each unit serves as soon as it reports that it is
-// ready. The unit's line in the journal must have the layers that the page
+// ready. The unit's line in the journal must name the layers that the page
 // lists. With require_confinement, each unit must start or refuse to start, as
 // the page says.
 func TestUnitsStart(t *testing.T) {

@@ -90,7 +90,7 @@ func run(verbose, update bool) (failed bool, err error) {
 	}
 	for _, s := range subjects {
 		failed = true
-		fmt.Fprintf(os.Stderr, "error: commit %s: the subject is to be \"package: what it does now\", at most 72 characters\n", s)
+		fmt.Fprintf(os.Stderr, "error: commit %s: the subject must be \"package: what it does now\", at most 72 characters\n", s)
 	}
 	report.printFigures()
 	if update {
@@ -160,7 +160,7 @@ var goodSubject = regexp.MustCompile(`^[\w./*{}, -]+: .{1,}$`)
 // clone lacks some commits, it returns none.
 func badSubjects() ([]string, error) {
 	if exec.Command("git", "cat-file", "-e", lastUncheckedCommit+"^{commit}").Run() != nil {
-		fmt.Println("commit subjects were not checked: this is no full clone")
+		fmt.Println("commit subjects were not checked: this is not a full clone")
 		return nil, nil
 	}
 	out, err := exec.Command("git", "log", "--no-merges", "--format=%h %s", lastUncheckedCommit+"..HEAD").Output()

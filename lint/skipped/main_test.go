@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The map module has the files of a Go module. The tests of its packages have
-// every possible result.
+// The map module holds the files of a Go module. Together, the tests of its
+// packages have every possible result.
 var module = map[string]string{
 	"go.mod": "module m\ngo 1.26\n",
 	"good/good_test.go": `package good

@@ -1,7 +1,7 @@
 // Command sbom writes a list of the software that programs contain, in the
-// format CycloneDX 1.6. The list has Swagger UI and the modules that the linker
-// recorded in the programs. The output depends only on the arguments and the
-// programs.
+// format CycloneDX 1.6. The list includes Swagger UI and the modules that the
+// linker recorded in the programs. The output depends only on the arguments and
+// the programs.
 //
 //	sbom NAME VERSION PROGRAM...
 package main

@@ -130,9 +130,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestServerIsWhoAccepted checks a process that accepts a connection and then
-// stops listening, so that another user can listen on the port. ServerUID must
-// still return the uid of the first process, because that process reads the
+// TestServerIsWhoAccepted checks that ServerUID returns the uid of the process
+// that accepted the connection, even if that process has stopped listening and
+// another user listens on the port. The first process still reads the
 // connection's data.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {

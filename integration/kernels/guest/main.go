@@ -261,7 +261,7 @@ func runStep(s plan.Step) plan.Result {
 }
 
 // An echo prints a line whenever a test has ended. This shows progress, because
-// the tests of a whole package take long.
+// the tests of a whole package take a long time.
 type echo struct{ line []byte }
 
 func (e *echo) Write(text []byte) (int, error) {
