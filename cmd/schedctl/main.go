@@ -85,8 +85,8 @@ func root() *cobra.Command {
 slurmrestd from Slurm 24.11 on. --url or SCHED_URL is its address.
 
 token, ping, show and cancel send requests to the controller of the configured cluster.
-With a token in SCHED_JWT they act as the token's user, over TCP. Without one they act
-as the user who runs them, over the controller's UNIX socket.`,
+With a token in SCHED_JWT they act as the token's user. Without one they act as the user
+who runs them, which needs the controller's UNIX socket.`,
 		Version:       release.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
