@@ -429,7 +429,7 @@ func TestBrokenKeySet(t *testing.T) {
 			v.put(v.JWKS, text, 0o644)
 			g := launch(t, as, v.config(testConfig{}))
 			failure, hint := g.failure()
-			if !strings.Contains(failure, "cannot use the key set of RS256 tokens") || !strings.Contains(hint, "daemons' log") {
+			if !strings.Contains(failure, "cannot use the key set of RS256 tokens") || !strings.Contains(hint, "their log has the command") {
 				t.Errorf("%s, hint %q", failure, hint)
 			}
 			if g.count("serving") != 0 {
