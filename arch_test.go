@@ -40,7 +40,7 @@ var floors = [][]string{
 	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"dispatcher/inetd", "dispatcher/service"},
 	{"dispatcher/pool"},
-	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // code that ctld and dbd share must not be copied into both
+	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"auditor", "ctld", "dbd", "dispatcher", "exporter", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"cli", "demo"},
 	{"bench", "cmd", "integration", "lint", "packaging"},
@@ -60,8 +60,8 @@ var sameFloorImports = map[[2]string]string{
 }
 
 // allowedImports maps a package to all packages of this module that it may
-// import. It has an entry for a package only if the rules of floors are not
-// strict enough for that package.
+// import. It contains only the packages for which the rules of floors are too
+// lenient.
 var allowedImports = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -125,7 +125,7 @@ var forbiddenImports = map[string][]string{
 type goPackage struct {
 	ImportPath string
 	Dir        string
-	GoFiles    []string // for the platform of the golden file, without tests
+	GoFiles    []string // for linux/amd64, without test files
 	Imports    []string
 	Standard   bool
 }
@@ -178,8 +178,9 @@ func TestFloors(t *testing.T) {
 }
 
 // place returns the floor of the package called name, and the folder that
-// determines this floor. This is the longest folder in floors that contains the
-// package. If there is no such folder, the floor is -1.
+// determines this floor. Of the folders in floors that contain the package,
+// this is the one with the longest path. If no folder contains the package, the
+// floor is -1.
 func place(name string) (folder string, floor int) {
 	floor = -1
 	for i, folders := range floors {
@@ -196,8 +197,8 @@ func within(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, folder+"/")
 }
 
-// TestNames checks that no package has a meaningless name, because such
-// packages collect unrelated code.
+// TestNames checks that no package has a meaningless name, because packages
+// with such names collect unrelated code.
 func TestNames(t *testing.T) {
 	meaningless := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
 	for _, p := range list(t, "./...") {
@@ -207,8 +208,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Maximum numbers of lines of our code that the parent links. A line counts if
-// it contains code, even if it also contains a comment.
+// Limits on the number of our code lines that the parent links. A line that
+// contains both code and a comment is a code line.
 const (
 	maxLines          = 7000 // of all packages
 	maxPrivsep        = 3500 // of privsep and the packages in its folder
@@ -267,10 +268,10 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 	return n
 }
 
-// TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root, so it is the most
-// valuable process for an attacker. The attacker can use only code that is
-// linked into the parent.
+// TestParent checks which packages the parent links. It compares them with a
+// golden file, which auditors can read. The parent may run as root, so it is
+// the most valuable target for an attacker. An attacker who takes over the
+// parent can use only the code that is linked into it.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc"}
@@ -323,8 +324,8 @@ func TestParent(t *testing.T) {
 
 const internalsTitle = "# internals of the standard library (Go 1.26)\n"
 
-// page returns a list of packages by origin. For our packages it includes the
-// number of code lines.
+// page returns a list of packages, grouped by origin. For each of our packages,
+// the list includes the number of code lines.
 func page(t *testing.T, deps []goPackage, internals bool) string {
 	var own, thirdParty, standard, internal []string
 	total := 0
@@ -393,7 +394,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// list runs go list for the platform of the golden file.
+// list runs go list for linux/amd64, the platform of the golden file.
 func list(t *testing.T, args ...string) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Imports,Standard"}, args...)...)

@@ -66,8 +66,9 @@ type oldPeriod struct {
 }
 
 // oldRollup declares the fields of an oldPeriod. In the documents of v0.0.40,
-// the field with the time of the last run is "last run". slurmrestd sends
-// "last_run" instead, and also "last_cycle". Our answers have all three fields.
+// the field for the time of the last run is called "last run". slurmrestd sends
+// "last_run" instead, and also sends "last_cycle". Our answers contain all
+// three fields.
 var oldRollup = schema.Object("", func() schema.Fields[oldPeriod] {
 	return schema.Fields[oldPeriod]{
 		schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
@@ -86,8 +87,8 @@ func oldPeriodKind() schema.Type[string] {
 	return schema.Simple(kinds, func(e schema.Encoder, s *string) { e.String(*s) }, nil)
 }
 
-// oldRollups returns the periods whose roll-ups have run, as v0.0.40 shows
-// them.
+// oldRollups returns the roll-up periods in the form of v0.0.40. It omits
+// periods whose roll-ups have not run.
 func oldRollups(s *StatsRow) []oldPeriod {
 	var list []oldPeriod
 	for i, kind := range []string{"internal", "user", "unknown"} {

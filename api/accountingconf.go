@@ -56,9 +56,9 @@ var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.Acc
 	}
 })
 
-// purgeAfter declares the fields for the age at which records are deleted. Only
-// the field for the configured unit has the age. Those for the other units are
-// 0.
+// purgeAfter declares the fields that show the age at which records are
+// deleted. The field for the configured unit contains the age. The fields for
+// the other units are 0.
 var purgeAfter = schema.Object("slurmdb_purge_units", func() schema.Fields[uint32] {
 	return schema.Fields[uint32]{
 		schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 }, "Whether these records are purged"),

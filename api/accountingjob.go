@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingJobRow is a job of the accounting daemon, with a Records value,
+// AccountingJobRow is a job in the accounting records, with a Records value,
 // which translates the job's ids to names.
 type AccountingJobRow struct {
 	*model.AccountingJob
@@ -166,8 +166,8 @@ var wckeyTag = schema.Object("wckey_tag_struct", func() schema.Fields[string] {
 	}
 })
 
-// jobAssociation returns a job's association without the partition, which the
-// job's record lacks.
+// jobAssociation returns the association of a job. It leaves Partition empty,
+// because the job's record does not contain the association's partition.
 func jobAssociation(j *AccountingJobRow) model.Association {
 	return model.Association{Account: j.Account, Cluster: j.Cluster, User: j.User, ID: j.AssocID}
 }
@@ -194,8 +194,8 @@ func plannedWait(j *AccountingJobRow) model.Opt[uint64] {
 	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // still waiting
 }
 
-// memory decodes n, an amount of memory. A bit of n says whether the amount is
-// per CPU or per node. If the bit does not agree with perCPU, memory returns an
+// memory decodes n, an amount of memory. A bit of n shows whether the amount is
+// per CPU or per node. If the bit does not match perCPU, memory returns an
 // unset number.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {

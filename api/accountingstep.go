@@ -78,9 +78,9 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 })
 
 // usedTRES returns a field for the trackable resources that a step used. The
-// field "requested" has the CPU time, the memory and the amount of data read.
-// The field "consumed" has the amount of data written. These misleading names
-// are those of slurmrestd, and so are the names of the schemas.
+// field "requested" contains the CPU time, the memory and the amount of data
+// read. The field "consumed" contains the amount of data written. These
+// misleading names and the names of the schemas come from slurmrestd.
 func usedTRES(name, doc string, usageOf func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(suffix string) func() schema.Type[[]taskTRES] {
@@ -121,9 +121,10 @@ var taskTRESType = schema.Object("tres_of_task", func() schema.Fields[taskTRES] 
 	}
 })
 
-// taskAmounts combines three lists whose keys are resource ids: counts
-// (amounts), nodes (indexes of nodes) and tasks (numbers of tasks). A resource
-// is omitted if its amount and task are 0 and its node is unknown.
+// taskAmounts combines three lists whose keys are resource ids. The values are
+// amounts in counts, node indexes in nodes, and task numbers in tasks. A
+// resource is omitted if its amount and its task number are 0 and its node is
+// unknown.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {
@@ -152,11 +153,12 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxHostIndex is the highest index that hostAt accepts. hostAt counts through
-// the names, and a short host list can expand to billions of names.
+// maxHostIndex is the highest index that hostAt accepts. hostAt expands the
+// list name by name, and a short host list can expand to billions of names.
 const maxHostIndex = 1 << 17
 
-// hostAt returns the name with index n in a host list, or "" if there is none.
+// hostAt returns the name with index n in a host list. It returns "" if there
+// is no such name, or if n exceeds maxHostIndex.
 func hostAt(list string, n uint64) string {
 	if n > maxHostIndex {
 		return ""
@@ -170,8 +172,8 @@ func hostAt(list string, n uint64) string {
 	return ""
 }
 
-// stepNodes returns the names of a step's nodes, but at most as many as the
-// step's node count.
+// stepNodes returns the names of a step's nodes. It returns at most as many
+// names as the step has nodes according to NodeCount, and at most maxHostIndex.
 func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	return func(each func(*string) error) error {
 		remaining := min(s.NodeCount, maxHostIndex)
@@ -211,7 +213,8 @@ func governor(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// distribution returns the distribution of tasks over nodes, sockets and cores.
+// distribution converts n to text. The bits of n encode how tasks are
+// distributed over nodes, sockets and cores.
 func distribution(n uint32) string {
 	words := [...]string{"", "Cyclic", "Block", "FCyclic"}
 	node, socket, core := n&0xf, n>>4&0xf, n>>8&0xf

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// AllocationRequest is a request for resources without a script
+// AllocationRequest is a request to allocate resources without running a script
 // (PostJobAllocate). It describes one job, or the components of a heterogeneous
 // job.
 type AllocationRequest struct {

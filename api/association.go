@@ -14,7 +14,7 @@ type AssociationRow struct {
 	*Records
 	Limits     []Limit[model.Association] // limits that the client sent
 	DefaultQOS string                     // name that the client sent
-	QOS        *[]string                  // names that the client sent; nil if it sent none
+	QOS        *[]string                  // names that the client sent; nil if it sent no list
 }
 
 // limit returns a field for limits on trackable resources.

@@ -29,8 +29,8 @@ func blankAssociation() AssociationRow {
 	return AssociationRow{Association: &a}
 }
 
-// commonAssoc declares the fields that all new associations of a request have
-// in common. The field names are those of Slurm's commands.
+// commonAssoc declares the fields whose values apply to all new associations of
+// a request. The fields have the same names as in Slurm's commands.
 var commonAssoc = schema.Object("assoc_rec_set", func() schema.Fields[AssociationRow] {
 	return schema.Fields[AssociationRow]{
 		schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),

@@ -16,9 +16,9 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 	})
 }
 
-// unusedEnvelope returns the fields of an answer's envelope, for a request
-// whose schema is also that of an answer. The fields have no effect in the
-// request. Their descriptions are those for the answer.
+// unusedEnvelope returns the fields of an answer's envelope, for a request that
+// has the same schema as an answer. In the request these fields have no effect.
+// Their descriptions are written for the answer.
 func unusedEnvelope[O any]() schema.Fields[O] {
 	return schema.Fields[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
@@ -28,8 +28,8 @@ func unusedEnvelope[O any]() schema.Fields[O] {
 }
 
 // ignoredEnvelope returns the fields of an answer's envelope, for a request
-// with its own schema. In slurmrestd's documents such schemas have these fields
-// too.
+// that does not share its schema with an answer. In slurmrestd's documents,
+// such requests have these fields, too.
 func ignoredEnvelope[O any]() schema.Fields[O] {
 	const doc = "Ignored in requests; part of answers"
 	return schema.Fields[O]{

@@ -16,15 +16,15 @@ type confField = schema.Field[model.Configuration]
 var schedNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
 
 // confShow returns a field of the configuration. The argument name is the
-// field's name in the Slurm spelling. confShow derives this project's name from
-// it.
+// field's name in the Slurm spelling. confShow derives the field's name in the
+// Sched spelling from it.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
 	schedName := schedNames.Replace(name)
 	return schema.Show(schedName, typ, get, "Current value of "+schedName, append(opts, schema.InSlurm(name))...)
 }
 
-// confText returns a field with a string. The argument wire is the key of the
-// setting in a Configuration, here and in the functions below.
+// confText returns a field that contains a string. In this function and in
+// those below, the argument wire is the key of the setting in a Configuration.
 func confText(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] })
 }
@@ -33,8 +33,9 @@ func confTexts(name, wire string) confField {
 	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
 }
 
-// confList returns a field with a list. Older controllers send the list as one
-// string, which is then shown as a list with one element.
+// confList returns a field that contains a list. Older controllers send a
+// single string instead of a list. The field then contains this string as its
+// only element.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {
 		if text := c.Texts[wire]; text != "" {
@@ -86,8 +87,8 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 }
 
 // confAnyState is a bit that the protocol does not use. If the bits of all node
-// states are set, confFlags replaces them with this bit. The list then has the
-// single word ANY.
+// states are set, confFlags replaces them with this bit. So the answer contains
+// the single word ANY instead of the names of all states.
 const confAnyState uint64 = 1 << 32
 
 // confDuration returns a field with a duration as Slurm's commands write it,
@@ -140,8 +141,9 @@ var confJobDefault = schema.Object("job_defaults", func() schema.Fields[model.Jo
 	}
 })
 
-// configuration declares the fields of a Configuration. The table uses the
-// names in Slurm's documents. confShow derives this project's names from them.
+// configuration declares the fields of a Configuration. The table contains the
+// names in Slurm's documents. confShow derives the names in the Sched spelling
+// from them.
 var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Configuration] {
 	return schema.Fields[model.Configuration]{
 		confTexts("AccountingStorageTRES", "accounting_storage_tres"),

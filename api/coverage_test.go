@@ -86,7 +86,7 @@ func flattenShape(s *schema.Shape, marks, path string, into map[string]string) {
 			if p.Deprecated {
 				marks += " deprecated"
 				if !p.Required {
-					marks = "  deprecated" // two blanks, because testdata leaves the place of "required" empty
+					marks = "  deprecated" // two blanks, because the column "required" in testdata is empty
 				}
 			}
 			flattenShape(p.Shape, marks, path+"."+p.Name, into)

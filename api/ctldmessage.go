@@ -11,9 +11,9 @@ func messageName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// messages maps the numbers of the messages that controllers receive to their
-// names in Slurm 26.05. The table is valid for all releases: none of these
-// numbers had another meaning in 22.05 or later.
+// messages lists the messages that controllers receive. It maps the number of
+// each message to its name in Slurm 26.05. The table is valid for all releases:
+// none of these numbers had another meaning in 22.05 or later.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

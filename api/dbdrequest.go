@@ -11,8 +11,8 @@ func requestName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// requests maps the numbers of the accounting daemon's requests to their names,
-// without the prefix DBD_.
+// requests lists the requests that the accounting daemon receives. It maps the
+// number of each request to its name without the prefix DBD_.
 var requests = map[uint32]string{
 	1401: "FINI",
 	1402: "ADD_ACCOUNTS",

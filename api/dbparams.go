@@ -147,8 +147,8 @@ func objectName(kind string) func() schema.Type[string] {
 	}
 }
 
-// nameParams returns the parameters of an endpoint that has only one: the path
-// segment with the name of an object.
+// nameParams returns the parameters of an endpoint whose only parameter is the
+// path segment with the name of an object.
 func nameParams[P any](name, kind, doc string, at func(*P) *string) *schema.ObjectType[P] {
 	return schema.Object("", func() schema.Fields[P] {
 		return schema.Fields[P]{schema.F(name, objectName(kind), at, doc, schema.Required(0))}

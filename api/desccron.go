@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// cron is a cron entry as a client describes it: either as five fields, or as
+// cron is a cron entry as a client sends it. It contains either five fields or
 // one string, the specification.
 type cron struct {
 	fields        [5]string // minute, hour, day of month, month, day of week
@@ -18,9 +18,9 @@ type cron struct {
 	lineEnd       uint32
 }
 
-// cronWild has a flag for each field of a cron entry. The flag says that the
-// field is "*". Requests may have these flags, but they are ignored because the
-// fields already say this.
+// cronWild contains a flag for each field of a cron entry. A flag means that
+// its field is "*". The gateway ignores these flags in requests, because the
+// fields themselves show which of them are "*".
 var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),
@@ -46,8 +46,8 @@ var cronEntry = schema.Object("cron_entry", func() schema.Fields[cron] {
 	}
 })
 
-// cronFields has the lowest and highest value of each of the five fields, and
-// the length of the field's bitmap in the protocol.
+// cronFields lists the five fields of a cron entry, each with its lowest value,
+// its highest value, and the length of its bitmap in the protocol.
 var cronFields = [5]struct {
 	name            string
 	lowest, highest uint64

@@ -6,8 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestCronSteps checks that a cron entry with an invalid step is refused. A
-// step must fit into 32 bits, because sums with a larger one could overflow.
+// TestCronSteps checks that a cron entry with an invalid step or range is
+// refused. A step must fit into 32 bits, because adding a larger step to a
+// value could overflow.
 func TestCronSteps(t *testing.T) {
 	for minutes, ok := range map[string]bool{
 		"*/5": true, "1-5/2": true, "1-5/4294967295": true,

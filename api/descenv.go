@@ -8,8 +8,8 @@ import (
 )
 
 // environment returns the type of a job's environment: an array of strings of
-// the form NAME=value. Its parser also accepts an object with names and values,
-// which many clients send, but adds a warning.
+// the form NAME=value. Many clients send an object with names and values
+// instead. The parser accepts such an object, but adds a warning.
 func environment() schema.Type[[]string] {
 	array := stringArray()
 	parse := array.Parser(schema.View{})
@@ -45,8 +45,8 @@ func setEnvironment(d *model.JobDesc, vars []string) error {
 	return nil
 }
 
-// nodeList returns the type of a list of node names that the model stores as
-// one string.
+// nodeList returns the type of a list of node names. The model stores such a
+// list as one string.
 func nodeList() schema.Type[string] {
 	array := csvString()
 	parse := array.Parser(schema.View{})

@@ -13,9 +13,10 @@ var (
 	points = regexp.MustCompile(`^(Time (of|at|when|from|since)|(Boot|End|Start|Earliest start|Expected end) time|Start of|Deadline|Return 304)\b`)
 )
 
-// TestDescriptions checks that every field and parameter has a description. The
-// description of a number must name its unit or the objects that it counts,
-// except for numbers that are neither measurements nor counts (schema.Bare).
+// TestDescriptions checks that every field and parameter has a description. For
+// a number, the description must name the unit, or the objects that are
+// counted. Numbers that are neither measurements nor counts (schema.Bare) are
+// exempt.
 func TestDescriptions(t *testing.T) {
 	numbers := 0
 	for _, e := range Endpoints {

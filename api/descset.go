@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// The functions below parse those fields of a job description that the model
-// stores in a different form.
+// The functions below parse the fields of a job description that have different
+// forms in the API and in the model.
 
 func setThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {
@@ -101,7 +101,7 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 }
 
 // rlimit returns the field for a resource limit. The RPC has no field for
-// resource limits, so they are sent as variables of the job's environment.
+// resource limits, so they are sent as environment variables of the job.
 func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 	return schema.Set(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {
@@ -111,8 +111,8 @@ func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 	}, doc, schema.Unit(unit))
 }
 
-// setNodes parses a number of nodes such as "4", a range such as "2-4", or a
-// comma-separated list of acceptable numbers.
+// setNodes parses a node count such as "4", a range such as "2-4", or a
+// comma-separated list of acceptable counts and ranges.
 func setNodes(d *model.JobDesc, s string) error {
 	if strings.ContainsAny(s, ",:") {
 		d.JobSizes = s

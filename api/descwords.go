@@ -2,8 +2,8 @@ package api
 
 import "schedrestd/api/schema"
 
-// The flags below occur only in job descriptions. They have the same bits as in
-// the RPC.
+// The flags below occur in job descriptions, but not in jobs. Their bits are
+// the same as in the RPC.
 
 var cpuBindings = schema.Words("cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint16(0x1e), 0x02),
@@ -38,7 +38,7 @@ var openModes = schema.Words("open_mode",
 )
 
 // warnFlags are the flags that select which processes of a job get the warning
-// signal.
+// signal. Requests to signal or cancel jobs also use them.
 var warnFlags = schema.Words("warn_flags",
 	schema.Bit("BATCH_JOB", uint16(1)<<0),
 	schema.Bit("ARRAY_TASK", uint16(1)<<1),

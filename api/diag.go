@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// ControllerStatsRow contains the controller's statistics and a Users value
-// that translates the user ids in them to names.
+// ControllerStatsRow contains the controller's statistics, and a Users value
+// that translates the user ids in the statistics to names.
 type ControllerStatsRow struct {
 	*model.ControllerStats
 	Users Users
@@ -112,7 +112,7 @@ func queueLength(s *ControllerStatsRow) (sum, count uint32) {
 func mean(sum uint64, count uint32) uint64 { return sum / max(1, uint64(count)) }
 
 // cyclesPerMinute returns the average number of scheduling cycles per minute.
-// In the first minute it returns 0.
+// During the first minute of the counting period it returns 0.
 func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	minutes := (s.RequestTime - s.StatsStart) / 60
 	if minutes <= 0 {
@@ -121,9 +121,10 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
 }
 
-// exits declares an object that has a field for each reason why a scheduling
-// cycle can end. The field has the number of cycles that ended for this reason.
-// In the protocol, these numbers are a list, and the reason is the index.
+// exits declares an object with one field for each reason why a scheduling
+// cycle can end. Each field contains the number of cycles that ended for that
+// reason. The protocol sends these numbers as a list, in which the reason is
+// the index.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, func() schema.Fields[[]uint32] { return fields })
 }

@@ -8,9 +8,10 @@ import (
 	"schedrestd/model"
 )
 
-// The functions below declare the statistics of RPCs that the controller
-// received. In v0.0.40 the schemas of these objects have no name and no
-// required fields, and all numbers are plain integers.
+// The functions below declare the statistics of two kinds of RPCs: those that
+// the controller received, and those that it has yet to send to nodes. In
+// v0.0.40, the schemas of these objects have no names and no required fields,
+// and all numbers are plain integers.
 
 func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
 	return schema.Named(name, schema.List(func() schema.Type[T] {
@@ -64,7 +65,7 @@ var rpcType = schema.Object("stats_msg_rpc_type", func() schema.Fields[model.RPC
 	)
 })
 
-// rpcUserRow has the statistics of one user's requests, and the user's name.
+// rpcUserRow contains a user's name and the statistics of this user's requests.
 type rpcUserRow struct {
 	name string
 	*model.RPCUserStats

@@ -10,14 +10,14 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Endpoint declares an operation: its request and its answers. Package handlers
-// has the code that serves it.
+// Endpoint declares an operation: its request and its answers. The code that
+// serves the operation is in package handlers.
 type Endpoint struct {
 	Method      string
-	Accounting  bool   // the path is in the accounting daemon's segment
-	Util        bool   // the path is in the segment of operations that need no daemon
-	Path        string // path after the version, such as "node/{node_name}"; a "/" at its end has no meaning
-	ID          string // end of the operation's name in documents, such as "get_node"
+	Accounting  bool   // the path begins with the accounting daemon's segment
+	Util        bool   // the path begins with the segment for operations that need no daemon
+	Path        string // path after the version, such as "node/{node_name}"; a trailing "/" has no meaning
+	ID          string // last part of the operation's name in documents, such as "get_node"
 	Doc         string // summary, in one line
 	Description string // longer description, in sentences
 	RequestDoc  string // description of the request's body, in one line
@@ -30,16 +30,16 @@ type Endpoint struct {
 	Until       schema.Version // first version that lacks the operation; 0 for none
 	ChangingGET bool           // a GET that changes something
 	Keyed       bool           // the operation accepts an Idempotency-Key
-	SlurmSince  schema.Version // first version in which slurmrestd has the operation too; 0 for all, SlurmNever for none
+	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
 }
 
 // Missing describes how slurmrestd answers a request for a name that does not
 // exist.
 type Missing uint8
 
-// The values of Missing. The gateway answers as slurmrestd does, because
-// clients rely on it. Many clients treat a 404 as a failure, but treat a 200
-// with an empty list as "not found".
+// The values of Missing. Clients rely on slurmrestd's behaviour, so the gateway
+// answers in the same way. Many clients treat a 404 as a failure, but treat a
+// 200 with an empty list as "not found".
 const (
 	MissingIs404 Missing = iota
 	MissingIs422
@@ -51,15 +51,15 @@ const (
 // exist in slurmrestd.
 const SlurmNever schema.Version = 255
 
-// Table is the interface of all tables of fields or parameters, whatever the Go
-// type of the objects that they describe.
+// Table is the interface that all tables of fields or parameters implement. It
+// does not depend on the Go type of the objects that a table describes.
 type Table interface {
 	Shape(schema.View) *schema.Shape
 }
 
-// Operation is an Endpoint with the table of its parameters. A parameter is
-// part of the path if Path has its name in braces. Otherwise it is in the
-// query.
+// Operation is an Endpoint with the table of its parameters. If Path contains a
+// parameter's name in braces, the parameter is part of the path. Otherwise it
+// is in the query.
 type Operation[P any] struct {
 	*Endpoint
 	Params *schema.ObjectType[P]

@@ -18,7 +18,8 @@ import (
 
 var update = goflag.Bool("update", false, "write unserved.go and the pages of docs/ again")
 
-// rows reads a table from the directory testdata. Each line has one row.
+// rows reads a table from a file in the directory testdata. Each line is one
+// row.
 func rows(t *testing.T, name string) [][]string {
 	t.Helper()
 	f, err := os.Open("testdata/" + name)
@@ -49,16 +50,16 @@ func operations(t *testing.T) map[[3]string]operation {
 	return ops
 }
 
-// differingAnswers lists the operations whose answers our documents describe
-// differently from slurmrestd's documents, each with the reason.
+// differingAnswers maps the ids of operations to reasons. For each of these
+// operations, the reason explains why our description of the answer differs
+// from the one in slurmrestd's documents.
 var differingAnswers = map[string]string{
 	"get_jobs_state": "slurmrestd documents whole jobs, but sends states",
 }
 
-// TestEndpoints compares every endpoint with the operation in slurmrestd's
-// documents: its method, path, name, parameters and bodies. In versions for
-// which these documents lack the operation, the test checks only that the
-// endpoint's field SlurmSince agrees.
+// TestEndpoints compares the method, path, name, parameters and bodies of every
+// endpoint with those in slurmrestd's documents. If the documents for a version
+// lack the operation, the test checks only that SlurmSince agrees with this.
 func TestEndpoints(t *testing.T) {
 	ops := operations(t)
 	params := map[[3]string]map[string]string{}
@@ -120,8 +121,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// unserved returns the operations of slurmrestd for which there is no endpoint,
-// each with the versions that have the operation.
+// unserved returns the operations of slurmrestd that have no endpoint in at
+// least one API version. Since and Until give the versions without an endpoint.
 func unserved(t *testing.T) []Endpoint {
 	versions := map[Endpoint][]schema.Version{}
 	for key := range operations(t) {
@@ -162,8 +163,9 @@ func TestUnserved(t *testing.T) {
 	want.WriteString(`package api
 
 // Unserved lists the operations of slurmrestd that this gateway does not serve
-// yet. A client gets an error that says so, instead of one for an unknown path.
-// Generated from testdata/paths.tsv by go test ./api -update.
+// yet. A client that requests one of them gets an error that says so, not the
+// error for an unknown path. Generated from testdata/paths.tsv by go test ./api
+// -update.
 var Unserved = []Endpoint{`)
 	for _, e := range unserved(t) {
 		fmt.Fprintf(want, "\n\t{Method: %q, ", e.Method)

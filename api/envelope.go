@@ -18,7 +18,7 @@ type Envelope struct {
 type Error struct {
 	Description string // for people
 	Number      int    // Slurm's error number, or 0
-	Name        string // Slurm's text for Number; for 0, the HTTP status's text
+	Name        string // Slurm's text for Number; if Number is 0, the text of the HTTP status
 	Source      string // place in the request, such as "#/job/tasks" or "query/flags"; or the operation that failed
 	Code        string // stable identifier for programs
 	Retryable   bool   // whether the same request may succeed later
@@ -31,7 +31,8 @@ type Warning struct {
 	Source      string
 }
 
-// Meta describes the server that sent an answer, and its client.
+// Meta describes the server that sent an answer, and the client that made the
+// request.
 type Meta struct {
 	Accounting bool   // whether the accounting daemon serves the endpoint
 	Util       bool   // whether the endpoint needs no daemon
@@ -40,8 +41,8 @@ type Meta struct {
 	Source     string // address of the client
 	User       string
 	Group      string
-	Release    string // release of this program, such as "1.2.3", shown in our own spelling
-	Controller string // release of the controller, shown in Slurm's spelling; "" if unknown
+	Release    string // this program's release, such as "1.2.3"; used in answers in our own spelling
+	Controller string // the controller's release, used in answers in Slurm's spelling; "" if unknown
 	Cluster    string
 }
 
@@ -100,9 +101,9 @@ func (m *Meta) storage() name {
 	return pluginStorage
 }
 
-// part returns one number of a release, such as 05 for the release 26.05 if i
-// is 1. In this project's spelling, the number is from this program's release.
-// In Slurm's spelling, it is from the controller's release.
+// part returns part i of a release number, counted from 0. For example, part 1
+// of the release 26.05 is 05. Answers in this project's spelling show this
+// program's release. Answers in Slurm's spelling show the controller's release.
 func (m *Meta) part(i int) name {
 	partOf := func(release string) string {
 		if parts := strings.SplitN(release, ".", 3); i < len(parts) {
@@ -143,10 +144,11 @@ type AnswerType[O any] struct {
 type AnswerTable interface {
 	Table
 
-	// Failure returns a function that writes an answer without content. The
-	// function is for requests that failed or found nothing. If the endpoint's
-	// answers contain a list, it writes an empty list: clients in typed
-	// languages require it, and loop over it before they check for errors.
+	// Failure returns a function that writes an answer without content, for
+	// requests that failed or found nothing. If the endpoint's answers contain
+	// a list, the function writes an empty list. Clients written in typed
+	// languages require the list, and loop over it before they check for
+	// errors.
 	Failure(schema.View) func(schema.Encoder, *Envelope)
 }
 
@@ -173,7 +175,8 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 }
 
 // enveloped declares an answer: the fields of its content, then the fields of
-// its Envelope. The function at returns the address of an answer's Envelope.
+// its Envelope. The argument at is a function that returns the address of an
+// answer's Envelope.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, func() schema.Fields[O] {
 		return append(content,
@@ -184,8 +187,9 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 	}), at: at}
 }
 
-// EmptyAnswer is an answer without content. It is the answer to most changes,
-// and to requests that fail before the gateway knows their endpoint.
+// EmptyAnswer is an answer without content. It answers many requests that
+// change something, and requests that fail before the gateway knows their
+// endpoint.
 type EmptyAnswer struct{ Envelope }
 
 // Empty declares the fields of an EmptyAnswer.

@@ -7,8 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// exitCode describes how a process ended. It is decoded from a status of
-// wait(2).
+// exitCode describes how a process ended. It is decoded from a wait(2) status.
 type exitCode struct {
 	status exitStatus
 	code   model.Opt[uint32]
@@ -46,8 +45,8 @@ var exitCodeType = schema.Object("process_exit_code_verbose", func() schema.Fiel
 	}
 })
 
-// decodeExit decodes a status of wait(2): the exit code is in bits 8 to 15, the
-// signal in bits 0 to 6.
+// decodeExit decodes a wait(2) status. The exit code is in bits 8 to 15, and
+// the signal is in bits 0 to 6.
 func decodeExit(n uint32) exitCode {
 	signal := n & 0x7f
 	switch {

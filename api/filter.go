@@ -7,15 +7,13 @@ import (
 	"schedrestd/api/schema"
 )
 
-// IsFilter reports whether an operation of the API, in any version, has a
-// parameter of this name that narrows a list. An operation that lacks this
-// parameter must refuse it: if the operation ignored it, the client would get
-// more entries than it asked for.
+// IsFilter reports whether any operation, in any API version, has a parameter
+// called name that narrows a list. An operation that lacks this parameter must
+// refuse it. Otherwise the client would get more entries than it asked for.
 func IsFilter(name string) bool { return filters()[name] }
 
 // filters returns the names of the parameters with which clients narrow lists.
-// It omits parameters without effect, and those in listParams, which all lists
-// of the controller have.
+// It omits parameters that have no effect, and the parameters in listParams.
 var filters = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range Versions {

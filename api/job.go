@@ -16,12 +16,13 @@ type JobRow struct {
 	Users Users
 }
 
-// Job declares the fields of a job. The table is in jobfields.go. This file
-// contains functions that compute values for the table.
+// Job declares the fields of a job. The fields are listed in jobfields.go. This
+// file contains functions that compute their values.
 var Job = schema.Object("job_info", jobFields)
 
-// wireValue returns the number that stands for o in the protocol. There, the
-// largest number means "unlimited", and the next smaller one "not set".
+// wireValue returns the number that stands for o in the protocol. The protocol
+// uses the largest number of type T for "unlimited", and the second largest for
+// "not set".
 func wireValue[T model.Unsigned](o model.Opt[T]) T {
 	switch {
 	case o.Infinite:
@@ -63,10 +64,10 @@ func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 // mistaken for an amount of memory per CPU, which also has the top bit set.
 const memoryNotSet = ^uint64(0) - 1
 
-// jobMemory returns the memory that a job requests. A job that requests memory
-// per unit of a trackable resource, such as per GPU, may request different
-// amounts for several resources. jobMemory returns the first amount. For such a
-// job, MinMemory contains only the partition's default.
+// jobMemory returns the memory that a job requests. A job can request memory
+// per unit of one or more trackable resources, such as per GPU. In this case
+// jobMemory returns the first amount, because MinMemory contains only the
+// partition's default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -107,7 +108,7 @@ func jobUser(j *JobRow) string {
 }
 
 // oversubscribed reports whether a job may share its resources with other jobs.
-// This is the case unless the job was submitted as exclusive.
+// It returns false only for a job that was submitted as exclusive.
 func oversubscribed(j *JobRow) bool { return wireValue(j.Shared) != 0 }
 
 // ArrayTasks returns the pending tasks of the job array j. The protocol encodes
@@ -126,8 +127,8 @@ func ArrayTasks(j *model.Job) model.Bitmap {
 }
 
 // arrayTasks returns the list of pending tasks, such as "1-3,7%2". The number
-// after the % limits how many tasks may run at the same time. In the protocol
-// it is a separate field.
+// after the % limits how many tasks may run at the same time. The protocol has
+// a separate field for this limit.
 func arrayTasks(j *JobRow) string {
 	tasks := ArrayTasks(j.Job)
 	if !tasks.Set {
@@ -140,13 +141,13 @@ func arrayTasks(j *JobRow) string {
 	return list
 }
 
-// jobSizes returns the numbers of nodes that are acceptable to a job, as ranges
-// such as "2-4".
+// jobSizes returns the node counts that a job accepts, as a list of numbers and
+// ranges such as "2-4".
 func jobSizes(j *JobRow) []string {
 	return commaList(rangeList(members(&j.JobSizes)))
 }
 
-// members iterates over the numbers whose bits are set in b.
+// members returns an iterator over the numbers whose bits are set in b.
 func members(b *model.Bitmap) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range int(b.Len) {
@@ -224,8 +225,8 @@ func partitionPriorities(j *JobRow) []partitionPriority {
 	return list
 }
 
-// JobsAnswer is an answer with jobs. Its two times are valid only after all
-// jobs have been read from the stream.
+// JobsAnswer is an answer with jobs. LastBackfill and LastUpdate are valid only
+// after all jobs have been read from the stream.
 type JobsAnswer struct {
 	Jobs         schema.Stream[JobRow]
 	LastBackfill model.Time

@@ -47,7 +47,7 @@ var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] 
 	}
 })
 
-// setExitCode encodes an exit code and a signal as a status of wait(2).
+// setExitCode encodes an exit code and a signal as a wait(2) status.
 func setExitCode(j *JobChange, c exitCode) error {
 	if !c.code.Set && !c.signal.Set {
 		return errors.New("expected a return_code, or a signal")

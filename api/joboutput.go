@@ -8,10 +8,12 @@ import (
 )
 
 // The controller sends the paths of a job's input and output as patterns. If a
-// job did not set one of these paths, controllers before 26.05 omit it. The
-// functions below complete the paths, as slurmrestd does.
+// job does not set one of these paths, controllers before 26.05 omit that path.
+// The functions below supply missing paths and expand the patterns, as
+// slurmrestd does.
 
-// defaultOutput returns the output path of a job that sets none.
+// defaultOutput returns the pattern of the output path for a job that does not
+// set one.
 func defaultOutput(j *JobRow) string {
 	if j.ArrayJobID != 0 {
 		return "slurm-%A_%a.out"
@@ -29,8 +31,9 @@ func stdout(j *JobRow) string {
 	return ""
 }
 
-// stderr returns the path of the error output. If the job sets none, errors go
-// to the standard output. An allocation without a script has no such default.
+// stderr returns the path of a job's error output. If a job with a script does
+// not set this path, its errors go to the standard output. An allocation
+// without a script has no default path.
 func stderr(j *JobRow) string {
 	switch {
 	case j.StdErr != "":
@@ -51,8 +54,9 @@ func stdin(j *JobRow) string {
 	return ""
 }
 
-// expandPath makes the path absolute, and replaces the placeholders in the
-// pattern. Placeholders that can have several values in one job stay unchanged.
+// expandPath replaces the placeholders in the pattern, and makes the path
+// absolute. Placeholders that can have several values in one job stay
+// unchanged.
 func expandPath(j *JobRow, pattern string) string {
 	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
 	if strings.HasPrefix(pattern, "/") {

@@ -2,9 +2,9 @@ package api
 
 import "strconv"
 
-// reasonName returns the name of the reason why a job waits or failed. If the
-// reason is unknown, as it may be with a newer controller, reasonName returns
-// its number.
+// reasonName returns the name of the reason why a job is waiting or has failed.
+// For an unknown reason, which a newer controller may send, it returns the
+// reason's number.
 func reasonName(n uint32) string {
 	if int64(n) < int64(len(reasons)) && reasons[n] != "" {
 		return reasons[n]

@@ -10,7 +10,7 @@ import (
 // The controller sends a job's allocation in compressed form. Consecutive nodes
 // with the same layout of sockets and cores share one copy of this layout, and
 // one bitmap describes the cores of all nodes. The API shows each node
-// separately, but in v0.0.40 not in the same form as in later versions.
+// separately. The form in v0.0.40 differs from the form in later versions.
 
 // jobResources returns the type of a job's allocation.
 func jobResources() schema.Type[model.JobResources] { return jobResourcesType{} }
@@ -67,8 +67,8 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
 )
 
-// selectParameters are the words that replace selectTypes from v0.0.45 on. They
-// are the same as in the cluster's configuration.
+// selectParameters are the words that replace selectTypes from v0.0.45 on. The
+// cluster's configuration uses the same words.
 var selectParameters = schema.Words("select_type_param",
 	schema.Part("NONE", ^uint16(0), 0),
 	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),
@@ -96,8 +96,8 @@ var nodeUses = schema.Words("node_cr_type",
 	schema.Part("RESERVED", ^uint32(0), 64000),
 )
 
-// coreUse says whether a core is allocated to a job, and whether the job's
-// steps use it.
+// coreUse records whether a core is allocated to a job, and whether the job's
+// steps use the core.
 type coreUse uint8
 
 const (
@@ -177,10 +177,10 @@ var coreShareType = schema.Object("job_res_core", func() schema.Fields[coreShare
 	}
 })
 
-// shares returns the allocation of each node. The controller's numbers may
-// contradict each other. Therefore shares stops after the last name in the list
-// of nodes, replaces missing amounts with 0, and omits a socket whose cores are
-// not all in the bitmap.
+// shares returns an iterator over the allocations on the nodes. The
+// controller's numbers may contradict each other. Therefore shares stops after
+// the last node name, replaces missing amounts with 0, and omits a socket if
+// the bitmap does not contain all of its cores.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))

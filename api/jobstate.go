@@ -5,11 +5,11 @@ import (
 	"schedrestd/model"
 )
 
-// jobBase is the mask of the base state in a job's state. The other bits are
-// flags.
+// jobBase is a mask for the bits of a job's state that contain the base state.
+// The other bits are flags.
 const jobBase model.JobState = 0xff
 
-// jobStates are the words for a job's state: one for the base state, and one
+// jobStates are the words for a job's state: one for each base state, and one
 // for each flag.
 var jobStates = schema.Words("job_state",
 	schema.Part("PENDING", jobBase, model.JobPending),

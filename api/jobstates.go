@@ -25,8 +25,8 @@ var jobStateRow = schema.Object("job_state_resp_job", func() schema.Fields[JobSt
 	}
 })
 
-// EachState calls each for every job or task in s. If s stands for several
-// tasks of an array, each task gets a row of its own.
+// EachState passes a row for every job or task in s to the function each. If s
+// stands for several tasks of an array, each task gets a row of its own.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {
@@ -57,9 +57,8 @@ type JobStatesAnswer struct {
 	Envelope
 }
 
-// JobStates declares the fields of a JobStatesAnswer. They are those that
-// slurmrestd sends. slurmrestd's documents are wrong here: they promise whole
-// jobs.
+// JobStates declares the fields of a JobStatesAnswer. These are the fields that
+// slurmrestd sends. Its documents promise whole jobs instead, which is wrong.
 var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states of the jobs", schema.Required(0)),
 )
@@ -89,7 +88,7 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 }
 
 // jobSelection parses a job, task or component, such as "12", "12_3" or "12+1".
-// "12_*" means all tasks, as "12" does.
+// "12_*" and "12" both select all tasks.
 func jobSelection(s string) (sel model.JobSelection, err error) {
 	errSyntax := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
 	dst := &sel.HetOffset

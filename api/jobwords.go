@@ -89,8 +89,8 @@ var sharing = schema.Words("job_shared",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// exclusiveness is the set of words that describe how a job shares its nodes in
-// versions before v0.0.42.
+// exclusiveness is the set of words for the field "exclusive". In versions
+// before v0.0.42, this field describes how a job shares its nodes.
 var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("true", ^uint16(0), 0),
 	schema.Part("false", ^uint16(0), 1),

@@ -24,8 +24,8 @@ var killResult = schema.Object("kill_jobs_resp_job", func() schema.Fields[model.
 	}
 })
 
-// selectedName returns the id of the object that s selects: a job, a task, a
-// component, or a step of one of these.
+// selectedName returns the id of the object that s selects: a job, one or more
+// tasks, a component, or a step.
 func selectedName(s *model.SelectedStep) string {
 	name := fmt.Sprint(s.Step.JobID)
 	switch {

@@ -12,7 +12,7 @@ import (
 // also accepts a single string.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState returns the type of an array that has at most one job state.
+// oneState returns the type of an array that contains at most one job state.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }
@@ -54,9 +54,9 @@ func setState(k *model.KillJobs, s model.JobState) error {
 	return nil
 }
 
-// setKilledUser sets the user whose jobs are to be killed, by number or name.
-// If the client names two different users, setKilledUser returns an error,
-// because it can't know whose jobs to kill.
+// setKilledUser parses the number or name of the user whose jobs are to be
+// killed. If the client sends two different numbers or two different names,
+// setKilledUser returns an error, because it can't know whose jobs to kill.
 func setKilledUser(k *model.KillJobs, s string) error {
 	number, name, err := identity(s)
 	switch {

@@ -6,8 +6,9 @@ import (
 	"schedrestd/api/schema"
 )
 
-// TestTaskLists checks that InTaskList finds tasks in lists of ranges with
-// steps and a limit, and finds no task in an invalid part.
+// TestTaskLists checks that InTaskList finds tasks in lists that contain
+// ranges, steps and a limit. It also checks that InTaskList finds no task in an
+// invalid part of a list.
 func TestTaskLists(t *testing.T) {
 	for list, want := range map[string][]uint32{
 		"1-3,7": {1, 2, 3, 7}, "0-9:3%2": {0, 3, 6, 9}, "5": {5}, "": nil, "x-3": nil, "3-1": nil, "4-": nil, "2-6:0": nil, "0-9:x": nil, "0-9:": nil, "0-9:x,4": {4}, "8%1": {8},
@@ -24,7 +25,8 @@ func TestTaskLists(t *testing.T) {
 	}
 }
 
-// TestHostLists checks that an invalid host list is not sent to a daemon.
+// TestHostLists checks that the parser refuses an invalid host list, so that it
+// is not sent to a daemon.
 func TestHostLists(t *testing.T) {
 	parse := hostList().Parser(schema.View{Version: V43})
 	for text, want := range map[string]bool{

@@ -10,7 +10,7 @@ import (
 )
 
 // mebibytes returns the type of an amount of memory in MiB. In a request, the
-// amount may also be a string with another unit, such as "2G".
+// amount may also be a string with a unit, such as "2G".
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }

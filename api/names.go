@@ -27,7 +27,8 @@ var (
 	pluginStorage    = name{"accounting_storage/scheddbd", "accounting_storage/slurmdbd"}
 )
 
-// pathUtil is the first segment of a path in both spellings.
+// pathUtil is the first segment of the paths of operations that need no daemon.
+// It is the same in both spellings.
 const pathUtil = "util"
 
 // HeaderUser returns the header that names the user of a request.
@@ -44,8 +45,8 @@ const HeaderKey = "Idempotency-Key"
 // MaxKey is the maximum length of an Idempotency-Key.
 const MaxKey = 255
 
-// HeaderReplayed is the header of an answer that repeats the answer to an
-// earlier request with the same key.
+// HeaderReplayed is the header that marks an answer as a replay: the gateway
+// repeats its answer to an earlier request with the same key.
 const HeaderReplayed = "Idempotency-Replayed"
 
 // SchemaName returns the name of a schema in documents, such as "v0.0.42_node".

@@ -11,7 +11,7 @@ import (
 )
 
 // TestParsersAreTheVersions checks that the option -d accepts exactly the API
-// versions that the tables have.
+// versions in the tables.
 func TestParsersAreTheVersions(t *testing.T) {
 	var named []schema.Version
 	for _, p := range feature.Parsers {
@@ -80,10 +80,10 @@ var renamed = map[string]string{
 }
 
 // TestSchemaNames checks that schemas have the same names as in Slurm's
-// documents, because the code of generated clients contains these names. The
-// documents of v0.0.41 name hardly any schema, so the test skips them. From
-// v0.0.43 on, they don't name sets of words, so the test ignores our names for
-// such sets in these versions.
+// documents, because the code of generated clients contains these names.
+// Slurm's documents for v0.0.41 name hardly any schemas, so the test skips this
+// version. From v0.0.43 on, Slurm's documents don't name sets of words, so the
+// test ignores our names for such sets.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {

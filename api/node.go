@@ -8,13 +8,13 @@ import (
 	"schedrestd/model"
 )
 
-// NodeRow is a node, with data that the node's record lacks: its partitions,
-// and a Users value, which translates user ids to names.
+// NodeRow is the record of a node, with data that the record lacks: the node's
+// partitions, and a Users value, which translates user ids to names.
 type NodeRow struct {
 	*model.Node
 	Partitions []string
 	Users      Users
-	Unmixed    bool // show partly allocated nodes as ALLOCATED, because the client did not request MIXED
+	Unmixed    bool // show a partly allocated node as ALLOCATED, because the client did not request MIXED
 }
 
 // Node declares the fields of a compute node.
@@ -97,9 +97,9 @@ var Energy = schema.Object("acct_gather_energy", func() schema.Fields[model.Ener
 	}
 })
 
-// reasonUser returns the user who set the node's reason. If there is no reason,
-// it returns "" instead of root, because the record then has the meaningless
-// user id 0.
+// reasonUser returns the user who set the node's reason. Without a reason, the
+// user id in the record is 0 but has no meaning, so reasonUser returns ""
+// instead of root.
 func reasonUser(n *NodeRow) string {
 	if n.Reason == "" {
 		return ""
@@ -107,8 +107,8 @@ func reasonUser(n *NodeRow) string {
 	return userName(n.Users, n.ReasonUID)
 }
 
-// idleCPUs returns the number of idle processors. It is never negative, even if
-// the controller's numbers contradict each other.
+// idleCPUs returns the number of idle processors. If the controller reports
+// more allocated processors than the node has, idleCPUs returns 0.
 func idleCPUs(n *NodeRow) uint16 {
 	if n.AllocCPUs > n.CPUs {
 		return 0

@@ -9,15 +9,16 @@ import (
 	"schedrestd/model"
 )
 
-// In JSON, a number that may be unset or infinite is an object, its wrapper:
-// {set, infinite, number}. In a request, it may also be a plain integer.
+// In JSON, a number that may be unset or infinite has a wrapper: the object
+// {set, infinite, number}. A request may contain a plain integer instead of the
+// wrapper.
 
 // number returns the type of a model.Opt that has a wrapper in JSON.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
 // rawNumber returns the type of an integer that has a wrapper in JSON, but is a
-// plain integer in the model. There, as in the protocol, the largest value
-// means "infinite", and the next smaller value "not set".
+// plain integer in the model. In the model and in the protocol, the largest
+// value means "infinite", and the next smaller value means "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -54,8 +55,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The name of its schema is
-// typeName, such as "uint32", followed by a suffix.
+// wrapperShape describes the wrapper of a number. The wrapper's schema is named
+// after typeName, such as "uint32", with a suffix.
 func wrapperShape(v schema.View, typeName string, number *schema.Shape) *schema.Shape {
 	name := typeName + "_no_val_struct"
 	if v.Version < V41 {
@@ -110,8 +111,8 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// wrapperInput is a wrapper as a client sends it. If the client sends only a
-// number, without set and infinite, the number is set.
+// wrapperInput is a wrapper as a client sends it. If the client sends number
+// without set, set defaults to true.
 type wrapperInput struct {
 	set, infinite *bool
 	number        *int64
@@ -151,8 +152,8 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest returns the largest value of T that a client may send. It is smaller
-// than the two special values, "infinite" and "not set", and at most the
+// greatest returns the largest value of T that a client may send. This value is
+// smaller than the special values for "infinite" and "not set", and at most the
 // largest int64.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
@@ -186,8 +187,8 @@ func intBool[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optBool returns a type like intBool, for a number that may be unset. An unset
-// number is shown as false.
+// optBool returns the type of a number that may be unset and is shown as a
+// boolean. An unset number and 0 are shown as false, any other number as true.
 func optBool[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := intBool[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},

@@ -9,7 +9,7 @@ import (
 
 // This file shows a job's allocation as v0.0.40 does.
 
-// byCore is the bit of CRType that says that cores are the unit of allocation.
+// byCore is the bit of CRType that is set if cores are the unit of allocation.
 // If it is not set, processors are the unit.
 const byCore = 4
 
@@ -34,8 +34,9 @@ var oldResources = schema.Object("job_res", func() schema.Fields[model.JobResour
 })
 
 // oldShares returns the type of the list of nodes in v0.0.40. In this version,
-// the sockets of a node and the cores of a socket are objects, whose members
-// have numbers as names. The documents of v0.0.40 don't describe this.
+// the sockets of a node are not an array but one object. The names of its
+// members are the sockets' numbers. The same applies to the cores of a socket.
+// The documents of v0.0.40 don't describe this.
 func oldShares() schema.Type[*model.JobResources] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
 		e.BeginArray()

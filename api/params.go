@@ -72,8 +72,8 @@ func joinValues(v *schema.Value) *schema.Value {
 	return &schema.Value{Kind: schema.Text, Key: v.Key, Text: strings.Join(values, ","), Untyped: true}
 }
 
-// asText returns the type of a parameter that is parsed from a string. It is
-// never shown in an answer.
+// asText returns the type of a parameter that is parsed from a string. Answers
+// never contain such a parameter.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
 		func(r *schema.Report, v *schema.Value, into *T) bool {
@@ -107,7 +107,7 @@ func signalNumber() schema.Type[model.Opt[uint16]] {
 }
 
 // oneJob returns the type of a path segment that names a job, a task such as
-// "12_3", or a component such as "12+1". "12_*" means all tasks.
+// "12_3", or a component such as "12+1". "12_*" means all tasks of job 12.
 func oneJob() schema.Type[model.JobSelection] {
 	return asText(func(s string) (model.JobSelection, error) {
 		sel, err := jobSelection(s)
@@ -129,7 +129,8 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// joined returns the type of a set of words that is one comma-separated string.
+// joined returns the type of a set of words that a client sends as one
+// comma-separated string.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
 }

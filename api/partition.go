@@ -92,7 +92,7 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 // partitionMemory returns the fields for an amount of memory, which is either
 // per CPU or per node. partition_memory_per_cpu contains an amount per CPU, and
 // partition_memory_per_node an amount per node. Before v0.0.45, memory_per_cpu
-// contains an amount of either kind. An amount per CPU is then negative.
+// contains either kind of amount, and a negative value means an amount per CPU.
 func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
 	return schema.Fields[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, add 2^63 to get the memory of a processor", schema.Unit("MiB"), schema.Until(V45)),
@@ -102,16 +102,16 @@ func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.P
 	}
 }
 
-// shareForced is the bit of MaxShare that means that jobs can't refuse to share
+// shareForced is the bit of MaxShare that is set if jobs can't refuse to share
 // resources (OverSubscribe=FORCE).
 const shareForced uint16 = 0x8000
 
-// noShare returns the value of fields that v0.0.45 still has, but that have no
-// meaning there.
+// noShare returns 0, the value of fields that still exist in v0.0.45, but no
+// longer have a meaning.
 func noShare(*model.Partition) uint16 { return 0 }
 
-// exclusivePartition returns the word for the resources that a job in the
-// partition gets exclusively, such as NODE.
+// exclusivePartition returns the word, such as NODE, for the resources that a
+// job in the partition gets exclusively.
 func exclusivePartition(p *model.Partition) string {
 	switch {
 	case p.Flags&partitionExclusiveTopo != 0:
@@ -125,7 +125,7 @@ func exclusivePartition(p *model.Partition) string {
 }
 
 // oversubscribedPartition returns how many jobs may share a resource of the
-// partition, as a value of OverSubscribe in the configuration file.
+// partition, in the format of the configuration option OverSubscribe.
 func oversubscribedPartition(p *model.Partition) string {
 	jobs := p.MaxShare &^ shareForced
 	switch {
@@ -177,7 +177,7 @@ var partitionPreemption = schema.Words("partition_preempt_modes",
 )
 
 // partitionBindings are the words that say how tasks are bound to processors if
-// a job does not specify it.
+// a job does not specify a binding.
 var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint32(0x1e), 0x2),
 	schema.Part("CPU_BIND_TO_CORES", uint32(0x1e), 0x4),

@@ -20,15 +20,15 @@ type PartitionChange struct {
 
 type partitionField = schema.Field[PartitionChange]
 
-// changedPartition returns the type of a PartitionChange. In documents, it has
-// the same schema as a partition.
+// changedPartition returns the type of a PartitionChange. In documents, a
+// PartitionChange has the same schema as a partition.
 func changedPartition() schema.Type[PartitionChange] {
 	return shaped[PartitionChange]{partitionChange, Partition.Shape}
 }
 
 // partitionChange declares the fields of a PartitionChange. A client may send
-// all fields that a partition has in answers. Fields that the controller
-// computes are ignored.
+// all fields that a partition has in answers. Fields that a request can't
+// change, such as totals, are ignored.
 var partitionChange = schema.Object("partition_info", func() schema.Fields[PartitionChange] {
 	return schema.Fields[PartitionChange]{
 		schema.Group("nodes", "Nodes of the partition", []partitionField{

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// Ping declares the fields of a controller's answer to a ping.
+// Ping declares the fields of the result of a ping to a controller.
 var Ping = schema.Object("controller_ping", func() schema.Fields[model.Ping] {
 	return schema.Fields[model.Ping]{
 		schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine"),
@@ -20,9 +20,9 @@ var Ping = schema.Object("controller_ping", func() schema.Fields[model.Ping] {
 	}
 })
 
-// AccountingPing declares the fields of the accounting daemon's answer to a
-// ping. It has no deprecated fields, unlike Ping. All fields are required from
-// v0.0.42 on.
+// AccountingPing declares the fields of the result of a ping to the accounting
+// daemon. Unlike Ping, it has no deprecated fields. All fields are required
+// from v0.0.42 on.
 var AccountingPing = schema.Object("slurmdbd_ping", func() schema.Fields[model.Ping] {
 	return schema.Fields[model.Ping]{
 		schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine", schema.Required(0)),
@@ -42,8 +42,8 @@ func upOrDown(p *model.Ping) string {
 	return "DOWN"
 }
 
-// pingStatus returns the reason why a daemon did not answer. If it answered,
-// the text is "No error", as in slurmrestd.
+// pingStatus returns the reason why a daemon did not answer. If the daemon
+// answered, pingStatus returns "No error", as slurmrestd does.
 func pingStatus(p *model.Ping) string {
 	switch {
 	case p.Responding:

@@ -6,9 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestPlanned checks how long jobs waited: until they started or, if they never
-// started, until they ended. Jobs that have neither started nor ended are still
-// waiting.
+// TestPlanned checks how long jobs waited. The wait of a job ends when the job
+// starts. If the job never starts, the wait ends when the job ends. Jobs that
+// have neither started nor ended are still waiting.
 func TestPlanned(t *testing.T) {
 	const now = 1000
 	for _, tt := range []struct {
@@ -32,8 +32,9 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// TestJobMemory checks the memory that a job requests. An amount per unit of a
-// trackable resource must take precedence over MinMemory.
+// TestJobMemory checks the memory that a job requests. If MemPerTRES contains
+// an amount per unit of a trackable resource, this amount must take precedence
+// over MinMemory.
 func TestJobMemory(t *testing.T) {
 	for perTRES, want := range map[string]uint64{"": 100, "gres/gpu:1024": 1024, "gres:gpu:tesla:512,gres:shard:7": 512, "gres/gpu": 100} {
 		if got := jobMemory(&JobRow{Job: &model.Job{MinMemory: 100, MemPerTRES: perTRES}}); got != want {

@@ -7,13 +7,13 @@ import (
 	"schedrestd/model"
 )
 
-// QOSRow is a quality of service, together with a Records value that translates
-// the ids in it to names.
+// QOSRow is the record of a quality of service, with a Records value, which
+// translates the ids in the record to names.
 type QOSRow struct {
 	*model.QOS
 	*Records
 	Limits  []Limit[model.QOS] // limits that the client sent
-	Preempt *[]string          // names that the client sent; nil if it sent none
+	Preempt *[]string          // names that the client sent; nil if it sent no list
 }
 
 // qosLimit returns a field for limits on trackable resources.

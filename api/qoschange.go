@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// QOSBody declares the qualities of service that a request creates or changes.
+// QOSBody declares the body of a request that creates or changes qualities of
+// service.
 var QOSBody = changes("openapi_slurmdbd_qos_resp", "qos", "qos_list", withInitial(QOS.Type, blankQOS), "The qualities of service")
 
 func blankQOS() QOSRow {

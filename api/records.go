@@ -66,18 +66,18 @@ func (r *Records) qosList(ids []string) []string {
 	return list
 }
 
-// Limit contains the limits on trackable resources that a client sent for one
-// field of the record type M. At returns the address of this field, which
-// stores the limits as text.
+// Limit contains the limits that a client sent for one field of a record of
+// type M. They limit trackable resources. At returns the address of the field,
+// which stores the limits as text.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
 // SetLimits writes limits into the fields of m. The argument old is the record
-// before the change, or nil for a new record. SetLimits removes those limits of
-// the old record that are not in the client's list. It returns an error if a
-// resource does not exist or is limited twice.
+// before the change. If old is not nil, SetLimits removes those limits of old
+// that are not in the client's list. It returns an error if a resource does not
+// exist or is limited twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string
@@ -105,8 +105,8 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	return nil
 }
 
-// tresNumber returns the id of a trackable resource. The client specifies its
-// type and name, or its id.
+// tresNumber returns the id of the trackable resource that the client specifies
+// by type and name, or by id.
 func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 	if t.Type == "" {
 		if _, known := r.TRES[t.ID]; known {
@@ -129,8 +129,8 @@ func tresName(t model.TRES) string {
 	return t.Type + "/" + t.Name
 }
 
-// QOSNumber returns the id of a quality of service. The client specifies its
-// name or its id.
+// QOSNumber returns the id of the quality of service that the client specifies
+// by name or id.
 func (r *Records) QOSNumber(name string) (uint32, error) {
 	for id, known := range r.QOS {
 		if known == name {

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// requeueFlags are the words for the options of a request to requeue jobs.
+// requeueFlags are the names of the options in a request to requeue jobs.
 var requeueFlags = schema.Words("openapi_job_requeue_flags",
 	schema.Bit("Incomplete", model.RequeueIncomplete),
 	schema.Bit("Hold", model.RequeueHold),

@@ -8,8 +8,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// TestJobNames checks that a string with several jobs is split at commas,
-// except in brackets.
+// TestJobNames checks that a string of job ids is split only at commas outside
+// brackets.
 func TestJobNames(t *testing.T) {
 	parse := jobNames().Parser(schema.View{Version: V45})
 	for text, want := range map[string][]string{

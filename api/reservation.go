@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// Reservation declares the fields of a reservation, which keeps resources for
-// users, accounts or groups.
+// Reservation declares the fields of a reservation, which reserves resources
+// for users, accounts or groups.
 var Reservation = schema.Object("reservation_info", func() schema.Fields[model.Reservation] {
 	return schema.Fields[model.Reservation]{
 		schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts allowed to use it, separated by commas; an account prefixed with - is denied"),
@@ -49,8 +49,8 @@ func formerNumber() schema.Type[struct{}] {
 }
 
 // reservationFlags are the names of a reservation's flags. Most names that
-// begin with NO_ are only for changes: NO_DAILY, for example, clears the flag
-// DAILY.
+// begin with NO_ are used only to change a reservation: NO_DAILY, for example,
+// clears the flag DAILY.
 var reservationFlags = schema.Words("reservation_flags",
 	flag("MAINT", 0),
 	flag("NO_MAINT", 1),
@@ -109,7 +109,7 @@ var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAns
 	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// SinceParams are the parameters of a list that has no hidden entries. The only
+// SinceParams are the parameters of GetReservations and GetConf. The only
 // parameter is update_time.
 type SinceParams struct{ model.Query }
 

@@ -38,7 +38,8 @@ var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fiel
 	}
 })
 
-// momentInput returns the type of a time in a request, where 0 means "not set".
+// momentInput returns the type of a time in a request. In the model, 0 means
+// that the time is not set.
 func momentInput() schema.Type[model.Time] {
 	plain := moment()
 	render := plain.Renderer(schema.View{})
@@ -114,8 +115,8 @@ func tresText() schema.Type[string] {
 		}), list.Shape}
 }
 
-// tresInput declares the fields for a trackable resource and its amount in a
-// request.
+// tresInput declares the fields with which a request specifies a trackable
+// resource and its amount.
 var tresInput = schema.Object("tres", func() schema.Fields[model.TRES] {
 	return schema.Fields[model.TRES]{
 		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
@@ -156,9 +157,9 @@ const (
 	reservationForceStart uint64 = 1 << 42
 )
 
-// CheckNewReservation returns an error if u can't be a new reservation, because
-// a field is missing or two fields contradict each other. It also returns the
-// name of the wrong field.
+// CheckNewReservation returns an error if u is not valid as a new reservation:
+// a field is missing, or values contradict each other. It also returns the name
+// of the field at fault.
 func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	flags := u.Flags.Or(0)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// ShareRow is the share and usage of an association, with the names of the
-// trackable resources that its lists refer to.
+// ShareRow is the share and usage of an association. TRES contains the names of
+// the trackable resources whose amounts are in the lists of Share.
 type ShareRow struct {
 	*model.Share
 	TRES []string
@@ -61,9 +61,9 @@ func (f shareFloatType) Shape(v schema.View) *schema.Shape {
 }
 
 // Renderer returns a function that writes a number. From v0.0.42 on, the
-// function writes a wrapper, like double(). In earlier versions it writes
-// infinity as the largest unsigned 64-bit integer, and NaN as Slurm's number
-// for "not set".
+// function writes a wrapper, as the type double does. In earlier versions it
+// writes infinity as the largest unsigned 64-bit integer, and NaN as Slurm's
+// number for "not set".
 func (f shareFloatType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)
@@ -92,8 +92,8 @@ func shareKind(s *ShareRow) uint8 {
 	return 0
 }
 
-// tresNumber is an amount of a trackable resource, with the resource's name. In
-// a tresFloat the amount may have a fraction.
+// tresNumber is the name of a trackable resource and an amount of it. In a
+// tresFloat, the amount may be fractional.
 type (
 	tresNumber = named[model.Opt[uint64]]
 	tresFloat  = named[float64]
@@ -135,8 +135,8 @@ var (
 	})
 )
 
-// unsized returns the type of a floating-point number that has no format in the
-// OpenAPI documents. (The type schema.Float has the format double.)
+// unsized returns a type for floating-point numbers. In the OpenAPI documents,
+// this type has no format, whereas schema.Float has the format double.
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }

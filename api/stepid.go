@@ -29,8 +29,8 @@ func setStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// showOnly returns a type that shows values as typ does. In a request, such a
-// value has no effect and causes a warning.
+// showOnly returns a variant of typ whose values can only be shown. In a
+// request, a value of this type has no effect and causes a warning.
 func showOnly[T any](typ func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return showOnlyType[T]{typ()} }
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Submission is a request to submit a job (PostJobSubmit). The client sends the
-// script either in the job description or in the request's own field.
+// script either in the job description or in a field of the request itself.
 type Submission struct {
 	Script string
 	Job    *model.JobDesc
@@ -32,8 +32,8 @@ var SubmissionBody = schema.Object("job_submit_req", func() schema.Fields[Submis
 const maxComponents = 128
 
 // Descs returns complete descriptions of the job's components. A job that is
-// not heterogeneous has one component. For error messages, Descs also returns
-// the place of the descriptions in the request, as the result named at.
+// not heterogeneous has one component. The result at is the place of the
+// descriptions in the request, for use in error messages.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -47,9 +47,9 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the descriptions of a job's components. A heterogeneous
-// job has them in the request's field listField. Any other job has one
-// component, and its description is in the field "job".
+// components returns the descriptions of a job's components. For a
+// heterogeneous job, the request contains them in the field called listField.
+// Any other job has one component, whose description is in the field "job".
 func components(job *model.JobDesc, list []model.JobDesc, listField string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(list) > 0 && job != nil:

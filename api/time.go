@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// Slurm's special values for a time that is not set or infinite.
+// Slurm's special values for a time that is not set, and for an infinite time.
 const (
 	timeNotSet   model.Time = math.MaxUint32 - 1
 	timeInfinite model.Time = math.MaxUint32
@@ -18,7 +18,8 @@ const (
 const UnixTime = "seconds since 1970"
 
 // moment returns the type of a time that is shown as seconds since 1970 in a
-// wrapper. The wrapper also says whether the time is set or infinite.
+// wrapper. The wrapper also says whether the time is set, and whether it is
+// infinite.
 func moment() schema.Type[model.Time] {
 	return shaped[model.Time]{schema.Simple(nil,
 		func(e schema.Encoder, t *model.Time) {
@@ -35,7 +36,8 @@ func moment() schema.Type[model.Time] {
 }
 
 // secondsInput returns the type of a time that is shown as seconds since 1970,
-// without a wrapper. In a request it may have any form that moment accepts.
+// without a wrapper. In a request, the time may have any form that moment
+// accepts.
 func secondsInput() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)

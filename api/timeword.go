@@ -13,8 +13,8 @@ import (
 	"schedrestd/model"
 )
 
-// TimeText describes the times that a request may contain. Fields use it as
-// their unit.
+// TimeText describes the forms in which a request may contain a time. It is
+// used in place of a unit, as an argument of schema.Unit.
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
 
@@ -29,18 +29,18 @@ func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return parseTimeText(s, time.Now()) })
 }
 
-// expression returns a function that returns the regular expression with the
-// given text. The function compiles the expression when it is first called. Few
-// requests need these expressions, and compiling all of them at start-up would
-// take a tenth of a worker's start-up time.
+// expression returns a function that compiles the regular expression with the
+// given text on the first call, and returns it. Few requests need these regular
+// expressions, and compiling all of them at start-up would take a tenth of a
+// worker's start-up time.
 func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 var (
 	timeSeconds = expression(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
-	// A "+" that the client did not escape is a space in a parsed query. A
-	// space has no other meaning after "now".
+	// When a query is parsed, a "+" that the client did not escape becomes a
+	// space. After "now", a space has no other meaning.
 	timeNow    = expression(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
 	timeBlanks = expression(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
 	timeWord   = expression(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
@@ -54,15 +54,15 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// parseTimeText parses a time as described in Slurm's manuals or in RFC 3339.
-// For a time without a date, or a date without a year, it returns the next
-// occurrence.
+// parseTimeText parses a time in one of the forms that Slurm's manuals or RFC
+// 3339 describe. If the time has no date, or the date has no year,
+// parseTimeText returns the next occurrence.
 //
-// A text of digits is a number of seconds since 1970, never a date of the form
-// MMDDYY. parseTimeText refuses two kinds of text that Slurm accepts. One is a
-// text with two dates or two times of day, of which Slurm uses the last. The
-// other is an impossible date, such as the 30th of February, for which Slurm
-// uses another day.
+// A text that consists only of digits is a number of seconds since 1970, never
+// a date of the form MMDDYY. parseTimeText refuses two kinds of text that Slurm
+// accepts. The first contains two dates or two times of day; Slurm uses the
+// last one. The second contains an impossible date, such as the 30th of
+// February; Slurm uses another day.
 func parseTimeText(s string, now time.Time) (model.Time, error) {
 	errSyntax := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
@@ -95,8 +95,8 @@ func fromNow(m []string, now time.Time) time.Time {
 	return time.Unix(now.Unix()+n, 0)
 }
 
-// dayAndHour parses a text that has a day, a time of day, or both. Their order
-// does not matter.
+// dayAndHour parses a text that contains a day, a time of day, or both in
+// either order.
 func dayAndHour(s string, now time.Time) (time.Time, error) {
 	p := timeParts{now: now}
 	for s != "" {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestTimeWords checks the texts for times in sacct's manual. The current time
-// in this test is 14:30:15 on a Sunday in November.
+// TestTimeWords checks the forms of times that sacct's manual describes. In
+// this test, the current time is 14:30:15 on a Sunday in November.
 func TestTimeWords(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	now := time.Date(2026, 11, 22, 14, 30, 15, 500, zone)

@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// TRES declares the fields of a trackable resource. In some lists it also has
-// an amount.
+// TRES declares the fields of a trackable resource. In some lists, each
+// resource also has an amount.
 var TRES = schema.Object("tres", func() schema.Fields[model.TRES] {
 	return schema.Fields[model.TRES]{
 		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),

@@ -13,13 +13,13 @@ type Users interface {
 	Group(gid uint32) string
 }
 
-// Numbers is a Users for a process that can't look up names.
+// Numbers implements Users for a process that can't look up names.
 type Numbers struct{}
 
-// User returns "root" for 0, and any other uid in decimal.
+// User returns "root" for uid 0, and the decimal number for any other uid.
 func (Numbers) User(uid uint32) string { return formatID(uid) }
 
-// Group returns "root" for 0, and any other gid in decimal.
+// Group returns "root" for gid 0, and the decimal number for any other gid.
 func (Numbers) Group(gid uint32) string { return formatID(gid) }
 
 func formatID(n uint32) string {
@@ -29,8 +29,8 @@ func formatID(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// noUser is the smaller of two numbers that are not the id of any user or
-// group. In the RPC these numbers mean "not set" and "unlimited".
+// noUser and noUser+1 are not ids of any user or group. In Slurm's RPC, they
+// mean "not set" and "unlimited".
 const noUser = 0xfffffffe
 
 func userName(u Users, uid uint32) string {
@@ -47,8 +47,8 @@ func groupName(u Users, gid uint32) string {
 	return u.Group(gid)
 }
 
-// empty returns the type of an object without members. Earlier versions of
-// Slurm had members in it.
+// empty returns the type of an object without members. In earlier versions of
+// Slurm, such an object had members.
 func empty() schema.Type[struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "object"},
 		func(e schema.Encoder, _ *struct{}) {

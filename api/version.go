@@ -1,20 +1,20 @@
 // Package api declares the REST API: its endpoints and the objects in their
-// bodies, in all API versions and both spellings. It contains no HTTP code:
-// package handlers serves the endpoints. The router, the parsers and renderers
-// of bodies, and the OpenAPI documents all use the tables in this package, so
-// that they always agree.
+// bodies, in all API versions and in both spellings (see schema.Spelling). It
+// contains no HTTP code: package handlers serves the endpoints. The router, the
+// parsers and renderers of bodies, and the OpenAPI documents all use the tables
+// in this package, so they always agree.
 //
 // Each file declares one kind of object. For example, node.go contains the
-// table of a node's fields. In each version, the fields and their types are
-// those of slurmrestd. A test compares them with slurmrestd's documents. Fields
-// that slurmrestd lacks are marked with schema.Extension. Operations that
-// slurmrestd lacks are marked with SlurmSince.
+// table of a node's fields. In each version, the fields and their types are the
+// same as in slurmrestd. A test compares them with slurmrestd's documents.
+// Fields that slurmrestd lacks are marked with schema.Extension. Operations
+// that slurmrestd lacks are marked with SlurmSince.
 package api
 
 import "schedrestd/api/schema"
 
-// The API versions. v0.0.41 and v0.0.42 hardly differ. In v0.0.40, several
-// numbers have different types than in later versions.
+// The API versions. v0.0.41 and v0.0.42 hardly differ. In v0.0.40, the types of
+// several numbers differ from those in later versions.
 const (
 	V40 schema.Version = 40
 	V41 schema.Version = 41

@@ -1,17 +1,18 @@
-// Package auditor implements the process that writes the audit log: a line
-// before each change that a worker makes, and a line after the change. Before a
-// worker makes a change, it asks the auditor for permission. The auditor also
-// keeps the Idempotency-Keys of submissions (ledger.go), in another file. The
-// parent gives the auditor the open files. For each connection, the dispatcher
-// sends the auditor what the kernel reports about the client, so that a worker
-// can't forge these facts. The auditor also formats the lines, because the
-// parent may run as root and so must not handle texts from workers.
+// Package auditor implements the process that writes the audit log. For each
+// change that a worker makes, the auditor writes one line before the change and
+// one after it. A worker must ask the auditor for permission before it makes a
+// change. The auditor also keeps the Idempotency-Keys of submissions in a
+// separate file (ledger.go). The parent opens both files and passes them to the
+// auditor. For each connection, the dispatcher sends the auditor what the
+// kernel reports about the client, so that a worker can't forge these facts.
+// The auditor also formats the lines, because the parent may run as root and so
+// must not handle texts from workers.
 //
-// The auditor is started like a worker, and runs as a user of its own. It can
+// The auditor is started like a worker, and runs as a separate user. It can
 // append to the audit log, but can't read or truncate it. It can read and write
 // the file of Idempotency-Keys, if one is configured. It can't open any other
 // file. Once the auditor has started, both the parent and the dispatcher send
-// messages to it over the same channel. The dispatcher reads the auditor's
+// it messages over the same channel. The dispatcher reads the auditor's
 // messages, and passes the auditor's questions on to the parent. docs/AUDIT.md
 // lists the auditor's guarantees.
 package auditor
@@ -55,13 +56,13 @@ type auditor struct {
 	exiting     sync.WaitGroup
 
 	mu          sync.Mutex // guards the fields below
-	journal     *journal   // nil until the parent has sent a file
+	journal     *journal   // nil until the parent has sent the audit log
 	ledger      *ledger    // nil: Idempotency-Keys are not kept
 	perWorker   bool       // each worker serves a single user
 	connections map[uint32]map[uint64]ipc.Connection
 	holders     map[uint64]uint32 // maps each connection to the worker that holds it
 	highest     uint64            // highest connection number that the dispatcher has sent
-	changed     chan struct{}     // closed and replaced when a connection's facts arrive or the connection ends
+	changed     chan struct{}     // closed and replaced when facts about a connection arrive, or when a connection ends
 	clients     map[uint32]*client
 }
 
@@ -127,8 +128,8 @@ func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 }
 
 // follow asks the parent whether the audit log's path still leads to the file
-// that is open here. If the log was rotated, for example, the parent first
-// sends the new file, and then answers.
+// that the auditor has open. If the log was rotated, for example, the parent
+// sends the new file before it answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followReply: // a late answer to the previous question
@@ -150,7 +151,8 @@ func (a *auditor) follow() error {
 	}
 }
 
-// addFacts records the facts about a connection that a worker is about to get.
+// addFacts records the facts about a connection. The dispatcher is about to
+// pass this connection to the worker m.Worker.
 func (a *auditor) addFacts(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,8 +173,9 @@ func (a *auditor) dropConn(id uint64) {
 	a.noteArrival(id)
 }
 
-// noteArrival records that the dispatcher has sent a message about connection
-// id, and wakes the goroutines that wait for facts. The caller holds a.mu.
+// noteArrival records that the dispatcher has sent a message about the
+// connection with number id, and wakes the goroutines that wait for facts. The
+// caller holds a.mu.
 func (a *auditor) noteArrival(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.changed)
@@ -183,9 +186,10 @@ func (a *auditor) noteArrival(id uint64) {
 const factsLimit = 200 * time.Millisecond
 
 // waitForFacts returns the facts about a connection of the given worker, or nil
-// if the connection has ended. It waits because the facts may arrive after the
-// worker's message: the dispatcher sends them before it passes the connection
-// to the worker, but over another channel.
+// if the connection has ended. The dispatcher sends the facts before it passes
+// the connection to the worker. However, the facts and the worker's messages
+// arrive over different channels, so waitForFacts may have to wait for the
+// facts.
 func (a *auditor) waitForFacts(worker uint32, id uint64) (*ipc.Connection, error) {
 	timer := time.NewTimer(factsLimit)
 	defer timer.Stop()
@@ -230,9 +234,9 @@ func (a *auditor) Serve(c *service.Client) {
 	})
 }
 
-// workerExited records that a worker has exited. When the worker's earlier
-// messages have been handled, the log shows the outcome "unknown" for its
-// unfinished changes.
+// workerExited records that a worker has exited. When all messages of the
+// worker have been handled, the worker's unfinished changes are logged with the
+// outcome "unknown".
 func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
@@ -254,8 +258,8 @@ func (a *auditor) workerExited(m *work.Exited) {
 	})
 }
 
-// Close writes the queued lines. It returns when all lines are written, or when
-// their time limit has expired.
+// Close waits until the queued log lines and claims are written, or until the
+// time limits for them have expired.
 func (a *auditor) Close() {
 	close(a.done)
 	a.exiting.Wait()

@@ -160,10 +160,10 @@ func TestAuditOpen(t *testing.T) {
 	a.close()
 }
 
-// TestAuditHangs checks that while a write to the file hangs, changes are
-// refused at their time limit and nothing else is delayed. The first line of a
-// refused change may be written later. Then a second line must record that the
-// change was not made.
+// TestAuditHangs checks what happens while a write to the file hangs: changes
+// are refused when their time limit expires, and nothing else is delayed. The
+// first line of a refused change may still be written later. In that case, a
+// second line must record that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, syncFails := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), syncFails: syncFails}
@@ -250,9 +250,9 @@ func (s *nearlyFull) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestAuditCutOff cuts off lines at each byte in turn, as a full disk does. The
-// method append must count a line as written if, and only if, a reader of the
-// file finds the line complete.
+// TestAuditCutOff simulates a full disk that cuts off the lines, once at each
+// byte. The method append must count a line as written if, and only if, a
+// reader of the file finds the complete line.
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
 	for free := range len(two) {
@@ -281,8 +281,8 @@ func TestAuditCutOff(t *testing.T) {
 	}
 }
 
-// TestAsksForLeaveOnAndOn checks that a worker that announces too many changes
-// gets the answer TryLater, and that a worker that does not stop is reported.
+// TestAsksForLeaveOnAndOn checks that a worker that announces changes too often
+// gets the answer TryLater. If the worker continues, it must be reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), newTestClient(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.quota.Charge(time.Now(), 3600*changeRate)
@@ -299,10 +299,10 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 }
 
 // TestChangesNeverEnded tests workers that never complete a change. All workers
-// share a limit on open changes. Each worker may use only half of the remaining
-// limit, so that other workers can still make changes. The refusal must be
-// logged. Changes for closed connections must also count against the worker's
-// rate limit.
+// share a limit on open changes. A worker may use at most half of what is left
+// of this limit, so that the other workers can still make changes. A refusal
+// for this reason must be logged. Changes for closed connections must also
+// count against the worker's rate limit.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -342,8 +342,8 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 }
 
-// newTestClient returns a worker that may have the given number of concurrent
-// requests.
+// newTestClient returns a Client for a worker with the given limit on
+// concurrent requests.
 func newTestClient(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
@@ -399,8 +399,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestExitsAtOnce checks that the auditor keeps no data about a worker that
-// exited before the auditor learned of it.
+// TestExitsAtOnce checks that the auditor keeps no data about a worker that had
+// already exited when the auditor learned that the worker existed.
 func TestExitsAtOnce(t *testing.T) {
 	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
 	must(t, err)

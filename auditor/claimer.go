@@ -20,17 +20,17 @@ import (
 type claimer struct {
 	*service.Client
 	ledger    *ledger
-	perWorker bool // the worker serves only the user with its uid
-	maxOpen   int  // maximum number of open claims; more than the worker's concurrent requests
+	perWorker bool // the worker serves only the user whose uid it has
+	maxOpen   int  // maximum number of open claims; higher than the limit on the worker's concurrent requests
 
 	mu        sync.Mutex // guards the fields up to hasExited
 	quota     *rate.Bucket
-	excess    *rate.Bucket      // limits the claims beyond quota, which are refused
-	open      map[uint64]uint64 // maps the worker's number of an open claim to the store's number; 0: the store does not have it yet
+	excess    *rate.Bucket      // limits claims that exceed quota and are therefore refused
+	open      map[uint64]uint64 // maps the worker's number for an open claim to the store's number; 0: the claim is not in the store yet
 	hasExited bool
 
-	claimCount int  // claims that the worker has made; only the ledger's goroutine uses it
-	refusals   uint // claims that were refused because the file is full; only the ledger's goroutine uses it
+	claimCount int  // number of claims that the worker has made; only the ledger's goroutine uses this field
+	refusals   uint // number of claims refused because the file had no room for them; only the ledger's goroutine uses this field
 }
 
 // Limits on the Idempotency-Keys that a worker claims. They are higher than the
@@ -115,8 +115,8 @@ func (c *claimer) claim(m *query.Claim) error {
 
 // keyAndShare returns the key under which a claim is stored, and the hash of
 // the user whose limit the claim counts against. If each worker serves a single
-// user, both results also depend on the worker's uid, so that a worker can't
-// use the keys or the limit of another user.
+// user, the key also depends on the worker's uid, and the hash depends only on
+// this uid. So a worker can't use the keys or the limit of another user.
 func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
@@ -125,9 +125,9 @@ func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 	return sha256.Sum256(append(user, m.Key[:]...)), sha256.Sum256(user)
 }
 
-// warnFull logs that a claim was refused because the file is full. To limit the
-// log, it logs only the first, second, fourth and eighth refusal of this
-// worker, and so on.
+// warnFull logs that a claim was refused because the file has no room for it.
+// To keep the log short, warnFull logs only the worker's first, second, fourth
+// and eighth refusal, and so on.
 func (c *claimer) warnFull() {
 	if c.refusals++; bits.OnesCount(c.refusals) == 1 {
 		slog.Warn("no room for an Idempotency-Key", "client", c.Number, "client_pid", c.PID, "client_uid", c.UID,
@@ -136,7 +136,7 @@ func (c *claimer) warnFull() {
 }
 
 // answer sends the worker the state of an Idempotency-Key. It runs in the
-// ledger's goroutine or in the worker's.
+// ledger's goroutine, or in the goroutine that handles the worker's messages.
 func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, do
 			endErr = c.ledger.store.Settle(number, state, answer)
 			c.ledger.noteWrite(endErr)
 		}
-		return func(error) { // without the sync, only a crash of the machine could lose the record
+		return func(error) { // a failed sync is ignored: only a crash of the machine could still lose the record
 			if endErr != nil {
 				time.AfterFunc(ledgerPause, func() { c.recordEnd(number, state, answer, nil) })
 			}

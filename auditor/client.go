@@ -18,7 +18,7 @@ import (
 type client struct {
 	*service.Client
 	audit   *journal
-	maxOpen int // maximum number of open changes; more than the worker's concurrent requests
+	maxOpen int // maximum number of open changes; higher than the limit on the worker's concurrent requests
 	// facts returns the dispatcher's facts about a connection of this worker.
 	// It returns nil if the worker no longer has the connection, and an error
 	// if the worker never had it.
@@ -27,24 +27,24 @@ type client struct {
 
 	mu        sync.Mutex // guards the fields up to hasExited
 	quota     *rate.Bucket
-	excess    *rate.Bucket           // limits the intents beyond quota, which get the answer TryLater
+	excess    *rate.Bucket           // limits intents that exceed quota and therefore get the answer TryLater
 	open      map[uint64]*openChange // by the worker's number of the change
 	hasExited bool
 
 	deferrals uint // intents that got the answer TryLater because too little of the shared limit was left
 }
 
-// openChange is a change that the worker has announced, and whose outcome it
-// has not reported.
+// openChange is a change that the worker has announced, but whose outcome the
+// worker has not reported yet.
 type openChange struct {
 	change
 	granted bool
 }
 
 // Limits on the changes that a worker announces (Intent). An honest worker
-// stays below changeRate, because the daemons are slower. Above this rate, a
-// worker gets the answer TryLater, so that a compromised worker can't fill the
-// disk with log lines.
+// stays below changeRate, because the daemons can't make changes that fast. A
+// worker that exceeds this rate gets the answer TryLater, so that a compromised
+// worker can't fill the disk with log lines.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
@@ -73,8 +73,8 @@ func (a *client) handle(m ipc.Message) (handled bool, err error) {
 }
 
 // handleIntent queues the log line for a change that the worker announces. If
-// the connection has closed in the meantime, handleIntent refuses the change,
-// because no client waits for its result.
+// the client's connection has closed in the meantime, handleIntent refuses the
+// change, because the client no longer waits for the result.
 func (a *client) handleIntent(m *query.Intent) error {
 	facts, err := a.facts(m.Connection)
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *client) sendDecision(id uint64, u *openChange, granted bool) {
 	a.reply(id, decision)
 }
 
-// handleOutcome queues the line of the outcome of a granted change.
+// handleOutcome queues the log line for the outcome of a granted change.
 func (a *client) handleOutcome(m *query.Outcome) error {
 	a.mu.Lock()
 	u := a.open[m.ID]

@@ -15,19 +15,19 @@ import (
 
 // sink receives the lines. Only one goroutine uses it.
 type sink interface {
-	// append appends text to the file, and returns how many bytes of text are
-	// now in the file.
+	// append appends text to the file, and returns how many bytes of this text
+	// are now in the file.
 	append(text []byte) (int, error)
 }
 
-// errSync is the error of an append after which it is unknown whether the lines
+// errSync is the error that append returns if it is unknown whether the lines
 // are in the file.
 var errSync = errors.New("sync the audit log")
 
-// A file writes the lines of the audit log to the file that the parent sent
-// last.
+// A file writes the lines of the audit log. It uses the openFile that the
+// parent sent last.
 type file struct {
-	follow func() error // asks the parent whether the log's path still leads to this file; the parent may send another file first
+	follow func() error // asks the parent whether the log's path still leads to the active file; the parent may send another file before it answers
 
 	mu         sync.Mutex // guards next
 	next       *openFile  // received, but not used yet
@@ -72,8 +72,8 @@ func (f *file) current() *openFile {
 	return f.active
 }
 
-// append appends text to the file, and returns how many bytes of text are now
-// in the file. With Sync, these bytes are also on the disk.
+// append appends text to the file, and returns how many bytes of this text are
+// now in the file. If LogFD.Sync is set, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.info.Named && now.Sub(f.lastFollow) >= followPause {
@@ -101,11 +101,11 @@ type tail struct {
 	torn bool // the file ends with a partial line, which a full disk cut off
 }
 
-// append appends text, and returns how many bytes of text are now in the file.
-// If the file ends with a partial line, append first writes a line break.
+// append appends text, and returns how many bytes of this text are now in the
+// file. If the file ends with a partial line, append first writes a line break.
 // Without this line break, a reader would take the partial line for the
-// beginning of the next line. A line that lacks only its line break counts as
-// written.
+// beginning of the next line. A line that lacks only its line break is counted
+// as written.
 func (t *tail) append(text []byte) (int, error) {
 	head := 0
 	if t.torn {

@@ -11,20 +11,20 @@ import (
 	"schedrestd/auditor/claims"
 )
 
-// A ledger keeps the claims of Idempotency-Keys. Only its own goroutine uses
-// the file. Other goroutines queue functions for it, and never wait.
-// docs/IDEMPOTENCY.md lists the guarantees.
+// A ledger keeps the claims of Idempotency-Keys in a file. Only the ledger's
+// own goroutine uses this file. Other goroutines queue tasks for the ledger,
+// and never wait. docs/IDEMPOTENCY.md lists the guarantees.
 type ledger struct {
 	store    *claims.Store
 	counts   ledgerCounts
 	dirty    bool  // the current batch has written something
-	writeErr error // first error of a write of the current batch
+	writeErr error // first write error of the current batch
 
 	mu      sync.Mutex // guards queue, failing and closed
 	queue   []task
 	failing bool // the last batch failed
 	closed  bool
-	wake    chan struct{} // gets an element when the queue has a new entry
+	wake    chan struct{} // receives a value when an entry is added to the queue
 	done    chan struct{} // closed when the goroutine has returned
 }
 
@@ -38,11 +38,11 @@ type ledgerCounts struct {
 	claimed, replayed, refused, failures count
 }
 
-// ledgerPause is how long the ledger waits before it tries to use the file
-// again after an error.
+// ledgerPause is how long the ledger waits after an error before it tries to
+// use the file again.
 const ledgerPause = time.Second
 
-// ledgerBatch is the maximum number of claims that share one sync.
+// ledgerBatch is the maximum number of tasks that share one sync.
 const ledgerBatch = 256
 
 func newLedger(file claims.File) (*ledger, error) {
@@ -70,8 +70,8 @@ func (l *ledger) notify() {
 	}
 }
 
-// run calls the queued tasks. It has a goroutine of its own, so a file that
-// hangs delays nothing else.
+// run calls the queued tasks, in a goroutine of its own. So a file that hangs
+// delays nothing else.
 func (l *ledger) run() {
 	defer close(l.done)
 	var failedAt time.Time
@@ -96,9 +96,9 @@ func (l *ledger) run() {
 	}
 }
 
-// processBatch calls the tasks of one batch, with one Commit for all. If the
-// file failed less than ledgerPause ago, processBatch does not try to use it,
-// and gives the tasks an error.
+// processBatch calls the tasks of one batch, and then Commit once for all of
+// them. If the file failed less than ledgerPause ago, processBatch does not use
+// the file. It passes an error to the tasks instead.
 func (l *ledger) processBatch(batch []task, failedAt time.Time) error {
 	if time.Since(failedAt) < ledgerPause {
 		for _, t := range batch {

@@ -19,7 +19,8 @@ import (
 	"schedrestd/service"
 )
 
-// keysFile is a file of claims on a disk that can be full, fail, or hang.
+// keysFile simulates a file of claims whose disk is full, or whose lock fails
+// or hangs.
 type keysFile struct {
 	mu      sync.Mutex
 	text    []byte
@@ -77,7 +78,8 @@ func startLedger(t *testing.T, b claims.File) *ledger {
 	return l
 }
 
-// A peer is a worker, with the worker's side of its channel to the auditor.
+// A peer simulates a worker. It holds the auditor's claimer for the worker, and
+// the worker's end of the channel to the auditor.
 type peer struct {
 	*claimer
 	channel *ipc.Channel
@@ -95,7 +97,8 @@ func connectWorker(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	return peer{newClaimer(l, service.NewClient(work.Client{Number: uid, UID: uid, Requests: 4}, auditorEnd), perWorker), workerEnd}
 }
 
-// exchange handles a message of the worker and returns the answer.
+// exchange passes a message from the worker to the claimer, and returns the
+// claimer's answer.
 func (p peer) exchange(t *testing.T, m ipc.Message) ipc.Message {
 	t.Helper()
 	if handled, err := p.handle(m); !handled || err != nil {
@@ -146,7 +149,7 @@ func TestClaims(t *testing.T) {
 
 // TestClaimsOfTheDead checks that when a worker exits, its claims become
 // unknown at once. But if the worker never got the answer to a claim, the key
-// must become free.
+// of that claim must become free.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
 	l := startLedger(t, b)
@@ -161,15 +164,15 @@ func TestClaimsOfTheDead(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for got := other.sendClaim(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.sendClaim(t, 2, 2, 0) {
-		if got.State != query.ClaimRunning { // the ledger has processed the queue by now
+		if got.State != query.ClaimRunning { // the ledger has processed the dead worker's claim, but perhaps not yet its end
 			t.Fatalf("%+v", got)
 		}
 	}
 	l.close()
 }
 
-// TestClaimsOfUsers checks that with become_user, a worker can't use the keys
-// of other users or use up their shares.
+// TestClaimsOfUsers checks that with become_user, a worker can use neither the
+// keys nor the shares of other users.
 func TestClaimsOfUsers(t *testing.T) {
 	l := startLedger(t, new(keysFile))
 	one, two := connectWorker(t, l, 1, true), connectWorker(t, l, 2, true)
@@ -183,9 +186,10 @@ func TestClaimsOfUsers(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsDiskFull checks that claims are refused while the disk is full. The
-// answer of an earlier claim must be written when there is space again. Both
-// events must be logged.
+// TestClaimsDiskFull checks that claims are refused while the disk is full.
+// When there is space again, the answer for an earlier claim must be written.
+// The log must show that the file became unusable, and that it became usable
+// again.
 func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
 	b := new(keysFile)
@@ -289,8 +293,7 @@ func TestClaimsWithoutLog(t *testing.T) {
 	a.Close()
 }
 
-// TestClaimsShareSyncs checks that claims that wait for the disk are synced
-// together.
+// TestClaimsShareSyncs checks that claims waiting for the disk share a sync.
 func TestClaimsShareSyncs(t *testing.T) {
 	b := &slowFile{}
 	l := startLedger(t, b)

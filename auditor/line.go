@@ -26,11 +26,11 @@ const (
 const (
 	endReported = "reported" // the worker reported the outcome
 	endUnknown  = "unknown"  // the worker exited without a report; the change may have been made
-	endNotMade  = "not_made" // the change was refused after its intent was written
+	endNotMade  = "not_made" // the change was not made, although its intent may be in the log
 )
 
-// maxText is the maximum length in bytes of each text from a worker. The
-// protocol's limit is lower.
+// maxText is the maximum length, in bytes, of a worker's text in the log. The
+// protocol's limits are lower.
 const maxText = 1024
 
 // auditLine is a JSON object that is being written.
@@ -83,7 +83,7 @@ func (c *change) intentLine(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcomeLine returns the line that is written after the change. The argument
+// outcomeLine returns the line that records how a change ended. The argument
 // end is endReported, endUnknown or endNotMade. reason is "" if there is none.
 // o is the worker's report, or nil if there is none.
 func (c *change) outcomeLine(now time.Time, end, reason string, o *query.Outcome) []byte {
@@ -110,8 +110,8 @@ func (c *change) outcomeLine(now time.Time, end, reason string, o *query.Outcome
 }
 
 // startLine returns the first part of a line: the members that don't come from
-// the worker. The caller can add members to the object "gateway", and has to
-// close it and the line.
+// the worker. The object "gateway" is still open. The caller can add members to
+// this object, and has to close the object and the line.
 func (c *change) startLine(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
@@ -167,10 +167,10 @@ func (c *change) beginWorker(l *auditLine) {
 	}
 }
 
-// appendJSON appends s as a JSON string. It shortens a long text, replaces
-// invalid UTF-8 with U+FFFD, and escapes characters that can't be printed. So
-// the line stays valid and is safe to show on a terminal, whatever the worker
-// sent.
+// appendJSON appends s as a JSON string. It truncates a long text, replaces
+// invalid UTF-8 with U+FFFD, and escapes unprintable characters. So whatever
+// the worker sent, the log line is valid JSON and is safe to show on a
+// terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {

@@ -18,7 +18,7 @@ type journal struct {
 	runID    string // id of this process: the first part of each change's id
 	now      func() time.Time
 	lastID   atomic.Uint64
-	timeout  time.Duration // time limit for writing an intent; afterwards the intent is refused
+	timeout  time.Duration // time limit for writing an intent, after which expire answers it
 	counts   journalCounts
 
 	mu      sync.Mutex // guards the fields up to closed
@@ -27,7 +27,7 @@ type journal struct {
 	dropped int  // lines dropped since the last successful write
 	failing bool // the last write failed
 	closed  bool
-	wake    chan struct{} // gets an element when the queue has a new entry
+	wake    chan struct{} // signals that the queue has a new entry or that the journal is closed
 	done    chan struct{} // closed when the goroutine has returned
 }
 
@@ -41,7 +41,7 @@ type journalCounts struct {
 // record is one queued line.
 type record struct {
 	text   []byte
-	intent *intent // nil for an outcome, which is written again until it succeeds
+	intent *intent // nil for an outcome; an outcome is tried again until it is written
 }
 
 // An intent is an announced change whose line is not written yet. It is
@@ -65,7 +65,7 @@ func (i *intent) answerOnce(granted bool) bool {
 }
 
 const (
-	maxPending = 8192            // concurrent changes of all workers; more are refused
+	maxPending = 8192            // maximum number of pending changes of all workers together
 	writeLimit = 5 * time.Second // time limit for writing the line of an intent
 	retryPause = time.Second     // between two attempts to write outcomes
 	batchSize  = 256 << 10       // bytes written at once
@@ -81,15 +81,16 @@ func newJournal(failOpen bool) (*journal, error) {
 		wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
-// nextID returns an id for the next change. It is unique among all runs.
+// nextID returns an id for the next change. No other change has the same id,
+// even in another run.
 func (a *journal) nextID() string { return fmt.Sprintf("%s-%d", a.runID, a.lastID.Add(1)) }
 
 // mayBegin reports whether a worker with the given number of open changes may
-// begin another. All workers together may have maxPending open changes. A
-// worker that has open changes may begin another only if it has fewer of them
-// than this limit has left. So a compromised worker that completes no change
-// uses half of the limit, and a second one uses half of the rest. Other workers
-// always find some of the limit left.
+// begin another. All workers together may have at most maxPending open changes.
+// A worker without open changes may always begin one. Any other worker must
+// have fewer open changes than this limit still allows. So a compromised worker
+// that completes no change uses at most half of the limit, and a second one at
+// most half of the rest. Some of the limit is always left for other workers.
 func (a *journal) mayBegin(open int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,10 +98,12 @@ func (a *journal) mayBegin(open int) bool {
 }
 
 // queueIntent queues the line that announces a change, without waiting. It
-// calls the function answer exactly once, with the decision: immediately if the
-// queue is full, and otherwise later, in the goroutine that writes or in the
-// timer's goroutine. The caller must queue an outcome for each granted change.
-// notMade returns the line that records that the change was not made.
+// calls the function answer exactly once, with the decision. If the journal is
+// closed, or maxPending changes are pending, it calls answer immediately.
+// Otherwise the goroutine that writes the lines, or the timer's goroutine,
+// calls answer later. The caller must queue an outcome for each granted change.
+// The function notMade returns the line that records that the change was not
+// made.
 func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, notMadeLine: notMade}
 	a.mu.Lock()
@@ -143,7 +146,7 @@ func (a *journal) expire(i *intent) {
 }
 
 // queueOutcome queues the line of the outcome of a granted change. If text is
-// nil, it only records that no outcome is pending any longer.
+// nil, queueOutcome only records that the change is no longer pending.
 func (a *journal) queueOutcome(text []byte) {
 	a.mu.Lock()
 	switch {
@@ -172,8 +175,8 @@ func (a *journal) notify() {
 	}
 }
 
-// close lets the rest of the queue be written. It returns when everything is
-// written, or when the time limit has expired.
+// close makes the journal write the rest of the queue. It returns after the
+// last attempt to write, or when the time limit has expired.
 func (a *journal) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -191,7 +194,7 @@ func (a *journal) close() {
 	}
 }
 
-// write writes the queued lines. It has a goroutine of its own, so a file that
+// write writes the queued lines, in a goroutine of its own. So a file that
 // hangs, for example on a network, delays nothing else.
 func (a *journal) write(to sink) {
 	defer close(a.done)
@@ -207,7 +210,7 @@ func (a *journal) write(to sink) {
 		idle, closed := len(a.queue) == 0, a.closed
 		a.mu.Unlock()
 		if closed {
-			return // writeBatch has tried to write the rest for the last time
+			return // writeBatch has made the last attempt to write the rest of the queue
 		}
 		if !idle {
 			retry.Reset(retryPause)
@@ -215,8 +218,8 @@ func (a *journal) write(to sink) {
 	}
 }
 
-// writeBatch writes the next batch of queued lines, and reports whether the
-// next batch can be tried at once.
+// writeBatch writes one batch of queued lines, and reports whether the caller
+// can try another batch at once.
 func (a *journal) writeBatch(to sink) bool {
 	a.mu.Lock()
 	batch := a.takeBatch()
@@ -251,8 +254,8 @@ func (a *journal) takeBatch() (batch []record) {
 	return batch
 }
 
-// appendLines appends a batch to the file, and returns how many of its lines
-// are completely written.
+// appendLines appends the lines of a batch to the file, and returns how many of
+// them were written completely.
 func (a *journal) appendLines(to sink, batch []record) (written int, err error) {
 	var text []byte
 	for _, r := range batch {
@@ -271,8 +274,8 @@ func (a *journal) appendLines(to sink, batch []record) (written int, err error) 
 	return len(batch), nil
 }
 
-// answerBatch answers the intents of a batch, according to whether their lines
-// were written. It queues unwritten outcomes again.
+// answerBatch answers the intents of a batch, depending on whether their lines
+// were written. It puts unwritten outcomes back into the queue.
 func (a *journal) answerBatch(written, unwritten []record, err error) {
 	a.logHealth(err)
 	a.counts.lines.add(len(written))
@@ -307,9 +310,10 @@ func (a *journal) answerBatch(written, unwritten []record, err error) {
 }
 
 // recordNotMade queues a line that records that a change was not made. This is
-// necessary if the intent of the change is in the log, or may be. If
-// firstAnswer is false, expire has answered the intent and assumed that no line
-// follows. In this case recordNotMade counts the change as pending again.
+// necessary if the log contains, or may contain, the intent of the change. If
+// firstAnswer is false, expire has already answered the intent, and has stopped
+// counting the change as pending. In this case recordNotMade counts the change
+// as pending again.
 func (a *journal) recordNotMade(i *intent, firstAnswer bool) {
 	if !firstAnswer {
 		a.mu.Lock()

@@ -1,15 +1,15 @@
-// Package auth authenticates clients, with rest_auth/jwt (a token in a header)
+// Package auth authenticates clients with rest_auth/jwt (a token in a header)
 // or rest_auth/local (the peer's uid on a UNIX socket). Package auth also
 // creates tokens. The daemons that have the key also use this package to verify
 // tokens.
 //
-// The gateway checks a token in two steps. First, Inspect checks its form,
-// dates and claims, so that malformed tokens never reach the daemons. Second,
-// the signature is verified with the key. A gateway without the key asks the
-// daemon that will serve the request. Before the token is known to be genuine,
-// the gateway must not use the name in it. For example, if the name selected a
-// rate limit, a client with a forged token could use up the limit of another
-// user.
+// The gateway checks a token in two steps. First, Inspect checks the token's
+// form, dates and claims, so that malformed tokens never reach the daemons.
+// Second, the gateway verifies the signature with the key. A gateway without
+// the key asks the daemon that will serve the request. Before the token is
+// known to be genuine, the gateway must not use the name in it. For example, if
+// the name selected a rate limit, a client with a forged token could use up the
+// limit of another user.
 //
 // HS256 signatures are verified in two packages, on purpose. The daemons use
 // Verifier. The gateway uses package keeper, which has a few lines of its own
@@ -33,22 +33,24 @@ import (
 // Refused is the whole public answer to a missing or invalid credential.
 const Refused = "no valid credential was sent"
 
-// Options holds the settings of the gateway that FromRequest and Inspect need.
+// Options holds the gateway's settings for FromRequest, Inspect and
+// NewRejection.
 type Options struct {
 	JWT            bool             // rest_auth/jwt is served
 	Local          bool             // rest_auth/local is served
 	UID            uint32           // user of this process; local clients must have the same uid
 	User           func() string    // returns the name of UID; "" if it has none
-	UserClaimField string           // claim that may contain the user's name, in addition to sun and username
+	UserClaimField string           // a third claim, after sun and username, that may contain the user's name
 	Now            func() time.Time // nil for time.Now
 
 	// Privileged reports whether requests must never be served as the given
-	// user (require_user_name). A request is refused if it names such a user.
-	// If it names no user, it is refused if its token belongs to such a user.
-	// If Privileged is nil, no user is privileged. The check protects a proxy
-	// that has root's token and adds the user's name to each request. Without
-	// this check, a request in which the proxy omits the name, or passes on a
-	// name that the client chose, could be served as root.
+	// user (require_user_name). FromRequest refuses a token if the request
+	// names such a user. If the request names no user, FromRequest refuses the
+	// token of such a user. If Privileged is nil, no user is privileged. The
+	// check protects a proxy that sends root's token and adds the client's user
+	// name to each request. Such a proxy may omit the name, or pass on a name
+	// that the client chose. Without the check, the request could then be
+	// served as root.
 	Privileged func(user string) bool
 }
 
@@ -60,13 +62,13 @@ func timeOf(now func() time.Time) time.Time {
 	return now()
 }
 
-// Peer is the process at the other end of a connection, as the kernel reports
-// it.
+// Peer describes the process at the other end of a connection, as the kernel
+// reports it. Forwarded and RequestID come from a trusted proxy instead.
 type Peer struct {
-	Network  string // "unix", "tcp", or "stdio" when started by inetd
+	Network  string // "unix", "tcp", or "stdio" (in inetd mode)
 	UID, GID uint32 // SO_PEERCRED on "unix"; the owner of standard input on "stdio"
 	PID      int32
-	Verified bool   // UID and GID belong to one user; become.Ucred.Verify has checked them
+	Verified bool   // UID and GID can belong to a user of the cluster (become.Ucred.Verify)
 	Addr     string // remote address on "tcp"
 	Listener string // address on which the connection was accepted
 
@@ -106,7 +108,7 @@ type Credential struct {
 	Local    bool   // the kernel reported the client's UID and GID
 	UID, GID uint32
 
-	proof *proof // what remains to be verified of Token; nil before Token is parsed
+	proof *proof // the part of Token that remains to be verified; nil until Token is parsed
 }
 
 // tokenProof returns the proof of c's token, and parses the token if necessary.
@@ -121,8 +123,8 @@ func (c Credential) tokenProof() (*proof, error) {
 	return p.proof(c.Token), nil
 }
 
-// User returns the name that the credential claims. The name may be forged, so
-// it is only for logs.
+// User returns the user that the credential claims, as a text. The claim may be
+// forged. Until the credential is authenticated, the text is only for logs.
 func (c Credential) User() string {
 	switch {
 	case c.Local:

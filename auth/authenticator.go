@@ -7,16 +7,18 @@ import (
 	"schedrestd/errs"
 )
 
-// An Authenticator decides whether a credential is genuine. The gateway asks it
-// before it does any work for the client.
+// An Authenticator decides whether a credential is genuine. The gateway asks
+// the Authenticator before it does any work for the client.
 //
 // If the Authenticator has the key, it verifies the signature. Otherwise it
-// asks the daemon that will serve the request. If the daemon accepts the token,
-// the Authenticator remembers this for at most a minute. The remembered answer
-// is valid only for the same daemon, the same token, and the same user name to
-// act as. Only the daemon decides whether a token's user may act for another
-// user. The daemon also verifies every request itself. So the Authenticator
-// grants no rights: it only keeps the gateway from doing work for attackers.
+// asks the daemon that will serve the request. It also asks this daemon if the
+// request acts as another user, because only the daemon decides whether the
+// token's user may do so. If the daemon accepts the token, the Authenticator
+// remembers this for at most a minute. The remembered answer is valid only for
+// the same daemon, the same token, and the same user name to act as.
+//
+// The daemon also verifies every request itself. So the Authenticator grants no
+// rights: it only keeps the gateway from doing work for attackers.
 //
 // The zero Authenticator has no key. An Authenticator is safe for concurrent
 // use.
@@ -31,8 +33,8 @@ type Authenticator struct {
 	questions questions
 }
 
-// An acceptance is the key under which a daemon's decision is remembered. actAs
-// is the user name that the request asks to act as.
+// An acceptance is the map key under which a daemon's decision is remembered.
+// actAs is the name of the user that the request acts as, or "".
 type acceptance struct {
 	daemon string
 	token  hash
@@ -51,18 +53,20 @@ type Answer uint8
 
 // The answers.
 const (
-	Unknown Answer = iota // this process has no key for the verification
+	Unknown Answer = iota // this process could not verify the signature, for example because it has no key
 	Good
 	Bad
 )
 
-// Authenticate returns nil if c is genuine. For a local client, the peer's uid
-// decides. For a token, a key of this process decides if possible, and
-// otherwise the named daemon. The error is errs.Unauthenticated, or the reason
-// why the daemon could not be asked.
+// Authenticate returns nil if c is genuine. A local client is always accepted,
+// because FromRequest has already checked the peer's uid. A token is verified
+// with a key of this process. If no key can decide, or if the request acts as
+// another user, the named daemon is asked. The error is errs.Unauthenticated,
+// or the reason why the daemon could not be asked.
 //
 // To ask the daemon, Authenticate calls ask, which must send the daemon a cheap
-// request. Concurrent requests with the same credential share one such call.
+// request. Concurrent requests with the same credential for the same daemon
+// share one such call.
 func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -105,16 +109,16 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 const rejectionTTL = time.Second
 
 // IsOutOfDate reports whether a token was rejected only because of its dates.
-// Then its user needs a new token, or a clock is wrong. If this process has a
-// key, the signature must also be genuine. Without a key, the signature is not
-// checked. In that case the result tells an attacker nothing about a guessed
-// token, because it depends only on the dates that the attacker wrote.
+// If so, the token's user needs a new token, or a clock is wrong. If a key of
+// this process can check the signature, the signature must also be genuine. If
+// no key can check it, the result still tells an attacker nothing about a
+// guessed token: the result depends only on the dates that the attacker wrote.
 func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
 	}
 	now := timeOf(a.Now)
-	_, err := a.verifiedByKey(ctx, r.dated, now, now) // with a lifetime of 0, the result is not remembered
+	_, err := a.verifiedByKey(ctx, r.dated, now, now) // the result expires at once, so it is not remembered
 	return err == nil
 }
 

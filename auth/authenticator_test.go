@@ -12,8 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// testAuthenticator is an Authenticator with a clock of its own. It counts the
-// calls to daemons and to keys.
+// testAuthenticator is an Authenticator with a clock of its own. It counts how
+// often daemons and keys are asked.
 type testAuthenticator struct {
 	Authenticator
 	now         time.Time
@@ -42,8 +42,8 @@ func (a *testAuthenticator) authenticate(c Credential, daemon string) error {
 	})
 }
 
-// expect checks that Authenticate accepts c, and how many calls to the daemon
-// and to the keys this takes.
+// expect checks that Authenticate accepts c, and that it asks the daemon and
+// the keys as often as given.
 func (a *testAuthenticator) expect(t *testing.T, c Credential, daemon string, daemonCalls, keyCalls int) {
 	t.Helper()
 	clear(a.daemonCalls)
@@ -153,7 +153,7 @@ func TestAuthenticatorQuestion(t *testing.T) {
 			t.Errorf("got %v, asked %q, want %q", err, got, want)
 		}
 	}
-	// Keys for one algorithm don't decide about tokens with another algorithm.
+	// Keys for one algorithm are not used for tokens with another algorithm.
 	a := newTestAuthenticator(nil)
 	a.RS256 = func(context.Context, Signature) Answer { a.keyCalls++; return Good }
 	a.expect(t, credentialOf(t, sign(goodHeader, goodClaims), ""), controller, 1, 0)
@@ -212,7 +212,8 @@ func TestAuthenticatorRefuses(t *testing.T) {
 }
 
 // TestAuthenticatorUnknown checks that if the keys can't decide, the daemon is
-// asked, and asked again when its answer is no longer remembered.
+// asked. When the daemon's answer is no longer remembered, the keys must be
+// asked again.
 func TestAuthenticatorUnknown(t *testing.T) {
 	keyAnswer := Unknown
 	a, alice := newTestAuthenticator(&keyAnswer), credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -233,7 +234,8 @@ func TestAuthenticatorLocal(t *testing.T) {
 }
 
 // TestAuthenticatorForget checks that Forget removes the acceptance of one
-// credential by one daemon, and also the result of the keys for its token.
+// credential by one daemon. It must also remove the keys' result for the
+// credential's token.
 func TestAuthenticatorForget(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice, bob := credentialOf(t, token, ""), credentialOf(t, token, "bob")
@@ -257,7 +259,7 @@ func TestAuthenticatorForget(t *testing.T) {
 	a.expect(t, bob, controller, 1, 1)
 }
 
-// TestAuthenticatorForgetsMeanwhile tests a call of Forget while a question is
+// TestAuthenticatorForgetsMeanwhile tests a call to Forget while a question is
 // pending. The answer must be used for the request that asked, but must not be
 // remembered.
 func TestAuthenticatorForgetsMeanwhile(t *testing.T) {
@@ -308,8 +310,8 @@ func TestAuthenticatorCancelled(t *testing.T) {
 	}
 }
 
-// TestAuthenticatorTogether is for the race detector. Many goroutines use one
-// Authenticator while one goroutine calls Forget.
+// TestAuthenticatorTogether is for the race detector. Several goroutines use
+// one Authenticator at the same time, and each of them calls Forget once.
 func TestAuthenticatorTogether(t *testing.T) {
 	set := parsedSet(t, jwk(&providerKey().PublicKey, ``))
 	a := Authenticator{RS256: func(_ context.Context, s Signature) Answer { return set.Answer(s) }, Now: clock}

@@ -7,8 +7,8 @@ import (
 )
 
 // Leeway is the tolerated difference between this machine's clock and the clock
-// of a token's issuer. The gateway accepts a token up to this long before its
-// iat and nbf. The daemons, unlike the gateway, also accept it up to this long
+// of a token's issuer. The gateway and the daemons accept a token up to this
+// long before its iat and nbf. Only the daemons also accept it up to this long
 // after its exp.
 const Leeway = 5 * time.Second
 
@@ -22,9 +22,9 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// parseClaims reads the claims, and compares their dates with the current time.
-// The user's name may be in the claim sun, in the claim username, or in the
-// claim whose name is the argument field.
+// parseClaims reads the claims, and compares the dates with the current time.
+// The user's name may be in the claim sun or username, or in the claim that the
+// argument field names.
 func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
@@ -60,9 +60,10 @@ type outOfDateError string
 
 func (e outOfDateError) Error() string { return string(e) }
 
-// user returns the token's user from the first of these claims that is present:
-// sun, username, and the claim that the site configured. If that claim is not a
-// valid user name, the result is an error, whatever the other claims contain.
+// user returns the token's user. The name is in the first of these claims that
+// is present: sun, username, and the claim that the site configured. If the
+// first claim present does not contain a valid user name, user returns an
+// error, whatever the other claims contain.
 func (o object) user(field string) (string, error) {
 	for _, name := range []string{"sun", "username", field} {
 		value, ok, err := o.text(name)
@@ -82,9 +83,10 @@ func (o object) user(field string) (string, error) {
 // is never taken for a user name.
 const maxName = 64
 
-// PosixName reports whether name is a user name of POSIX.1-2017 (3.437):
-// letters, digits, periods, underscores, and hyphens except at the start. Since
-// "0" is a valid name, a lookup must never treat a name as a uid.
+// PosixName reports whether name is a valid user name according to POSIX.1-2017
+// (3.437), with at most maxName bytes. A name consists of letters, digits,
+// periods, underscores and hyphens, and does not begin with a hyphen. Since "0"
+// is a valid name, a lookup must never treat a name as a uid.
 func PosixName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' {
 		return false

@@ -11,13 +11,13 @@ import (
 // Lifetimes of created tokens.
 const (
 	DefaultLifespan = 1800 * time.Second
-	MaxLifespan     = 366 * 24 * time.Hour // a longer lifetime would make the token an account without a password
+	MaxLifespan     = 366 * 24 * time.Hour // a token with a longer lifetime would amount to an account without a password
 )
 
 // Create returns a token for a user. The token's iat is the argument now, and
-// its exp is now plus lifespan, both rounded down to seconds. Create does not
-// check whether the client may have a token for this user: the caller must.
-// Invalid arguments cause errs.Invalid.
+// its exp is iat plus lifespan. Both arguments are rounded down to seconds.
+// Create does not check whether the client may have a token for this user: the
+// caller must do so. An invalid user or lifespan causes errs.Invalid.
 func Create(key Key, user string, lifespan time.Duration, now time.Time) (string, error) {
 	switch {
 	case len(key.secret()) < minKey:

@@ -22,33 +22,37 @@ func orSelf(trust guard.Trust) guard.Trust {
 	return trust
 }
 
-// rule returns the rule for a key file and the directories above it. Each must
-// belong to root or to an owner in trust, and no other user may be able to
-// change it.
+// rule returns the rule for a key file and the directories above it. Root or an
+// owner in trust must own each of them. Apart from these owners, only a group
+// that trust allows may be able to change them.
 func rule(name string, trust guard.Trust) guard.Rule {
 	return guard.Rule{Label: name, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
 
 // A recipe holds the commands that create a key file or fix its permissions.
 type recipe struct {
-	option    string // option of the configuration that names the file
+	option    string // configuration option that names the file
 	command   string // creates the file; %s is the path
-	owner     string // gives the file to the user that reads it; %[1]s is the path; "" for no command
+	owner     string // makes a new file readable for the process that needs it; %[1]s is the path; "" for no command
 	directory string // creates the directory; %[1]s is its path
 	unlock    string // makes an unreadable file readable; %[1]s is the path
-	secret    string // argument for chown: the only user that may enter the directory; "" lets all users enter it
-	remark    string // advice for the administrator, such as placeholders to fill in
+	secret    string // new owner of the directory, which only this user and the directory's group may enter; "" lets all users enter it
+	remark    string // advice for the administrator, such as what to put in place of URL
 }
 
 // withHint adds a hint to err, unless err already has one. The hint is a
-// command that fixes the file at path. Even if root runs the command, the
-// process that needs the file can read it afterwards.
+// command that fixes the file at path. It creates a missing file, and makes an
+// unreadable file readable. Even if root runs the command, the process that
+// needs the file can read it afterwards.
 //
+// If the file is readable but can't be used, the command depends on worthless.
 // If worthless is true, the file has no useful content, and the command
 // replaces it. Otherwise the command creates a new file beside it, because the
-// file may be used elsewhere and be configured here by mistake. Programs that
-// read path never see an incomplete file. If path is not a file, the command
-// only lists it, because only an administrator can decide what to do.
+// file may be used elsewhere, and may be configured here by mistake. Programs
+// that read path never see an incomplete file.
+//
+// If path is not a regular file, the command only lists it, because only an
+// administrator can decide what to do.
 func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
 		return err

@@ -25,7 +25,8 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 }
 
 // runHint runs a hint in a shell with the umask of a careful administrator. It
-// only replaces the placeholder URL with the URL of a local key set.
+// changes only one thing in the hint: it replaces the placeholder URL with the
+// URL of a local key set.
 func runHint(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -34,10 +35,10 @@ func runHint(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsFix checks that the hints in errors fix an unusable key file or key
-// set, if a shell runs them one after the other. If the file is for another
-// user, root runs them. Afterwards the process that needs the file must be able
-// to read it.
+// TestHintsFix checks that the hints in errors, run one after another in a
+// shell, fix an unusable key file or key set. If the test runs as root, root
+// runs the hints, and the file is for another user. Afterwards the process that
+// needs the file must be able to read it.
 func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -120,7 +121,7 @@ func TestHintsFix(t *testing.T) {
 // or "" if the process can read the file.
 func hintFor(t *testing.T, uid int, kind, path string) string {
 	t.Helper()
-	self, err := os.Open("/proc/self/exe") // opened here, because the other user may be unable to reach its directory
+	self, err := os.Open("/proc/self/exe") // opened here, because the user with this uid may be unable to reach the program's directory
 	must(t, err)
 	defer self.Close()
 	c := exec.Command("/proc/self/fd/3", "-test.run=^TestAsks$")

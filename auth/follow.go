@@ -9,12 +9,12 @@ import (
 	"schedrestd/guard"
 )
 
-// checkInterval is the minimum time between two checks of whether the file of a
-// Followed has changed.
+// checkInterval is the minimum time between two checks for a change to the file
+// of a Followed.
 const checkInterval = time.Second
 
-// A Followed is a key set in a file that is read again when the file changes.
-// It is safe for concurrent use.
+// A Followed holds a key set from a file, and reads the file again when it
+// changes. A Followed is safe for concurrent use.
 type Followed struct {
 	path     string
 	trust    guard.Trust
@@ -26,11 +26,11 @@ type Followed struct {
 	lastCheck time.Time
 }
 
-// FollowKeySet reads a key set as LoadKeySet does. Later calls of the method
-// KeySet read the file again if it has changed. If the new set can't be used,
-// or the file is gone, the current set stays in use. KeySet calls onReload
-// after each change that it notices: with nil if the new set is in use, and
-// otherwise with the error. onReload may call KeySet.
+// FollowKeySet reads a key set in the same way as LoadKeySet. Later calls to
+// the method KeySet read the file again if it has changed. If the new set can't
+// be used, or the file is gone, the current set stays in use. KeySet calls
+// onReload after each change that it notices. It passes nil if the new set is
+// in use, and otherwise the error. onReload may call KeySet.
 func FollowKeySet(path string, onReload func(error), trust guard.Trust) (*Followed, error) {
 	f := &Followed{path: path, trust: trust, onReload: onReload}
 	f.stamp, f.lastCheck = guard.Stamp(path), time.Now()
@@ -57,7 +57,7 @@ func (f *Followed) KeySet() *KeySet {
 // reload reads the file if it has changed.
 func (f *Followed) reload() {
 	f.lastCheck = time.Now()
-	stamp := guard.Stamp(f.path) // taken before the file is opened, so that the next check notices a change during the read
+	stamp := guard.Stamp(f.path) // taken before the file is opened, so that the next check notices a change made during the read
 	if stamp == f.stamp {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// A followed is a Followed that records the calls of its onReload.
+// A followed is a Followed that records the argument of each call to onReload.
 type followed struct {
 	*Followed
 	path    string
@@ -35,9 +35,9 @@ func (f *followed) ids() string {
 	return f.KeySet().String()
 }
 
-// expect checks the ids of the keys in use, and the errors that onReload got
-// since the last call of expect. Each string in want is part of one error, or
-// "" for nil.
+// expect checks the ids of the keys in use, and the errors that were passed to
+// onReload since the previous call to expect. Each string in want must be part
+// of the corresponding error. An empty string stands for a nil error.
 func (f *followed) expect(t *testing.T, ids string, want ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
@@ -134,7 +134,7 @@ func TestFollowKeySet(t *testing.T) {
 func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))
-	f.lastCheck = time.Now().Add(time.Hour) // the current second does not end during this test
+	f.lastCheck = time.Now().Add(time.Hour) // in the future, so that the one-second interval can't end during this test
 	f.KeySet()
 	if f.reports != nil {
 		t.Errorf("the file was checked again at once: %v", f.reports)
@@ -142,9 +142,9 @@ func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 	f.expect(t, `kid "1"`, "no such file")
 }
 
-// TestFollowKeySetDoesNotBlock checks that while one goroutine reads a slow
-// file, other callers of KeySet get the current set. The function onReload may
-// be one of these callers.
+// TestFollowKeySetDoesNotBlock checks that KeySet returns the current set at
+// once if another goroutine is reading a slow file. The function onReload is
+// also allowed to call KeySet.
 func TestFollowKeySetDoesNotBlock(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
@@ -163,8 +163,8 @@ func TestFollowKeySetDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestFollowKeySetTogether is for the race detector. One goroutine changes the
-// file while many goroutines use the set.
+// TestFollowKeySetTogether lets the race detector check concurrent use: one
+// goroutine changes the file while many others use the set.
 func TestFollowKeySetTogether(t *testing.T) {
 	public := &providerKey().PublicKey
 	path := filepath.Join(t.TempDir(), "set")

@@ -12,30 +12,31 @@ import (
 	"strings"
 )
 
-// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. Above
-// 8192, verifying forged tokens would cost too much.
+// Limits on the size of an RSA key, in bits. RFC 7518 3.3 requires at least
+// 2048. With more than 8192 bits, verifying forged tokens would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// An rsaKey is a key of a set. The members n, e and kid are the key and its id.
-// The members kty, use, alg and key_ops restrict the use of the key.
-// Certificates (x5c, x5t, x5u) are ignored, so no chain is verified.
+// An rsaKey is an RSA key from a JSON Web Key Set. In the JSON text, the
+// members n and e contain the key, and kid contains its id. The members kty,
+// use, alg and key_ops restrict the use of the key. Certificates (x5c, x5t,
+// x5u) are ignored, so no certificate chain is verified.
 type rsaKey struct {
 	id     string // kid; "" for none
 	public *rsa.PublicKey
 }
 
-// secretMembers lists the secret members of a JSON Web Key: those in RFC 7518,
-// 6.2.2, 6.3.2 and 6.4, and those of the key type AKP. A set that contains one
-// of them is refused, because workers get the set, and every user may read the
-// file.
+// secretMembers lists the members of a JSON Web Key that are secret. RFC 7518
+// (6.2.2, 6.3.2 and 6.4) defines most of them. The others belong to the key
+// type AKP. A set that contains a secret member is refused, because workers get
+// the set, and every user may read the set's file.
 var secretMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
 // parseKey parses a JSON Web Key (RFC 7517, 4). If the key is valid but can't
-// be used here, the result unusable is the reason. A member with the value null
-// counts as absent, because some providers write all members for every key.
+// be used here, unusable contains the reason. A member with the value null is
+// treated as absent, because some providers write all members for every key.
 func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -105,9 +106,9 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
 }
 
-// number parses a whole number in big-endian base64url. It accepts leading
-// zeros and padding, which some providers write. This is harmless, because no
-// check compares the text of a public key.
+// number parses the named member, which contains a big-endian whole number in
+// base64url. It accepts leading zero bytes and padding, which some providers
+// write. This is harmless, because no check compares the text of public keys.
 func (o object) number(name string) (*big.Int, error) {
 	text, ok, err := o.text(name)
 	if !ok || err != nil {

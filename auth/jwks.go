@@ -16,17 +16,17 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Limits on a key set. A token without a kid is tried with every key, so more
-// keys make a forged token more expensive. Identity providers publish two or
-// three keys.
+// Limits on a key set. If a token has no kid, every key is tried, so more keys
+// make it more expensive to reject a forged token. Identity providers publish
+// two or three keys.
 const (
 	MaxKeySet = 1 << 20 // bytes of the file
 	maxKeys   = 32
 )
 
-// KeySet holds the RSA keys of a JSON Web Key Set (RFC 7517) that verify RS256
-// tokens. Each key may sign for any user. If two keys have the same kid, both
-// are tried.
+// KeySet holds those RSA keys of a JSON Web Key Set (RFC 7517) that can verify
+// RS256 tokens. Each key can verify tokens for any user. If two keys have the
+// same kid, both are tried.
 type KeySet struct {
 	keys     []rsaKey
 	ignored  map[string]int // number of keys that can't be used, by reason
@@ -34,9 +34,9 @@ type KeySet struct {
 }
 
 // LoadKeySet reads a key set from a file. It refuses a file that other users
-// may write or replace. The parameter trust and the kinds of errors are the
-// same as in LoadKey. Every error has a hint with the command that fixes the
-// file.
+// may write or replace. The parameter trust and the kinds of errors have the
+// same meaning as in LoadKey. Every error has a hint with a command that fixes
+// or inspects the file.
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
 	fix := recipe{
@@ -105,9 +105,10 @@ func keyList(data []byte) (list []json.RawMessage, err error) {
 	return list, nil
 }
 
-// verify checks the RS256 signature of a text. If the token has a kid, verify
-// tries the keys with the same kid and those without one. Otherwise it tries
-// all keys. A nil set has no keys.
+// verify checks the RS256 signature of a token. signed is the text that the
+// signature covers. If the token has a kid, verify tries the keys with the same
+// kid and the keys without a kid. Otherwise it tries all keys. A nil set is
+// treated as a set without keys.
 func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
 		return errNoKey
@@ -157,8 +158,8 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.ignoredText()
 }
 
-// ignoredText returns how many keys are ignored for each reason, as a suffix
-// for another text.
+// ignoredText returns the text to append to a message about the set: for each
+// reason, the number of keys that are ignored.
 func (s *KeySet) ignoredText() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.ignored)) {
 		text += fmt.Sprintf("; %d ignored: %s", s.ignored[reason], reason)

@@ -23,8 +23,8 @@ var (
 	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("somebody else", 2048) })
 )
 
-// newRSA returns the same key for the same seed, so that findings of the fuzzer
-// are reproducible.
+// newRSA derives an RSA key from a seed. The same seed always results in the
+// same key, so that fuzzer findings are reproducible.
 func newRSA(seed string, bits int) *rsa.PrivateKey {
 	p, q := newPrime(seed+", p", bits/2), newPrime(seed+", q", bits/2)
 	one := big.NewInt(1)
@@ -38,7 +38,7 @@ func newRSA(seed string, bits int) *rsa.PrivateKey {
 }
 
 // newPrime returns a prime with the given number of bits, which must be a
-// multiple of 256. Its two highest bits are set.
+// multiple of 256. The two highest bits of the prime are set.
 func newPrime(seed string, bits int) *big.Int {
 	var raw []byte
 	for i := range bits / 256 {
@@ -52,8 +52,8 @@ func newPrime(seed string, bits int) *big.Int {
 	return p
 }
 
-// jwk returns the key as a provider writes it, with the given additional
-// members.
+// jwk returns key as a JSON Web Key. members is text for additional members,
+// such as `,"kid":"1"`.
 func jwk(key *rsa.PublicKey, members string) string {
 	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"%s}`, number(key.N), number(big.NewInt(int64(key.E))), members)
 }
@@ -69,13 +69,14 @@ func parsedSet(t testing.TB, keys ...string) *KeySet {
 	return set
 }
 
-// odd returns an odd modulus with the given number of bits and unknown factors.
+// odd returns an odd number with the given number of bits, for use as a
+// modulus.
 func odd(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return n.Add(n, big.NewInt(1))
 }
 
-// rocaLike returns a modulus of 2048 bits that roca reports as vulnerable.
+// rocaLike returns a 2048-bit modulus that roca reports as vulnerable.
 func rocaLike() *big.Int {
 	product := big.NewInt(2)
 	for _, p := range rocaPrimes {
@@ -87,13 +88,14 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// TestKeySetAccepted checks that valid sets are accepted, such as those of
-// well-known providers. Every set contains the key of the test's provider.
+// TestKeySetAccepted checks that valid sets are accepted, including sets like
+// those that well-known providers publish. Every set contains the public part
+// of providerKey.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)
 	tests := []struct {
-		name, set, want string // want is the set as a log shows it
+		name, set, want string // want is the result of KeySet.String
 	}{
 		{"nothing but n and e", keySet(jwk(public, ``)), `kid ""`},
 		{"as Google", `{"keys": [` + jwk(public, `,"alg":"RS256","kid":"a","use":"sig"`) + `, ` + jwk(&otherKey().PublicKey, `,"alg":"RS256","kid":"b","use":"sig"`) + "]}\n", `kid "a", "b"`},
@@ -254,8 +256,8 @@ func TestLoadKeySet(t *testing.T) {
 	})
 }
 
-// TestKeySetKid checks that a kid selects a key, and that a key without a kid
-// is tried for any token.
+// TestKeySetKid checks that a token's kid selects the keys to try, and that
+// keys without a kid are tried for every token.
 func TestKeySetKid(t *testing.T) {
 	a, b := &providerKey().PublicKey, &otherKey().PublicKey
 	signed := b64("{}") + "." + b64("{}")
@@ -296,8 +298,9 @@ func TestKeySetKid(t *testing.T) {
 	}
 }
 
-// FuzzKeySet checks that no input makes the parser panic, and that all keys of
-// an accepted set are valid and can verify signatures.
+// FuzzKeySet checks that no input makes the parser panic, and that all keys in
+// an accepted set are valid. It also checks that an accepted set verifies the
+// provider's signature if and only if it contains the provider's key.
 func FuzzKeySet(f *testing.F) {
 	public := &providerKey().PublicKey
 	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
@@ -328,9 +331,9 @@ func FuzzKeySet(f *testing.F) {
 			hasProviderKey = hasProviderKey || public.Equal(key.public)
 			copies = append(copies, jwk(key.public, ``))
 		}
-		// The set must verify the provider's signature if, and only if, it has
-		// the provider's key. The same holds for a copy of the set that was
-		// written and parsed again.
+		// The set must verify the provider's signature if and only if it
+		// contains the provider's key. The same must be true of a copy, which
+		// is made by encoding the keys of the set and parsing the result.
 		for _, s := range []*KeySet{set, parsedSet(t, copies...)} {
 			if (s.verify("", signed, signature) == nil) != hasProviderKey {
 				t.Errorf("the set has the provider's key: %v; verify contradicts this", hasProviderKey)

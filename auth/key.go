@@ -35,17 +35,18 @@ func (k Key) secret() []byte {
 // LoadKey reads the key from a file. It refuses a file that other users may
 // read, write or replace. As in Slurm, all bytes of the file are the key,
 // including a line end that an editor added. A site may also use a PEM file
-// with a private key. Then the lines BEGIN and END are part of the key, too.
-// LoadKey refuses content that is not secret: a public key, a certificate, a
-// key set, or one repeated byte, which a crash may leave behind.
+// that contains a private key. In that case the BEGIN and END lines are also
+// part of the key. LoadKey refuses content that is not secret: a public key, a
+// certificate, a key set, or a single byte repeated throughout the file, which
+// a crash may leave behind.
 //
-// trust lists the users, apart from root, that may own the file and the
+// trust lists the users, in addition to root, that may own the file and the
 // directories above it. It also lists the groups that may write to these
-// directories. If trust has no owners, this process's user is the only owner.
-// The first owner is the user that will read the file: the commands in hints
+// directories. If trust lists no owners, LoadKey adds this process's user. The
+// first owner is the user that will read the file, so the commands in hints
 // give the file to this user. The error is errs.NotFound or errs.Denied if this
-// process can't read the file, and errs.Invalid if it must not use the file.
-// Every error has a hint with the command that fixes the file.
+// process can't read the file, and errs.Invalid if the file must not be used.
+// Every error has a hint with a command that fixes or inspects the file.
 func LoadKey(path string, trust guard.Trust) (Key, error) {
 	trust = orSelf(trust)
 	reader := trust.Owners[0]
@@ -78,7 +79,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 	return key, nil
 }
 
-// NewKey returns a key, or an error if it is shorter than 32 bytes.
+// NewKey returns a key, or an error if the secret is shorter than 32 bytes.
 func NewKey(secret []byte) (Key, error) {
 	if len(secret) < minKey {
 		return Key{}, errs.New(errs.Invalid, "%v", hmackey.TooShort(len(secret)))

@@ -102,9 +102,9 @@ func TestLoadKeyUnreadable(t *testing.T) {
 	}
 }
 
-// refusedFile checks the error for a refused file, and the hint with the
-// command that fixes the file. The hint must be found even if the error is
-// wrapped, and must quote the path.
+// refusedFile checks the error for a refused file and the command in the
+// error's hint. HintOf must find the hint even if the error is wrapped. The
+// hint must quote the path.
 func refusedFile(t *testing.T, err error, kind errs.Kind, path, reason, command string) {
 	t.Helper()
 	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), reason) || !strings.Contains(fmt.Sprint(err), path) {
@@ -119,9 +119,9 @@ func refusedFile(t *testing.T, err error, kind errs.Kind, path, reason, command 
 	}
 }
 
-// trusting returns a Trust with the given owners. It treats this process's
-// group as private to its user, which is usual for home directories with umask
-// 002.
+// trusting returns a Trust with the given owners. The Trust treats this
+// process's group as private to one user. Such groups are usual for home
+// directories on systems with umask 002.
 func trusting(owners ...uint32) guard.Trust {
 	return guard.Trust{Owners: owners, PrivateGroup: func(_, group uint32) bool { return int(group) == os.Getegid() }}
 }
@@ -140,8 +140,9 @@ func write(t testing.TB, path, text string, mode os.FileMode) {
 	must(t, os.Chmod(path, mode))
 }
 
-// TestLoadKeyOwner checks that a key file of an untrusted user is refused,
-// because that user knows the key. A file of root must always be accepted.
+// TestLoadKeyOwner checks that a key file is refused if it belongs to an
+// untrusted user, because that user knows the key. A key file that belongs to
+// root must always be accepted.
 func TestLoadKeyOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a file away")

@@ -2,11 +2,12 @@ package auth
 
 import "net/http"
 
-// local implements rest_auth/local: it accepts a client that runs as the same
-// user as this process. The client is connected by a UNIX socket. In inetd
-// mode, standard input may also be a pipe, file or terminal that no other user
-// may open. The daemons see the uid of this process. So a client with another
-// uid, even root, would act as a user that it is not.
+// local implements rest_auth/local: it accepts only clients that run as the
+// same user as this process. A client connects through a UNIX socket. In inetd
+// mode, standard input can also be a pipe, a file or a terminal, provided that
+// no other user can open it. The daemons see only the uid of this process. If
+// local accepted a client with another uid, even root, the client would act as
+// this process's user.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

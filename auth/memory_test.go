@@ -36,8 +36,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryTellsApart checks that an answer for one daemon, token and name is
-// not used for another.
+// TestMemoryTellsApart checks that an answer is used only for the daemon, token
+// and user name for which it was remembered.
 func TestMemoryTellsApart(t *testing.T) {
 	var m memory[acceptance]
 	key := acceptance{"controller", hashOf("token"), "bob"}
@@ -64,8 +64,8 @@ func TestMemoryTellsApart(t *testing.T) {
 }
 
 // TestMemoryTakenBackMeanwhile checks that an answer is not remembered if any
-// entry was dropped after the question was sent. The answer may be based on the
-// previous keys.
+// entry was dropped after the question was sent. Such an answer may be based on
+// the daemon's previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	key, other := acceptance{"controller", hashOf("token"), "bob"}, acceptance{"accounting", hashOf("another"), ""}
 	for name, remove := range map[string]func(*memory[acceptance]){
@@ -86,8 +86,8 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMemoryAndTheClock checks that setting the clock back does not keep
-// entries longer, because their expiry uses the monotonic clock.
+// TestMemoryAndTheClock checks that entries are not kept longer if the wall
+// clock is set back. Their expiry uses the monotonic clock.
 func TestMemoryAndTheClock(t *testing.T) {
 	var m memory[acceptance]
 	key, now := acceptance{"controller", hashOf("token"), "bob"}, time.Now()
@@ -116,7 +116,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range maxRemembered / 2 {
 		m.add(entry(maxRemembered+i), now.Add(time.Second), now, m.removalCount())
 	}
-	later := now.Add(2 * time.Second) // at this time, the second half has expired
+	later := now.Add(2 * time.Second) // by this time, the second half of the entries has expired
 	for i := range maxRemembered / 2 {
 		m.add(entry(2*maxRemembered+i), long, later, m.removalCount())
 	}

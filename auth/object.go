@@ -15,10 +15,10 @@ import (
 type object map[string]json.RawMessage
 
 // parseObject parses data that consists of one JSON object. It refuses an
-// object in which a name occurs twice (after unescaping), because parsers
-// differ in which of the two values they use. The gateway and the daemon must
-// read the same value. Names that differ only in case are different here,
-// unlike in encoding/json.
+// object in which a name occurs twice (after unescaping). Parsers disagree
+// about which of the two values to use, but the gateway and the daemon must use
+// the same one. Unlike encoding/json, parseObject distinguishes names that
+// differ only in case.
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -70,8 +70,8 @@ func (o object) text(name string) (value string, ok bool, err error) {
 
 // seconds returns the value of the named member, as Unix time. ok is false if
 // there is no such member. RFC 7519 allows any number. seconds accepts only
-// whole numbers from 0 to the end of the year 9999, because parsers do not
-// agree about others, such as 1e400.
+// whole numbers from 0 to the end of the year 9999, because parsers disagree
+// about other numbers, such as 1e400.
 func (o object) seconds(name string) (value int64, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -85,9 +85,9 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// The number is not parsed as a float, which would lose a small fraction
-	// and so make the number look whole. A large exponent is refused, because
-	// the number could be too long to store.
+	// The number is not parsed as a float. A float could lose a small fraction,
+	// and the number would look whole. A large exponent is refused, because the
+	// exact number could be too long to store.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

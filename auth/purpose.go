@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 )
 
-// Derive returns a key for one purpose, which it derives from k. A token signed
-// with the derived key is valid only for that purpose: neither k nor the
-// derived key for another purpose verifies it.
+// Derive returns a key that is derived from k for one purpose. A token signed
+// with the derived key is valid only for that purpose: neither k nor a key for
+// another purpose verifies the token.
 func (k Key) Derive(purpose string) Key {
 	secret := k.secret()
 	if len(secret) < minKey {

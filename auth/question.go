@@ -17,7 +17,7 @@ const maxQuestions = 64
 type questions struct {
 	mu      sync.Mutex
 	pending map[acceptance]*question
-	slots   map[string]chan struct{} // by daemon, so that a slow daemon does not delay the questions to others
+	slots   map[string]chan struct{} // by daemon, so that a slow daemon does not delay questions to other daemons
 }
 
 // question is one pending question.
@@ -27,11 +27,12 @@ type question struct {
 	err       error         // the answer
 }
 
-// askOnce asks a question. If the same question is already pending, it waits
-// for that answer instead. So a new token in many concurrent requests causes a
-// single question. An answer is an acceptance or a rejection. If the client of
-// the asking request disconnects, there is no answer, and one of the waiting
-// requests asks again.
+// askOnce asks a question, and returns the error from ask, which is nil if the
+// daemon accepts the credential. If the same question is already pending,
+// askOnce waits for the answer to that question instead. So concurrent requests
+// with the same new token cause a single question. If the client of the request
+// that asks disconnects before there is an answer, one of the waiting requests
+// asks again.
 func (q *questions) askOnce(ctx context.Context, key acceptance, ask func(context.Context) error) error {
 	for {
 		pending, created := q.join(key)
@@ -49,8 +50,8 @@ func (q *questions) askOnce(ctx context.Context, key acceptance, ask func(contex
 	}
 }
 
-// join returns the pending question with this key. If there is none, join adds
-// one and returns true, and the caller must ask it.
+// join returns the pending question with the given key. If there is none, join
+// adds one. In that case created is true, and the caller must ask the question.
 func (q *questions) join(key acceptance) (pending *question, created bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,8 +101,8 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget separates new requests from pending questions, whose answers may be
-// based on previous keys. A new request asks again.
+// forget makes new requests ask again instead of waiting for pending questions.
+// The answers to the pending questions may be based on previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

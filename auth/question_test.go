@@ -11,8 +11,9 @@ import (
 	"schedrestd/errs"
 )
 
-// together starts n concurrent requests that ask about c. The first request
-// calls ask only when all others are waiting.
+// together starts n concurrent requests with the credential c, and waits until
+// each of them has finished or is blocked. Each request stores its result in
+// answers.
 func together(t *testing.T, a *Authenticator, n int, c Credential, ask func(context.Context) error) (answers []error) {
 	t.Helper()
 	answers = make([]error, n)
@@ -64,8 +65,8 @@ func TestOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAnotherAsks checks that one of the waiting requests asks the daemon if
-// the client of the first request disconnects. A waiting request must end when
+// TestAnotherAsks checks that when the client of the first request disconnects,
+// one of the waiting requests asks the daemon. A waiting request must end when
 // its own client disconnects.
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -172,8 +173,8 @@ func TestForgetSeparatesQuestions(t *testing.T) {
 }
 
 // TestQuestionsAreBounded checks that the number of concurrent questions to
-// each daemon is limited. Further questions wait until a slot is free or their
-// client disconnects.
+// each daemon is limited. Further requests wait until a slot is free or their
+// clients disconnect.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, answer := &Authenticator{Now: clock}, make(chan struct{})

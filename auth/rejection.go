@@ -12,14 +12,15 @@ import (
 // Rejection describes the credential of a request that was answered with 401.
 // It is used for the log and for penalties. No part of it is verified.
 type Rejection struct {
-	User string // user that the credential claims; "" unless it is a valid user name
+	User string // user that the credential names; "" for no name or an invalid one
 	Hash uint64 // hash of the name and the token that were sent, or of the reason why they could not be read
 
 	dated *proof // proof of the token if it was rejected only because of its dates; otherwise nil
 }
 
-// NewRejection returns the Rejection of a rejected request. Its User contains
-// only valid characters and has a limited length, so it can't forge a log line.
+// NewRejection returns the Rejection of a rejected request. The field User
+// contains only valid characters and has a limited length, so a client can't
+// use it to forge a log line.
 func NewRejection(r *http.Request, opt Options) Rejection {
 	name, nameErr := userName(r.Header)
 	token, tokenErr := userToken(r.Header)
@@ -39,8 +40,8 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 func CertificateHash(raw []byte) uint64 { return hashOfParts("certificate", string(raw)) }
 
 // hashOfParts returns a hash that distinguishes credentials. 64 bits are
-// enough: an attacker would gain something only with many guesses that all have
-// the same hash.
+// enough: to gain anything, an attacker would need many guesses with the same
+// hash.
 func hashOfParts(parts ...string) uint64 {
 	sum := sha256.New()
 	for _, part := range parts {

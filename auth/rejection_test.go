@@ -16,8 +16,8 @@ func rejected(headers ...string) Rejection {
 	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
 }
 
-// TestRejectedUser checks the user name of a Rejection: it is the name that the
-// credential claims, if that is a valid user name.
+// TestRejectedUser checks that the User of a Rejection is the user that the
+// credential names, or "" if the credential contains no valid user name.
 func TestRejectedUser(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	long := make([]byte, 2000)
@@ -71,9 +71,9 @@ func TestRejectionHash(t *testing.T) {
 	}
 }
 
-// TestOutOfDate checks that a token counts as out of date only if its dates are
-// its only fault, as far as this process can tell. If a key rejects the token's
-// signature, the token is not out of date.
+// TestOutOfDate checks that IsOutOfDate returns true only for a token whose
+// dates are its only fault, as far as this process can tell. If a key rejects
+// the token's signature, IsOutOfDate must return false.
 func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {

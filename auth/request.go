@@ -19,9 +19,9 @@ const authorization = "Authorization"
 // FromRequest returns the credential of r, or an error.
 //
 // If a token was sent, FromRequest uses it even on a local connection. A client
-// that sends a token must never be served as another user. Anything ambiguous
-// is refused, because a proxy in front of the gateway may have read it
-// differently.
+// that sends a token must never be served as the connection's user instead.
+// Ambiguous headers are refused, because a proxy in front of the gateway may
+// have interpreted them differently.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	if err := checkConnection(r.Header); err != nil {
 		return Credential{}, err
@@ -44,9 +44,9 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		}
 		if !timeOf(opt.Now).Before(claims.Expires) {
 			// The gateway admits no request after the token's expiry. The
-			// daemons accept the token a little longer, so that a request that
-			// was admitted just before the expiry can still make several calls
-			// to them.
+			// daemons accept the token a little longer, because the gateway may
+			// still have to call them for a request that it admitted just
+			// before the expiry.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -70,10 +70,10 @@ func HasCredential(h http.Header) bool {
 // checkConnection refuses a request whose Connection or Proxy-Connection header
 // lists an identity header. A proxy removes the listed headers, because they
 // are only for the next hop. Suppose that one proxy sends root's token and adds
-// the user's name, and that a second proxy follows. A client that lists the
-// name header in Connection could make the second proxy remove the name, and
-// would be served as root. Quotes are ignored, because parsers interpret them
-// differently.
+// the user's name, and that a second proxy forwards the request. A client that
+// lists the name header in Connection could make the second proxy remove the
+// name. The client would then be served as root. Quotes in the two headers are
+// ignored, because parsers interpret them differently.
 func checkConnection(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, isNameSeparator) {
@@ -86,12 +86,12 @@ func checkConnection(h http.Header) error {
 	return checkUnderscores(h)
 }
 
-// checkUnderscores refuses an identity header that is spelled with underscores.
-// For the gateway, X_Sched_User_Name and X-Sched-User-Name are different
+// checkUnderscores refuses an identity header whose name contains underscores.
+// To the gateway, X_Sched_User_Name and X-Sched-User-Name are different
 // headers, but a CGI program can't tell them apart. So a proxy may have read
 // the user's name from the wrong header, or may send the name in the wrong
-// header. If the gateway ignored the header with underscores, it would use the
-// proxy's token without a name.
+// header. In the second case, a gateway that ignored the header with
+// underscores would use the proxy's token without a name.
 func checkUnderscores(h http.Header) error {
 	for header := range h {
 		if !strings.Contains(header, "_") {
@@ -106,7 +106,7 @@ func checkUnderscores(h http.Header) error {
 }
 
 // isNameSeparator reports whether r can't be part of an identity header's name.
-// checkConnection splits its headers at such characters.
+// checkConnection splits the Connection headers at such characters.
 func isNameSeparator(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
@@ -121,8 +121,8 @@ func userName(h http.Header) (string, error) {
 }
 
 // userToken returns the token from one of tokenHeaders or from "Authorization:
-// Bearer", or "" if none was sent. Other schemes of Authorization are ignored:
-// they may be for a proxy that asks for a password and passes the header on.
+// Bearer", or "" if no token was sent. Other Authorization schemes are ignored:
+// they may be for a proxy that asks for a password and forwards the header.
 func userToken(h http.Header) (string, error) {
 	token, err := singleValue(h, tokenHeaders)
 	if err != nil {
@@ -147,9 +147,9 @@ func userToken(h http.Header) (string, error) {
 }
 
 // singleValue returns the value of a header that may be sent under any of the
-// given names, or "" if it was not sent. It refuses a second header, even with
-// the same value, and an empty value. If an empty value counted as absent, "act
-// as no user" would become "act as the token's user".
+// given names, or "" if it was not sent. It refuses a second header, even if
+// both have the same value. It also refuses an empty value. Otherwise "act as
+// no user" would become "act as the token's user".
 func singleValue(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {

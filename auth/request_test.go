@@ -20,7 +20,8 @@ var (
 	unix       = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Verified: true}
 )
 
-// request parses the header as the server does, including repeated fields.
+// request returns a request with the given peer and header. It parses the
+// header text as the server does, so repeated fields are preserved.
 func request(t testing.TB, peer *Peer, header string) *http.Request {
 	t.Helper()
 	text := "GET / HTTP/1.1\r\nHost: x\r\n" + strings.ReplaceAll(header, "\n", "\r\n") + "\r\n\r\n"

@@ -69,8 +69,8 @@ func TestOtherMakers(t *testing.T) {
 }
 
 // TestConfusion checks that the type of the key determines the algorithm (RFC
-// 8725 2.1 and 3.1). An attacker must not be able to use the public key as a
-// secret, in any encoding, or a secret as a public key.
+// 8725 2.1 and 3.1). An attacker must not be able to use any encoding of the
+// public key as a secret, or to use a secret as a public key.
 func TestConfusion(t *testing.T) {
 	public := &providerKey().PublicKey
 	pkix, err := x509.MarshalPKIXPublicKey(public)
@@ -117,8 +117,8 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// TestKeysOfTheToken checks that a key that a token contains or refers to is
-// ignored. Only the administrator supplies keys (RFC 8725 3.10).
+// TestKeysOfTheToken checks that keys in a token, and keys that a token refers
+// to, are ignored. Only the administrator supplies keys (RFC 8725 3.10).
 func TestKeysOfTheToken(t *testing.T) {
 	stranger := jwk(&otherKey().PublicKey, `,"kid":"a","alg":"RS256","use":"sig"`)
 	for name, member := range map[string]string{
@@ -154,9 +154,9 @@ func TestKeysOfTheToken(t *testing.T) {
 	}
 }
 
-// TestAttacksSignedByTheProvider checks that claims are checked even if the
-// signature is genuine. The dates and users that TestAttacks refuses under
-// HS256 must also be refused under RS256 (RFC 8725 3.3).
+// TestAttacksSignedByTheProvider checks that Verify refuses invalid claims even
+// if the RS256 signature is genuine (RFC 8725 3.3). It uses the claims of the
+// HS256 tokens in attacks.
 func TestAttacksSignedByTheProvider(t *testing.T) {
 	v, count := provider(t, "a"), 0
 	for _, test := range attacks {

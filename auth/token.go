@@ -10,12 +10,12 @@ import (
 )
 
 // MaxToken is the maximum length of a token, in bytes. A token from Create has
-// about 200 bytes. A token with many claims from an identity provider has a few
+// about 200 bytes. An identity provider's token with many claims has a few
 // thousand.
 const MaxToken = 8 << 10
 
-// The accepted algorithms (RFC 7518). RFC 8725, 3.1 requires such a list. It
-// does not contain "none".
+// The accepted algorithms (RFC 7518). RFC 8725, 3.1 requires such a list. The
+// algorithm "none" is not accepted.
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
@@ -32,15 +32,15 @@ type parts struct {
 }
 
 // Inspect checks everything about a token except its signature: size, form,
-// algorithm, header, dates and user. So malformed tokens are rejected without a
-// verification.
+// algorithm, header, dates and user. So malformed tokens are rejected before
+// their signatures are verified.
 func Inspect(token string, opt Options) (Claims, error) {
 	claims, _, err := inspect(token, opt)
 	return claims, err
 }
 
-// inspect does the work of Inspect. It also returns the proof, which remains to
-// be verified.
+// inspect does the work of Inspect. It also returns the token's proof, which
+// still has to be verified.
 func inspect(token string, opt Options) (Claims, *proof, error) {
 	p, err := parse(token)
 	if err != nil {
@@ -50,9 +50,10 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// A proof contains what is needed to verify the signature of a token whose
-// claims have already been checked. It is kept so that each request's token is
-// parsed only once: parsing is expensive compared with the other steps.
+// A proof contains the data that is needed to verify the signature of a token
+// whose claims have already been checked. The proof is kept so that each
+// request's token is parsed only once: parsing is expensive compared with the
+// other steps.
 type proof struct {
 	Signature
 	alg  string
@@ -113,10 +114,10 @@ func parse(token string) (parts, error) {
 	return p, p.checkHeader(header)
 }
 
-// decode decodes base64url. It accepts only the canonical form, without
-// padding, line ends (which Go's decoder skips), or stray bits in the last
-// letter. Otherwise a token could be written in many ways, and a client could
-// evade a stored decision by writing its token in another way.
+// decode decodes base64url. It accepts only the canonical form: no padding, no
+// line ends (which Go's decoder skips), and no stray bits in the last
+// character. Otherwise the same token could be written in many ways, and a
+// client could evade a remembered decision by writing its token in another way.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("line end")
@@ -131,13 +132,13 @@ func (p *parts) checkHeader(h object) error {
 		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and all extensions are unknown here
 	}
 	if _, ok := h["b64"]; ok {
-		return errors.New("header: b64") // RFC 7797: would change the text that the signature covers
+		return errors.New("header: b64") // RFC 7797: b64 would change the text that the signature covers
 	}
 	if _, ok := h["cty"]; ok {
-		return errors.New("header: cty") // RFC 7519 5.2: a token within a token
+		return errors.New("header: cty") // RFC 7519 5.2: cty marks a token within a token
 	}
 	if typ, ok, err := h.text("typ"); err != nil || ok && !isTokenType(typ) {
-		return errors.New("header: typ is not JWT") // RFC 8725 3.11: a token made for something else
+		return errors.New("header: typ is not JWT") // RFC 8725 3.11: the token was issued for another purpose
 	}
 	var err error
 	if p.kid, _, err = h.text("kid"); err != nil {
@@ -154,8 +155,8 @@ func (p *parts) checkHeader(h object) error {
 	return nil
 }
 
-// isTokenType reports whether typ is a plain JWT or an OAuth access token (RFC
-// 9068).
+// isTokenType reports whether typ denotes a plain JWT or an OAuth access token
+// (RFC 9068).
 func isTokenType(typ string) bool {
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
 	return typ == "jwt" || typ == "at+jwt"

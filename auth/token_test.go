@@ -190,8 +190,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestForged checks that well-formed tokens are refused if the verification of
-// their signature fails.
+// TestForged checks that a well-formed token is refused if its signature can't
+// be verified.
 func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
@@ -227,8 +227,9 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// refused checks that err has the public text and the expected cause, and that
-// it contains no part of the token.
+// refused checks that err contains the expected reason, and that clients see
+// only the message Refused. It also checks that the text of err contains no
+// part of the token.
 func refused(t *testing.T, err error, reason, token string) {
 	t.Helper()
 	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), reason) {
@@ -281,9 +282,9 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// FuzzToken checks every accepted token: from its header and claims, the
-// function sign must create the same token, byte for byte. All other tokens
-// must be refused with the same text.
+// FuzzToken checks that every accepted token is genuine: signing its header and
+// claims again must create the same token, byte for byte. If Inspect refuses a
+// token, its error must be Unauthenticated.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
 	f.Add(signRSA(f, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims))
@@ -320,7 +321,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// headerOf returns the arguments from which sign creates the given token.
+// headerOf returns the decoded header and claims of a token.
 func headerOf(token string) (header, claims string) {
 	parts := strings.Split(token, ".")
 	h, _ := base64.RawURLEncoding.DecodeString(parts[0])

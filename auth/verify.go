@@ -11,14 +11,15 @@ import (
 // gateway has already verified the token.
 type Verifier struct {
 	Key            Key              // for HS256; with the zero Key, HS256 tokens are refused
-	Keys           func() *KeySet   // for RS256, called for each token; without a set, RS256 tokens are refused
+	Keys           func() *KeySet   // for RS256, called for each RS256 token; without a KeySet, RS256 tokens are refused
 	UserClaimField string           // as in Options
 	Now            func() time.Time // nil for time.Now
 }
 
-// Verify checks a token as Inspect does, and also verifies its signature. A key
-// is only used for the algorithm of its type, whatever the token's header says.
-// So an RSA key is never used as a secret, and a secret never as an RSA key.
+// Verify checks a token as Inspect does, and also verifies its signature. Each
+// type of key is used for only one algorithm, whatever the token's header says.
+// So an RSA key is never used as a secret, and a secret is never used as an RSA
+// key.
 func (v Verifier) Verify(token string) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {
@@ -55,7 +56,7 @@ func (v Verifier) verifySignature(p parts) error {
 // verify checks an HS256 signature of a text.
 func (k Key) verify(signed string, signature []byte) error {
 	if len(k.secret()) < minKey {
-		return errNoKey // with an empty key, tokens that an attacker signed would be accepted
+		return errNoKey // with an empty key, anyone could sign tokens
 	}
 	if jwt.SigningMethodHS256.Verify(signed, signature, k.secret()) != nil {
 		return errSignature

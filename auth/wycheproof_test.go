@@ -34,10 +34,11 @@ var stricter = map[string]string{
 	"json_web_key_test.json 2":         "two secret keys in a set: a key set has public keys alone, and HS256 has one key, in a file of its own",
 }
 
-// TestWycheproof checks the form and signatures of tokens with the public test
-// vectors of Project Wycheproof. Their payloads contain no claims, so claims
-// are not checked. Every algorithm except HS256 and RS256 must be refused,
-// whatever the vector expects.
+// TestWycheproof checks how we verify the form and the signature of a token. It
+// uses the public test vectors of Project Wycheproof. The payloads of these
+// tokens contain no claims, so the test does not check claims. Tokens with any
+// algorithm except HS256 and RS256 must be refused, even if the test vector
+// expects them to be valid.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -46,7 +47,7 @@ func TestWycheproof(t *testing.T) {
 	needed := map[string]bool{}
 	for _, file := range []struct {
 		name        string
-		cases, good int // numbers at the time of the download; fewer would mean lost coverage
+		cases, good int // counts when the file was downloaded; lower counts would mean lost coverage
 	}{{"json_web_signature_test.json", 401, 18}, {"json_web_key_test.json", 26, 2}} {
 		t.Run(file.name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join(dir, file.name))
@@ -95,8 +96,7 @@ func accepts(v Verifier, token string) bool {
 	return err == nil && v.verifySignature(p) == nil
 }
 
-// hasOurAlgorithm reports whether a token's header has one of our two
-// algorithms.
+// hasOurAlgorithm reports whether a token's header names HS256 or RS256.
 func hasOurAlgorithm(token string) bool {
 	head, _, _ := strings.Cut(token, ".")
 	raw, _ := base64.RawURLEncoding.DecodeString(strings.ReplaceAll(head, "?", ""))
@@ -104,9 +104,10 @@ func hasOurAlgorithm(token string) bool {
 	return json.Unmarshal(raw, &header) == nil && (header.Alg == "HS256" || header.Alg == "RS256")
 }
 
-// verifierOf returns a verifier with the keys of a test group. As an
-// administrator would do, it puts a secret for HS256 into the key file, and all
-// other keys into a key set. It omits keys that a key set would refuse.
+// verifierOf returns a verifier with the keys of a test group. If the only key
+// is a secret for HS256, the verifier uses it as its Key. Otherwise the keys
+// form a key set, as an administrator would configure them. If ParseKeySet
+// refuses the set, the verifier has no key.
 func verifierOf(t *testing.T, public, private json.RawMessage) Verifier {
 	t.Helper()
 	raw := public

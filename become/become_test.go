@@ -60,8 +60,8 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestExists checks that mapContains finds only the ids of a user namespace's
-// uid_map, and that UnusedID returns an id outside the range of ordinary users.
+// TestExists checks that mapContains finds exactly the ids in a uid_map, and
+// that UnusedID returns an id outside the range of ordinary users.
 func TestExists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "uid_map")
 	if err := os.WriteFile(path, []byte("         0       1000          1\n         1     100000      65535\n"), 0o644); err != nil {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// PrivateGroup reports whether group is the private group of the user owner. A
-// private group has the same name as its user, and no other members, so only
-// this user has the group's permissions. Many systems give each user such a
-// group.
+// PrivateGroup reports whether group is the private group of the user with the
+// uid owner. A private group is the primary group of its user, has the same
+// name as the user, and has no other members. So only this user has the group's
+// permissions. Many systems give each user such a group.
 //
 // PrivateGroup reads only /etc/passwd and /etc/group. It queries no directory
 // service, because an answer from the network must not determine which files
-// root trusts. Package nss has the same function for processes that query such
-// services anyway.
+// root trusts. The function nss.PrivateGroup also queries directory services.
+// It is for processes that use such services anyway.
 func PrivateGroup(owner, group uint32) bool { return privateGroup("/etc", owner, group) }
 
 func privateGroup(etc string, owner, group uint32) bool {
@@ -23,9 +23,9 @@ func privateGroup(etc string, owner, group uint32) bool {
 	return ok && ok2 && userEntry[3] == groupEntry[2] && userEntry[0] == groupEntry[0] && groupEntry[3] == ""
 }
 
-// entry returns the fields of the first line with the given id in the file
-// path, which is /etc/passwd or /etc/group. Lines that don't have the given
-// number of fields are skipped.
+// entry reads the file at path, which has the format of /etc/passwd or
+// /etc/group. It returns the fields of the first line with the given id. It
+// skips lines that have an empty name or a different number of fields.
 func entry(path string, fields int, id uint32) ([]string, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -14,8 +14,8 @@ var admission = &comparison{title: fmt.Sprintf("admission and audit log, median 
 
 func init() { tables = append(tables, admission) }
 
-// BenchmarkAdmission measures the cost of penalties and request rates when no
-// client is limited.
+// BenchmarkAdmission measures the cost of the penalties and the request rate
+// limit while they restrict no client.
 func BenchmarkAdmission(b *testing.B) {
 	l := theLab.open(b)
 	servers := []server{l.startGateway(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.startGateway(b, "open", "SCHEDRESTD_PENALTIES=off")}
@@ -28,9 +28,10 @@ func BenchmarkAdmission(b *testing.B) {
 	})
 }
 
-// BenchmarkAudit measures the cost of recording a change in the audit log. The
-// worker sends two messages to the auditor, which writes two lines. With
-// SCHEDRESTD_AUDIT_SYNC, the cost includes waiting for the disk.
+// BenchmarkAudit measures the cost of recording changes in the audit log. For
+// each change, the worker sends two messages to the auditor, which writes two
+// lines to the log. With SCHEDRESTD_AUDIT_SYNC, the cost includes waiting for
+// the disk.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupyNode(b)

@@ -4,9 +4,10 @@
 // gateway's handler. Both servers use the same controller.
 //
 // Results differ between machines and between runs, so only ratios within one
-// run are meaningful. Each iteration of a benchmark is a pair of rounds, one
-// for each server, in alternating order. The median is reported. "make bench"
-// prints the results as a table.
+// run are meaningful. Each iteration of a benchmark consists of two rounds, one
+// for each server. The order of the servers alternates from iteration to
+// iteration. The benchmark reports the median. "make bench" prints the results
+// as a table.
 package bench
 
 import (
@@ -89,7 +90,7 @@ func BenchmarkPingKeptAlive(b *testing.B) {
 }
 
 // BenchmarkPingConnectionEach measures requests that each use a new connection,
-// as curl does in a script.
+// as when a script runs curl for each request.
 func BenchmarkPingConnectionEach(b *testing.B) {
 	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }

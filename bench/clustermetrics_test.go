@@ -23,9 +23,9 @@ var clusterScrapes = &comparison{title: "GET /metrics/cluster, 5000 nodes", colu
 
 func init() { tables = append(tables, clusterScrapes) }
 
-// BenchmarkClusterMetrics measures the time and the memory of a scrape for
-// several numbers of jobs. The controller has each answer ready and sends it at
-// once, as slurmctld does.
+// BenchmarkClusterMetrics measures the duration of a scrape and the memory that
+// it needs, for several numbers of jobs. The test controller prepares all
+// answers in advance and replies immediately, as slurmctld does.
 func BenchmarkClusterMetrics(b *testing.B) {
 	l := theLab.open(b)
 	sizes := []int{1000, manyJobs, 3 * manyJobs}
@@ -73,9 +73,8 @@ func (l *lab) startForController(b *testing.B, port int, name string, args ...st
 	return newServer(b, d, tcpDialer(address))
 }
 
-// startListController starts a controller that accepts every token and has
-// lists with the given numbers of nodes and jobs. It returns the controller's
-// port.
+// startListController starts a controller that accepts every token and lists
+// the given numbers of nodes and jobs. It returns the controller's port.
 func startListController(b *testing.B, nodes, jobs int) int {
 	b.Helper()
 	encode := func(kind message.Type, body message.Body) []byte {

@@ -12,8 +12,8 @@ import (
 
 var crowd = &comparison{title: "one healthy client, a connection for each ping", columns: []string{"500 slow clients", "alone"}}
 
-// slowClients is the number of slow clients. Each sends one byte per second of
-// a header that never ends.
+// slowClients is the number of slow clients. Each client sends a header that
+// never ends, at one byte per second.
 const slowClients = 500
 
 // BenchmarkCrowd measures how a crowd of slow clients affects the latency of a
@@ -80,7 +80,8 @@ func startSlowClients(b *testing.B, s server) (stop func()) {
 	return func() { close(quit); wait.Wait() }
 }
 
-// dribble sends a byte per second until the server closes the connection.
+// dribble sends an endless header, one byte per second, until the server closes
+// the connection or quit is closed.
 func dribble(c net.Conn, quit <-chan struct{}) {
 	closed := make(chan struct{})
 	go func() {

@@ -13,9 +13,10 @@ import (
 
 var inetdRuns = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
 
-// BenchmarkInetd measures a whole run of the gateway in inetd mode, which
-// starts all processes and answers one ping. If LAB_ENV names the file lab.env
-// of a running lab, the benchmark also measures Slurm's gateway.
+// BenchmarkInetd measures complete runs of the gateway in inetd mode. In each
+// run the gateway starts all its processes and answers one ping. If LAB_ENV
+// names the file lab.env of a running lab, the benchmark also measures Slurm's
+// gateway.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)
 	schedrestd := l.inetd()
@@ -87,8 +88,9 @@ func (l *lab) inetd() func() *exec.Cmd {
 	}
 }
 
-// slurmInetd returns a command that runs Slurm's gateway once. It returns nil
-// if LAB_ENV names no lab, or if the benchmark does not run as root.
+// slurmInetd returns a function that creates a command. The command runs
+// Slurm's gateway once. If LAB_ENV is not set or the benchmark does not run as
+// root, slurmInetd returns nil.
 func slurmInetd(b *testing.B) func() *exec.Cmd {
 	path := os.Getenv("LAB_ENV")
 	if path == "" || os.Geteuid() != 0 {
@@ -106,7 +108,7 @@ func slurmInetd(b *testing.B) func() *exec.Cmd {
 	must(b, err)
 	return func() *exec.Cmd {
 		cmd := exec.Command("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt")
-		cmd.Err = nil // the path is inside the root of the lab
+		cmd.Err = nil // the path refers to a file inside the root of the lab
 		cmd.Env = []string{"SLURM_JWT=daemon", "PATH=/usr/sbin:/usr/bin"}
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}

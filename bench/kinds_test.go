@@ -22,8 +22,9 @@ var kinds = &comparison{title: "a connection for each ping over a UNIX socket, m
 // account contains the ids with which a client's process runs.
 type account struct{ uid, gid uint32 }
 
-// systemAccounts returns users of this machine. They all have names, as the
-// users of a site do, because looking up a uid without a name takes longer.
+// systemAccounts returns up to ten users of this machine instead of made-up
+// uids. The users of a site have names, and looking up a uid without a name
+// takes longer.
 func systemAccounts(b *testing.B) []account {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")
@@ -94,8 +95,8 @@ func (l *lab) startLocal(b *testing.B, name, switches string, userOf func(client
 	return l.startLocalBuild(b, l.bin, name, switches, userOf, args...)
 }
 
-// startLocalBuild starts a gateway as startLocal does, with the programs in the
-// directory bin.
+// startLocalBuild starts a gateway from the programs in the directory bin.
+// Otherwise it does the same as startLocal.
 func (l *lab) startLocalBuild(b *testing.B, bin, name, switches string, userOf func(client int) account, args ...string) server {
 	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
@@ -125,8 +126,8 @@ func (l *lab) startLocalBuild(b *testing.B, bin, name, switches string, userOf f
 	return s
 }
 
-// familyCPU returns the CPU time of a process, of its running children, and of
-// the children that have exited.
+// familyCPU returns the total CPU time of a process, its running descendants,
+// and its children that have exited.
 func familyCPU(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -73,8 +73,8 @@ func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 	return d
 }
 
-// close stops the site. It also ends the job that occupies the node, which
-// would otherwise outlive its controller.
+// close stops the site. It also ends the running jobs, which would otherwise
+// outlive the controller.
 func (l *lab) close() {
 	var jobs []process.Stat
 	if len(l.daemons) > 1 {
@@ -84,7 +84,7 @@ func (l *lab) close() {
 		l.daemons[i].Stop()
 	}
 	process.SignalAll(jobs, syscall.SIGTERM)
-	for range 200 { // the job's step still has to write its outcome
+	for range 200 { // retry, because the job's step still has to write the outcome
 		if l.Site == nil || os.RemoveAll(l.Dir) == nil {
 			return
 		}
@@ -134,7 +134,8 @@ func (l *lab) daemonServer(b *testing.B, i int) server {
 	return newServer(b, d, tcpDialer(strings.TrimPrefix(d.Address, "http://")))
 }
 
-// newServer returns the server for daemon d, with its current processes.
+// newServer returns a server that consists of the daemon d and its current
+// descendants.
 func newServer(b *testing.B, d *site.Daemon, dial dialer) server {
 	b.Helper()
 	s := server{name: d.Name, dial: dial, daemon: d, pids: []int{d.PID()}}
@@ -146,8 +147,8 @@ func newServer(b *testing.B, d *site.Daemon, dial dialer) server {
 	return s
 }
 
-// fail ends the benchmark with err and with the last warnings and errors in the
-// server's log.
+// fail ends the benchmark. It prints err and the last warnings and errors in
+// the server's log.
 func (s server) fail(b *testing.B, err error) {
 	b.Helper()
 	lines := slices.DeleteFunc(s.daemon.LastLines(5000), func(line string) bool {
@@ -172,8 +173,7 @@ func (s server) cpu(b *testing.B) time.Duration {
 
 // cpuTime returns the CPU time of a process, or 0 if it has exited.
 func cpuTime(pid int) time.Duration {
-	// This computes the id of another process's CPU clock, as
-	// clock_getcpuclockid(3) does.
+	// Compute the id of the process's CPU clock as clock_getcpuclockid(3) does.
 	const sched = 2
 	var ts unix.Timespec
 	if unix.ClockGettime(int32(^pid)<<3|sched, &ts) != nil {
@@ -197,7 +197,7 @@ func (l *lab) occupyNode(b *testing.B) {
 }
 
 // cancelWaiting cancels every job that has not started. Cancelled jobs do not
-// fill the controller, because it forgets them when it needs the space.
+// fill up the controller: it forgets ended jobs when it needs the space.
 func (l *lab) cancelWaiting(b *testing.B) {
 	b.Helper()
 	g := site.NewGateway(l.daemons[2].Address, l.token)
@@ -210,7 +210,7 @@ func (l *lab) cancelWaiting(b *testing.B) {
 	}
 }
 
-// waitingJob returns the body of a submission of a job that will wait.
+// waitingJob returns the request body for submitting a job that will wait.
 func (l *lab) waitingJob() string {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir, d.Job.TimeLimit = "waits", "#!/bin/sh\ntrue\n", "/tmp", 1

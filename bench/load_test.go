@@ -18,11 +18,11 @@ import (
 // load is a number of identical requests.
 type load struct {
 	request      string // with a %s for headers
-	keepAlive    bool   // use persistent connections; otherwise a new connection for each request
+	keepAlive    bool   // use persistent connections; if false, open a new connection for each request
 	count        int
 	local        bool          // send no token, because the kernel identifies the user
 	singleClient bool          // one client instead of several
-	token        func() string // returns the token of the next request; nil: the lab's token
+	token        func() string // returns the token for the next request; if nil, the lab's token is used
 
 	after func(*testing.B) // called after each round, outside the measurement; may be nil
 }
@@ -72,7 +72,8 @@ func (l load) run(dial dialer) error {
 	return errors.Join(failures...)
 }
 
-// text returns a request as text. The request has no token if token is "".
+// text returns the text of a request. If token is "", the request contains no
+// token.
 func (l load) text(token string) string {
 	var headers string
 	if token != "" {

@@ -37,7 +37,7 @@ func BenchmarkMemory(b *testing.B) {
 			c.Close()
 		}
 		if len(memory.rows) > 0 {
-			continue // only the first round counts, because later rounds reuse its memory
+			continue // record only the first round, because later rounds reuse its memory
 		}
 		memory.add(row{name: "parent, resident", unit: "MB", figures: []float64{with[0], without[0]}, ratio: with[0] / without[0]})
 		memory.add(row{name: "both workers, proportional", unit: "MB", figures: []float64{with[1], without[1]}, ratio: with[1] / without[1]})

@@ -17,8 +17,8 @@ var (
 
 func init() { tables = append(tables, metricsCost, slurmMetrics) }
 
-// BenchmarkMetrics measures the cost of counting for --metrics. It sends the
-// same requests to a gateway that counts and to one that does not.
+// BenchmarkMetrics measures the cost of the counters for --metrics. It sends
+// the same requests to a gateway with this option and to one without it.
 func BenchmarkMetrics(b *testing.B) {
 	l := theLab.open(b)
 	servers := []server{l.startWithMetrics(b, "counts", true), l.startWithMetrics(b, "does-not", false)}
@@ -53,8 +53,9 @@ func (l *lab) startWithMetrics(b *testing.B, name string, metrics bool) server {
 	return newServer(b, d, tcpDialer(address))
 }
 
-// BenchmarkSlurmClusterMetrics measures a scrape of all jobs and nodes. To get
-// enough nodes, start the lab with "lab-up SUITE --nodes 5000".
+// BenchmarkSlurmClusterMetrics measures scrapes of the cluster's metrics, which
+// cover all jobs and nodes. To get enough nodes, start the lab with "lab-up
+// SUITE --nodes 5000".
 func BenchmarkSlurmClusterMetrics(b *testing.B) {
 	l := slurm.open(b)
 	l.fillJobs(b, manyJobs)

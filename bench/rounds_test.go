@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// compare measures both servers in rounds of alternating order. It adds two
-// rows to table: one with CPU times, and one with request rates.
+// compare measures both servers in every round, and swaps their order after
+// each round. It adds two rows to table: one with CPU times, and one with
+// request rates.
 func compare(b *testing.B, table *comparison, label string, servers []server, l load) {
 	for _, s := range servers {
 		measure(b, s, l) // warm up
@@ -41,15 +42,15 @@ func compare(b *testing.B, table *comparison, label string, servers []server, l 
 		b.ReportMetric(first, name)
 		b.ReportMetric(r.ratio, name+"-ratio")
 	}
-	b.ReportMetric(0, "ns/op") // the duration of a whole round has no meaning
+	b.ReportMetric(0, "ns/op") // omit ns/op, because the duration of a whole round is meaningless
 }
 
-// interval returns a confidence interval for the median of a quantity, from the
+// interval computes a confidence interval for the median of a quantity from the
 // measured values in list. With 6 or more values, the interval contains the
 // true median with a probability of at least 95 %, whatever the distribution of
 // the values. (The number of values below the median is distributed like the
-// number of heads in n coin tosses.) With fewer values, the interval is the
-// range of the whole list, and the probability is lower.
+// number of heads in n coin tosses.) With fewer values, the interval extends
+// from the smallest value to the largest, and the probability is lower.
 func interval(list []float64) (low, high float64) {
 	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
 	n := len(list)
@@ -64,7 +65,8 @@ func interval(list []float64) (low, high float64) {
 	return list[rank], list[n-1-rank]
 }
 
-// TestInterval checks the ranks against the table of the sign test.
+// TestInterval checks that the ends of an interval have the ranks that tables
+// of the sign test give.
 func TestInterval(t *testing.T) {
 	for n, rank := range map[int]int{1: 0, 5: 0, 6: 0, 9: 1, 20: 5, 30: 9, 100: 39} {
 		var list []float64

@@ -49,8 +49,8 @@ func BenchmarkSandbox(b *testing.B) {
 	})
 }
 
-// withoutSandbox returns the directory of programs that were built without the
-// sandbox.
+// withoutSandbox builds the programs without the sandbox and returns their
+// directory.
 func withoutSandbox(b *testing.B) string {
 	b.Helper()
 	dir := filepath.Join(theLab.Dir, "nosandbox")
@@ -58,7 +58,7 @@ func withoutSandbox(b *testing.B) string {
 	programs, err := filepath.Glob("../cmd/schedrestd*")
 	must(b, err)
 	build := exec.Command("go", append([]string{"build", "-tags", "nosandbox", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, programs...)...)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // with cgo a process can't drop its capabilities on all threads
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // a program built with cgo can't drop the capabilities of all its threads
 	if text, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, text)
 	}

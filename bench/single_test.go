@@ -21,8 +21,8 @@ type singleConfig struct {
 	Setup  work.Setup
 }
 
-// serveSingle serves the same API as a worker, with the same time limits, in a
-// single process that accepts the connections itself.
+// serveSingle serves the API that a worker serves, with the same time limits.
+// It runs in a single process, which accepts the connections itself.
 func serveSingle(text string) {
 	var s singleConfig
 	err := json.Unmarshal([]byte(text), &s)

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// These tables compare this gateway with Slurm's gateway. Both get the same
-// requests and use the same real controller, as slurmlab_test.go describes. A
-// ratio above 1 always means that this gateway is better.
+// These tables compare this gateway with Slurm's gateway. Both receive the same
+// requests and use the controller of the real cluster that slurmlab_test.go
+// describes. A ratio above 1 always means that this gateway is better. The
+// table slurmCrowd contains only this gateway.
 var (
 	slurmSmall = &comparison{title: fmt.Sprintf("real Slurm, median of paired rounds, %d clients; ratio: times better", clients), columns: gatewayColumns}
 	slurmLists = &comparison{title: "real Slurm, one client, median of paired rounds; ratio: times better", columns: gatewayColumns}
@@ -19,8 +20,8 @@ var gatewayColumns = []string{"schedrestd", "slurmrestd"}
 
 func init() { tables = append(tables, slurmSmall, slurmLists, slurmCrowd) }
 
-// manyJobs is the minimum length of the list of jobs. Slurm's gateway takes 20
-// seconds and almost 3 GB for one such list.
+// manyJobs is the minimum number of jobs in the list of all jobs. Slurm's
+// gateway needs 20 seconds and almost 3 GB for one such list.
 const (
 	manyJobs    = 20_000
 	listsAtOnce = 8
@@ -42,9 +43,10 @@ func BenchmarkSlurmNodeConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "one node", slurmLoad{path: "/node/node1", count: 1500})
 }
 
-// BenchmarkSlurmPingAtRate measures latencies under the load of a portal's
-// users, which leaves the machine mostly idle. In the other benchmarks the
-// machine is busy, so the slowest answers are those that wait for a CPU.
+// BenchmarkSlurmPingAtRate measures latencies at a rate of requests that is
+// typical of a portal. This load leaves the machine mostly idle. In the other
+// benchmarks the machine is busy, so the slowest answers are those that wait
+// for a CPU.
 func BenchmarkSlurmPingAtRate(b *testing.B) {
 	slurm.open(b).compare(b, "ping", slurmLoad{path: "/ping", keepAlive: true, count: 1500, interval: portalInterval})
 }
@@ -53,12 +55,12 @@ func BenchmarkSlurmNodeAtRate(b *testing.B) {
 	slurm.open(b).compare(b, "one node", slurmLoad{path: "/node/node1", count: 1500, interval: portalInterval})
 }
 
-// portalInterval is the interval between two requests of a client. At this
-// interval, all clients together send 500 requests per second.
+// portalInterval is the interval between two requests from the same client. At
+// this interval, all clients together send 500 requests per second.
 const portalInterval = clients * time.Second / 500
 
-// BenchmarkSlurmNodesKeptAlive measures lists of all nodes of the lab. To get
-// enough nodes, start the lab with "lab-up SUITE --nodes 5000".
+// BenchmarkSlurmNodesKeptAlive measures requests for the list of all nodes. To
+// get enough nodes, start the lab with "lab-up SUITE --nodes 5000".
 func BenchmarkSlurmNodesKeptAlive(b *testing.B) {
 	slurm.open(b).list(b, "nodes", slurmLoad{path: "/nodes", keepAlive: true, count: 1, recordMark: `"hostname"`}, b.N)
 }
@@ -67,18 +69,19 @@ func BenchmarkSlurmNodesConnectionEach(b *testing.B) {
 	slurm.open(b).list(b, "nodes", slurmLoad{path: "/nodes", count: 1, recordMark: `"hostname"`}, b.N)
 }
 
-// BenchmarkSlurmJobs measures lists of all jobs. It requests only one list from
-// Slurm's gateway. That gateway does not free the memory of a list, and takes
-// as long for one list as this gateway takes for a hundred.
+// BenchmarkSlurmJobs measures requests for the list of all jobs. It sends only
+// one request to Slurm's gateway, which does not free the memory of a list.
+// That gateway also takes as long for one list as this gateway takes for a
+// hundred.
 func BenchmarkSlurmJobs(b *testing.B) {
 	l := slurm.open(b)
 	l.fillJobs(b, manyJobs)
 	l.list(b, "jobs", slurmLoad{path: "/jobs", count: 1, recordMark: `"job_id"`}, 1)
 }
 
-// BenchmarkSlurmJobsAtOnce measures concurrent lists of all jobs. It measures
-// only this gateway, because slurmrestd exhausted the machine's memory and was
-// killed at 22 GB.
+// BenchmarkSlurmJobsAtOnce measures concurrent requests for the list of all
+// jobs. It measures only this gateway, because slurmrestd exhausted the
+// machine's memory and was killed at 22 GB.
 func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	l := slurm.open(b)
 	l.fillJobs(b, manyJobs)
@@ -100,9 +103,9 @@ func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSlurmSubmitKeptAlive measures submissions of held jobs, so that only
-// their acceptance is measured. It runs after the benchmarks of lists, because
-// its jobs would lengthen those lists.
+// BenchmarkSlurmSubmitKeptAlive submits held jobs, so that it measures only how
+// the jobs are accepted, not how they run. It runs after the list benchmarks,
+// because its jobs would lengthen those lists.
 func BenchmarkSlurmSubmitKeptAlive(b *testing.B) {
 	slurm.open(b).compare(b, "submit", slurmLoad{path: "/job/submit", body: heldJob, keepAlive: true, count: 400})
 }
@@ -111,8 +114,8 @@ func BenchmarkSlurmSubmitConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "submit", slurmLoad{path: "/job/submit", body: heldJob, count: 400})
 }
 
-// BenchmarkSlurmSmallMemory reports the peak memory of both gateways after all
-// short benchmarks, so it must run after them.
+// BenchmarkSlurmSmallMemory reports the peak memory that both gateways have
+// used in all the short benchmarks, so it must run after those benchmarks.
 func BenchmarkSlurmSmallMemory(b *testing.B) {
 	l := slurm.open(b)
 	servers := l.pair(b)
@@ -125,16 +128,16 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// pairedResults contains the results of all rounds, keyed by the name of the
-// figure. Each figure has two lists of results: those of our gateway, and then
-// those of Slurm's gateway.
+// pairedResults contains the results of all rounds, keyed by the name of a
+// figure. Each figure has two lists of results: first those of this gateway,
+// then those of Slurm's gateway.
 type pairedResults struct {
 	order  []figure
 	values map[string]*[2][]float64
 }
 
-// figure is a measured quantity: its name, its unit, and whether a higher value
-// is better.
+// A figure describes a measured quantity: its name, its unit, and whether a
+// higher value is better.
 type figure struct {
 	name, unit     string
 	higherIsBetter bool
@@ -174,7 +177,7 @@ func (p *pairedResults) addTo(b *testing.B, c *comparison, prefix string) {
 		c.add(line)
 		b.ReportMetric(medianFloat(ratios), metric(f.name)+"-ratio")
 	}
-	b.ReportMetric(0, "ns/op") // the duration of a whole round has no meaning
+	b.ReportMetric(0, "ns/op") // omit ns/op, because the duration of a whole round is meaningless
 }
 
 // improvement returns how many times better our gateway is than the reference.
@@ -197,7 +200,8 @@ var (
 	figPeakAll   = figure{"peak memory after all", "MB", false}
 )
 
-// compare sends requests to both gateways in rounds of alternating order.
+// compare sends requests to both gateways in every round, and swaps their order
+// after each round.
 func (l *slurmLab) compare(b *testing.B, name string, v slurmLoad) {
 	servers := l.pair(b)
 	for _, s := range servers {
@@ -219,10 +223,9 @@ func (l *slurmLab) compare(b *testing.B, name string, v slurmLoad) {
 	p.addTo(b, slurmSmall, name+", "+v.describe())
 }
 
-// list sends requests for a long list to both gateways. It starts a new process
-// of each gateway, so that the peak memory of the process shows the cost of a
-// list. It sends requests to Slurm's gateway only in the first slurmRounds
-// rounds, and in at least one.
+// list sends requests for a long list to both gateways. It starts new gateways,
+// so that their peak memory shows the cost of a list. Slurm's gateway receives
+// requests only in the first slurmRounds rounds, but always in the first round.
 func (l *slurmLab) list(b *testing.B, name string, v slurmLoad, slurmRounds int) {
 	servers := [2]server{l.startSchedrestd(b), l.startSlurmrestd(b)}
 	var p pairedResults

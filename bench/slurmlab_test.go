@@ -17,20 +17,21 @@ import (
 	"schedrestd/demo/site"
 )
 
-// slurmVersion is an API version that this gateway and those of Slurm 24.11 and
-// 26.05 serve.
+// slurmVersion is an API version that this gateway serves. The gateways of
+// Slurm 24.11 and 26.05 also serve it.
 const slurmVersion = "/slurm/v0.0.42"
 
-// heldJob is the body of a job that waits until a user releases it.
+// heldJob is the request body for submitting a job that waits until a user
+// releases it.
 const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n","current_working_directory":"/tmp",` +
 	`"time_limit":{"set":true,"number":1},"environment":["PATH=/usr/bin:/bin"]}}`
 
-// slurmLab is a running cluster of real Slurm. The environment variable LAB_ENV
-// names a file with shell variables that describe the cluster. The benchmarks
-// start both gateways on this machine and stop them at the end. Submitted jobs
-// stay in the cluster.
+// slurmLab is a real Slurm cluster that is already running. A file with shell
+// variables describes the cluster; the environment variable LAB_ENV names this
+// file. The benchmarks start both gateways on this machine and stop them at the
+// end. Submitted jobs stay in the cluster.
 type slurmLab struct {
-	root     string // root of its file system, which is laid out like that of a separate machine
+	root     string // root directory of the cluster, laid out like the file system of a separate machine
 	conf     string // slurm.conf
 	uid, gid string // of Slurm's gateway
 	token    string
@@ -117,10 +118,9 @@ func (l *slurmLab) schedrestdProgram(b *testing.B) site.Program {
 }
 
 // slurmrestdProgram returns slurmrestd with its defaults, except that it
-// accepts only tokens (rest_auth/jwt). slurmrestd must be killed when the
-// benchmarks exit, by its parent-death signal. A change of user clears this
-// signal, so slurmrestd is started by setpriv, which sets the signal after the
-// change.
+// accepts only tokens (rest_auth/jwt). When the benchmarks exit, the
+// parent-death signal kills slurmrestd. A change of user clears this signal, so
+// setpriv changes the user, sets the signal, and then starts slurmrestd.
 func (l *slurmLab) slurmrestdProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
@@ -150,8 +150,9 @@ func (l *slurmLab) fetchPath(ctx context.Context, dial dialer, path string) ([]b
 	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
 }
 
-// fetch sends one request on a new connection, with the token in the header of
-// the given name. It returns the body of the answer.
+// fetch sends one request on a new connection and returns the body of the
+// answer. The argument header is the name of the header that contains the
+// token.
 func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {

@@ -22,20 +22,21 @@ import (
 // that both gateways serve.
 type slurmLoad struct {
 	path, body string
-	keepAlive  bool // use persistent connections; otherwise a new connection for each request
+	keepAlive  bool // use persistent connections; if false, open a new connection for each request
 	count      int
-	recordMark string // a text that occurs once in each record of the answer
+	recordMark string // text that occurs exactly once in each record of the answer
 
-	// The interval between two requests of a client. If it is 0, the client
-	// sends the next request as soon as the last one is answered. If a request
-	// is late because the client waited for the previous answer, its latency is
-	// measured from the time at which it should have been sent.
+	// The interval between two requests from the same client. If it is 0, the
+	// client sends each request as soon as the previous one is answered. If a
+	// request is late because the client waited for the previous answer, its
+	// latency is measured from the time at which it should have been sent.
 	interval time.Duration
 }
 
-// response contains the latencies of one answer. They are measured from the
-// time before the request was sent or, on a new connection, from the time
-// before the connection was made.
+// response contains the latencies of one answer. They are measured from just
+// before the request is sent or, on a new connection, from just before that
+// connection is opened. If requests are sent at an interval, the latencies are
+// measured from the time at which the request should have been sent.
 type response struct {
 	firstByte time.Duration // to the first byte of the body
 	total     time.Duration // to the last byte

@@ -26,13 +26,15 @@ import (
 	"schedrestd/worker"
 )
 
-// The table handshakes compares TLS handshakes of two servers. The first server
-// keeps its key in the keeper, and the second one in its own process.
+// handshakes is a table that compares the TLS handshakes of two servers. The
+// first server's key is in the keeper. The second server's key is in the
+// server's own process.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
-// secureEnv names an environment variable that holds the directory of the key
-// and the certificate. If the variable is set, this program runs as the
-// single-process server with TLS. The settings are in singleEnv.
+// secureEnv names an environment variable that holds the directory of a key and
+// its certificate. If the variable is set, this program runs as the
+// single-process server with TLS. The other settings are in the variable that
+// singleEnv names.
 const secureEnv = "SCHEDRESTD_BENCH_SECURE"
 
 func init() {
@@ -43,8 +45,8 @@ func init() {
 	tables = append(tables, handshakes)
 }
 
-// serveSecure serves as serveSingle does, with TLS and with the key in its own
-// memory.
+// serveSecure serves the same API as serveSingle, but over TLS. The key is in
+// the memory of this process.
 func serveSecure(text, dir string) error {
 	var s singleConfig
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -58,8 +60,8 @@ func serveSecure(text, dir string) error {
 	return server.ListenAndServeTLS(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 }
 
-// BenchmarkHandshakes measures requests that each use a new connection. The TLS
-// handshakes resume no earlier session.
+// BenchmarkHandshakes measures requests that each use a new TLS connection. No
+// handshake resumes an earlier session.
 func BenchmarkHandshakes(b *testing.B) {
 	l := theLab.open(b)
 	ports, err := site.FreePorts(2)
@@ -88,8 +90,9 @@ func BenchmarkHandshakes(b *testing.B) {
 	compare(b, handshakes, "a handshake each", servers, load{request: get("/healthz"), count: 400})
 }
 
-// writeCertificate writes a key, its certificate and a configuration that names
-// them into dir. It returns a configuration for clients.
+// writeCertificate writes three files to dir: a key, its certificate, and a
+// configuration of the gateway that names both. It returns a TLS configuration
+// for clients.
 func (l *lab) writeCertificate(b *testing.B, dir string) *tls.Config {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -114,12 +117,14 @@ func (l *lab) writeCertificate(b *testing.B, dir string) *tls.Config {
 	return &tls.Config{RootCAs: roots, ServerName: "bench"}
 }
 
-// tlsDialer returns a dialer that connects to address and makes the handshake.
+// tlsDialer returns a dialer that connects to address and performs the TLS
+// handshake.
 func tlsDialer(address string, config *tls.Config) dialer {
 	return func(int) (net.Conn, error) { return tls.Dial("tcp", address, config) }
 }
 
-// answersTLS returns a function that reports whether a server answers with TLS.
+// answersTLS returns a function that checks whether the server at address
+// answers over TLS.
 func answersTLS(address string, config *tls.Config) func(context.Context) error {
 	return func(context.Context) error {
 		c, err := tls.Dial("tcp", address, config)

@@ -31,10 +31,10 @@ import (
 	"schedrestd/security"
 )
 
-// The table verifications compares the verification of signatures in the keeper
-// and in the worker. The table tokenRequests compares requests with tokens that
-// the worker remembers, with tokens that the keeper verifies, and with tokens
-// that the controller verifies.
+// verifications compares how fast the keeper and the worker verify signatures.
+// tokenRequests compares requests with three kinds of tokens: tokens that the
+// worker remembers, tokens that the keeper verifies, and tokens that the
+// controller verifies.
 var (
 	verifications = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, including the round trip to it", "RS256 (2048 bits) in the worker"}}
 	tokenRequests = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that the worker remembers", "a new token per request, verified by the keeper", "a new token per request, verified by the controller"}}
@@ -65,7 +65,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	must(b, err)
 	childEnd := os.NewFile(uintptr(fd), "channel")
 	defer childEnd.Close()
-	cmd := exec.Command("/proc/self/exe") // the keeper's user may have no access to its path
+	cmd := exec.Command("/proc/self/exe") // the keeper's user may have no access to the path of this program
 	cmd.Env, cmd.Stderr, cmd.ExtraFiles = []string{keeperEnv + "=1", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}, os.Stderr, []*os.File{childEnd}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	expect := &ipc.Attributes{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
@@ -126,8 +126,8 @@ func receive[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	return message
 }
 
-// BenchmarkVerifications measures how many signatures are verified per second:
-// one after the other, and by 16 concurrent callers.
+// BenchmarkVerifications measures how many signatures are verified per second,
+// first for one caller and then for 16 concurrent callers.
 func BenchmarkVerifications(b *testing.B) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -156,8 +156,8 @@ func BenchmarkVerifications(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// perSecond returns how many answers per second n concurrent callers get in
-// total.
+// perSecond returns the total number of answers per second that n concurrent
+// callers get.
 func perSecond(count, n int, verify func(caller int)) float64 {
 	start := time.Now()
 	var wait sync.WaitGroup

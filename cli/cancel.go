@@ -78,8 +78,8 @@ Otherwise it sends the request to the controller of the configuration.`,
 }
 
 // selectTransport replaces cmd.RunE, which uses the REST API. The new function
-// first calls check. If a URL or a token file is given, or needsREST returns
-// true, it then calls the replaced function. Otherwise it calls direct.
+// first calls check. It then calls the replaced function if a URL or a token
+// file is given, or if needsREST returns true. Otherwise it calls direct.
 func selectTransport(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, needsREST func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	runREST := cmd.RunE

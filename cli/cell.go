@@ -86,8 +86,8 @@ func formatLimit(n rest.Number) string {
 	return formatDuration(time.Duration(n.Int()) * time.Minute)
 }
 
-// formatTime returns a time that the server sent, in the time zone of this
-// process.
+// formatTime formats a time that the server sent. The result is in the time
+// zone of this process.
 func formatTime(n rest.Number) string {
 	if n.Int() == 0 {
 		return ""

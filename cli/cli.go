@@ -99,8 +99,9 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 }
 
 // writeResult completes the document d or, if d is nil, writes the table t. If
-// some of the names are not in seen, it returns an error that lists them. The
-// argument kind is the word for an object in that error, such as "job".
+// any of the names are not in seen, writeResult returns an error that lists
+// these names. The argument kind is the word for an object in that error, such
+// as "node".
 func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
 	seen map[string]bool) (err error) {
 	if d != nil {
@@ -116,7 +117,7 @@ func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, 
 	return err
 }
 
-// A connection is a client of the REST API, and the name of its user.
+// A connection contains a client for the REST API and the name of the user.
 type connection struct {
 	*rest.Client
 	user string // "" if unknown
@@ -189,7 +190,7 @@ func usageError(format string, args ...any) *errs.Error {
 
 // Exit statuses of the commands.
 const (
-	statusFailed      = 1   // refused by the server, or any other error
+	statusFailed      = 1   // the server refused the request, or any other error
 	statusUsage       = 2   // wrong options, arguments or #SBATCH lines
 	statusUnavailable = 3   // the server can't be reached or does not answer
 	statusDenied      = 4   // no token, an expired token, or no permission
@@ -236,8 +237,8 @@ func withStatus(err error) error {
 	return &ExitError{status, err}
 }
 
-// setRun makes cmd call run. Errors that run returns, and errors in the command
-// line, get an exit status.
+// setRun makes cmd call run. It adds an exit status to errors that run returns
+// and to errors in the command line.
 func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

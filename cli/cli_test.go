@@ -23,10 +23,10 @@ import (
 	"schedrestd/errs"
 )
 
-// A gateway is a server with a few jobs. If states is set, each request for job
-// 5 is answered with the next element of states. An element contains the job's
-// state, and may contain its exit code. When no elements are left, the last one
-// is used again.
+// A gateway is a test server with a few jobs. If states is set, the server
+// answers each request for job 5 with the next element of states. After the
+// last element, it repeats that element. An element contains the job's state,
+// and may contain the job's exit code.
 type gateway struct {
 	t *testing.T
 
@@ -35,7 +35,7 @@ type gateway struct {
 	submitted map[string]any
 	headers   http.Header
 	cancelled []string
-	failures  int // number of requests for job 5 that are answered with 503 before the others
+	failures  int // number of initial requests for job 5 that are answered with 503
 }
 
 const jobList = `{"jobs": [
@@ -116,8 +116,8 @@ func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errO
 	return status, stdout.String(), stderr.String()
 }
 
-// TestTables checks the contents of tables. They must contain no control
-// sequences for a terminal.
+// TestTables checks the contents of tables. A table must not contain terminal
+// control sequences.
 func TestTables(t *testing.T) {
 	for _, tt := range []struct {
 		args string
@@ -185,8 +185,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestSubmit checks the request and the output of the command. The command must
-// exit with the job's exit status.
+// TestSubmit checks the request and the output of the submit command. With
+// --wait, the command must exit with the job's exit status.
 func TestSubmit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "job.sh")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n#SBATCH -n 2 -p cpu\necho\n"), 0o600); err != nil {
@@ -244,8 +244,8 @@ func TestCancelCommand(t *testing.T) {
 	}
 }
 
-// TestWatch checks that the command prints changes of a job and exits with the
-// job's exit status.
+// TestWatch checks that the watch command prints the changes in a job's state
+// and exits with the job's exit status.
 func TestWatch(t *testing.T) {
 	status, out, errOut := runCommand(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
 	var states []string
@@ -319,8 +319,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestCompletion checks that ids of jobs, nodes and partitions are completed. A
-// name that the server sends must not be able to become a shell command.
+// TestCompletion checks that job ids, node names and partition names are
+// completed. A name from the server must not be able to inject a shell command.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"__complete job ":         "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n4\tdone ann FAILED\n19_4\ttask bob COMPLETED\n:4\n",

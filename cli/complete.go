@@ -16,10 +16,10 @@ import (
 // waits for the completion.
 const completionTimeout = 3 * time.Second
 
-// complete connects to the server and calls list. The function list requests
-// the possible words, and passes each of them to the function that it gets as
-// its last argument. Errors are not printed, because they would appear in the
-// user's command line.
+// complete connects to the server and calls list, which must request the
+// possible words. For each word, list calls the function that it gets as its
+// last argument. complete does not print errors, because they would appear in
+// the user's command line.
 func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
@@ -30,7 +30,7 @@ func (o *options) complete(list func(context.Context, *connection, func(word, de
 	if err == nil {
 		err = list(ctx, c, func(word, description string) {
 			if strings.ContainsAny(word, " \t\n\\'\"$`;&|<>()*?!#~") || printable.Text(word) != word {
-				return // a shell must not run any part of it
+				return // a shell might run part of such a word
 			}
 			words = append(words, cobra.CompletionWithDesc(word, printable.Text(description)))
 		})

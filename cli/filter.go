@@ -13,8 +13,9 @@ import (
 	"schedrestd/printable"
 )
 
-// A filter selects jobs. An empty list does not restrict the selection. But if
-// states is empty and all is not set, only active jobs are selected.
+// A filter selects jobs. An empty list does not restrict the selection, with
+// one exception: if states is empty and all is not set, the filter selects only
+// active jobs.
 type filter struct {
 	users, states, partitions, accounts, names, nodes []string
 	me, all                                           bool
@@ -41,8 +42,8 @@ func (f *filter) hasCondition() bool {
 	return f.me || len(f.users)+len(f.states)+len(f.partitions)+len(f.accounts)+len(f.names)+len(f.nodes) > 0
 }
 
-// shortStates maps the abbreviations that squeue shows to the full names of
-// states.
+// shortStates contains the full names of states, keyed by the abbreviations
+// that squeue shows.
 var shortStates = map[string]string{
 	"BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING", "DL": "DEADLINE",
 	"EX": "EXPEDITING", "F": "FAILED", "LF": "LAUNCH_FAILED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY", "PD": "PENDING",

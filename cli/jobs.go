@@ -69,7 +69,7 @@ func (c *connection) selectJobs(cmd *cobra.Command, f *filter) ([]*rest.Job, err
 	return rows, err
 }
 
-// trimJob removes the fields of j that lists do not show.
+// trimJob returns a copy of j without the fields that lists do not show.
 func trimJob(j *rest.Job) *rest.Job {
 	return &rest.Job{ID: j.ID, ArrayJob: j.ArrayJob, ArrayTask: j.ArrayTask, ArrayTasks: j.ArrayTasks, Name: j.Name, User: j.User,
 		Partition: j.Partition, State: j.State, Reason: j.Reason, Started: j.Started, Ended: j.Ended, TimeLimit: j.TimeLimit,

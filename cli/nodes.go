@@ -100,7 +100,8 @@ var nodeStates = []string{
 	"RESERVED", "UNKNOWN",
 }
 
-// shortNodeStates has the names that sinfo shows for some of the states.
+// shortNodeStates contains the full names of some states, keyed by the names
+// that sinfo shows.
 var shortNodeStates = map[string]string{
 	"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN",
 	"DRAINING": "DRAIN", "RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING",

@@ -26,8 +26,8 @@ const (
 	clearScreen = "\x1b[H\x1b[J"
 )
 
-// topRows is the number of jobs that top shows if the height of the output is
-// unknown.
+// topRows is the maximum number of jobs that top shows with --once, or if the
+// output is not a terminal.
 const topRows = 20
 
 func topCommand() *cobra.Command {
@@ -78,7 +78,7 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 		err := c.printFrame(ctx, f, &frame, terminal.Style(), max(1, lines-5))
 		switch {
 		case ctx.Err() != nil:
-			return nil // users end the command with q or Ctrl-C
+			return nil // not an error: users quit with q or Ctrl-C
 		case err != nil && !isRetryable(err):
 			return err
 		case err != nil:
@@ -117,8 +117,8 @@ func onKey(key byte, callback func()) (restore func()) {
 	return func() { unix.IoctlSetTermios(in, unix.TCSETS, saved) }
 }
 
-// A load contains the numbers and the resources of a cluster's nodes, in total
-// and in use.
+// A load counts the nodes of a cluster, in total and by state. It also contains
+// the sums of their CPUs and of their memory: all, and those in use.
 type load struct {
 	nodes, allocated, mixed, idle, unavailable int
 	cpus, busyCPUs, memory, busyMemory         int64
@@ -170,7 +170,7 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(jobs, func(a, b *rest.Job) int { // running jobs first, then by CPUs, then by id
+	slices.SortFunc(jobs, func(a, b *rest.Job) int { // by state (running first), CPUs (most first) and id
 		if ra, rb := a.BaseState() == "RUNNING", b.BaseState() == "RUNNING"; ra != rb {
 			if ra {
 				return -1

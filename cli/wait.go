@@ -15,21 +15,21 @@ import (
 	"schedrestd/printable"
 )
 
-// retryTimeout limits how long a command that waits for jobs repeats a failing
-// request.
+// retryTimeout limits the time for which a failing request is repeated. The
+// limit applies to commands that wait for jobs or watch them.
 const retryTimeout = 15 * time.Minute
 
-// These are the pauses between requests about the same job. The first pauses
-// are short, because many jobs are short.
+// The pause between requests about the same job grows from minPause to
+// maxPause. The first pauses are short, because many jobs are short.
 const (
 	minPause = 500 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
 // pollJob polls the job with this id until it has ended. If the id is that of
-// an array, pollJob polls until all tasks have ended. It calls report whenever
-// it has received the states. Several calls of pollJob may share sem, which
-// limits their concurrent requests.
+// an array, pollJob polls until all tasks have ended. After each successful
+// request, pollJob calls report with the jobs in the answer. Several calls of
+// pollJob may share sem, which limits their concurrent requests.
 func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failingSince := minPause, time.Time{}
 	for {
@@ -59,8 +59,8 @@ func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, 
 	}
 }
 
-// isRetryable reports whether the request may succeed if it is sent again after
-// err.
+// isRetryable reports whether a request that failed with err may succeed if it
+// is sent again.
 func isRetryable(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Timeout, errs.TooMany, errs.BadAnswer, errs.Internal:
@@ -117,7 +117,7 @@ func (p *progress) show(id string, jobs []rest.Job) {
 	p.lastLine = line
 }
 
-// finish writes a line end, so that the last state stays on the terminal.
+// finish writes a newline, so that the last state stays on the terminal.
 func (p *progress) finish() {
 	if p.terminal.IsTerminal() && p.lastLine != "" {
 		fmt.Fprintln(p.w)

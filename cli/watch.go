@@ -87,8 +87,8 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 	return nil
 }
 
-// watchAll follows the jobs that f selects. It also requests jobs that have
-// ended, because users wait for jobs to end.
+// watchAll follows the jobs that f selects. These include jobs that have ended,
+// because users wait for jobs to end.
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changePrinter) error {
 	states := f.states
 	f.all, f.states = true, nil
@@ -126,7 +126,7 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 }
 
 // A changePrinter prints the state of a job if the state differs from the last
-// one that it printed for that job.
+// one that it recorded for that job.
 type changePrinter struct {
 	w     io.Writer
 	style table.Style
@@ -157,9 +157,9 @@ func (c *changePrinter) print(j *rest.Job) {
 }
 
 // update records the state of j, and prints the state if it has changed. If
-// states is not empty, update prints only states that are in the list. If
-// initial is set, j is from the first list, and update prints its state only if
-// j is active.
+// states is not empty, update prints a state only if states contains it. If
+// initial is set, j comes from the first answer of the server. In this case
+// update prints the state only if j is active.
 func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
 	selected := len(states) == 0
 	for _, s := range states {

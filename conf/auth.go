@@ -11,7 +11,8 @@ import (
 )
 
 // authKeys returns the keys that both configuration files share. The argument
-// auth is a function that returns where to store their values.
+// auth is a function that returns the Auth in which to store the values of
+// these keys.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	newKey := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -43,9 +44,9 @@ func setAuthType(a *Auth, v string) error {
 }
 
 // setAuthInfo sets the path of a socket and the lifetime of MUNGE credentials.
-// With auth/munge, munged listens on that socket; with auth/cred, the
-// controller does. Other parameters, which are for Slurm's plugins, are
-// ignored.
+// With auth/munge, munged listens on that socket. With auth/cred, the daemon
+// that the file configures listens on it. Other parameters, which are for
+// Slurm's plugins, are ignored.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
 	for _, p := range splitList(v) {
@@ -70,9 +71,9 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes sets the alternative authentication methods. Slurm's other
-// methods cause only a warning, because a gateway does not need them as
-// alternatives.
+// setAltTypes sets the alternative authentication methods. Only auth/jwt is
+// supported. auth/munge and auth/slurm cause only a warning, because a gateway
+// does not need them as alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
 	for _, t := range splitList(v) {
@@ -88,10 +89,11 @@ func setAltTypes(a *Auth, v string) error {
 	return n.err()
 }
 
-// setAltParameters sets the parameters of tokens. In a file for our daemons, a
-// repeated parameter is an error: if jwt_key= is given twice, for example, it
-// is not clear which key is meant. In a file of a site's Slurm (isSite), it
-// causes only a warning. Then the first value is used, as in Slurm.
+// setAltParameters sets the parameters for tokens. In a file for our daemons, a
+// repeated parameter is an error. For example, if jwt_key= is given twice, it
+// is not clear which key is meant. In a file of a site's Slurm (see isSite), a
+// repeated parameter causes only a warning, and its first value is used, as in
+// Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	seen := map[string]bool{}
@@ -171,9 +173,9 @@ func (n *notes) err() error {
 }
 
 // misplacedParameter returns an error for a parameter of AuthAltParameters that
-// appears as a key of the file. It appears as a key if the list has a space
-// after a comma, because the space ends the value. Without the error, the
-// restriction that the parameter sets would be lost.
+// appears as a key of the file. This happens if the list of parameters has a
+// space after a comma, because the space ends the value of AuthAltParameters.
+// Without the error, the restriction that the parameter sets would be lost.
 func misplacedParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }

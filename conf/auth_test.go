@@ -18,7 +18,7 @@ func TestAltParameters(t *testing.T) {
 		name    string
 		value   string // as in the file, with its quotes
 		want    Auth
-		warning string // text of the only warning, after the key's name
+		warning string // text that follows the key's name in the only warning
 		problem string // text of the only problem
 	}{
 		{name: "a key", value: "jwt_key=/k", want: withKeys("/k", "")},
@@ -98,10 +98,10 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// TestParametersBehindABlank parses a list of parameters that contains a space.
+// TestParametersBehindABlank parses lists of parameters that contain a space.
 // The space ends the value, so the next parameter is read as a key. This must
-// be an error. After a mere warning, as for an unknown key, the gateway would
-// start without the restriction that the parameter sets.
+// be an error. If it caused only a warning, like an unknown key, the gateway
+// would start without the restriction that the parameter sets.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

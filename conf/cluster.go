@@ -8,10 +8,10 @@ import (
 )
 
 // A clusterDraft is a Cluster that is being read. It also holds the values of
-// keys whose effect depends on a key that may be read later. The keys of the
+// keys whose effect depends on a key that may be read later. The keys for the
 // accounting daemon have an effect only if AccountingStorageType requires that
-// daemon. The old keys of the two controllers have an effect only if
-// SchedctldHost is not set.
+// daemon. The old keys for the two controllers, such as ControlMachine, have an
+// effect only if SchedctldHost is not set.
 type clusterDraft struct {
 	Cluster
 	hasAccounting   bool
@@ -50,7 +50,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		"nodeset":       nil,
 		"downnodes":     nil,
 		"frontendname":  nil,
-		"switchname":    nil, // key of topology.conf, which the file may include
+		"switchname":    nil, // key of topology.conf, which slurm.conf may include
 		"blockname":     nil,
 		"poweraction":   nil,
 	},
@@ -82,9 +82,9 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	return c, warnings, nil
 }
 
-// addLegacyHosts adds the controllers that the old keys name: ControlMachine,
-// and optionally BackupController. If SchedctldHost is set, addLegacyHosts
-// ignores the old keys.
+// addLegacyHosts adds the controllers that are named by the old keys
+// ControlMachine and BackupController. BackupController is optional. If
+// SchedctldHost is set, addLegacyHosts ignores the old keys.
 func (c *clusterDraft) addLegacyHosts(r *parser[clusterDraft]) {
 	primary, backup, current := r.seen["controlmachine"], r.seen["backupcontroller"], r.seen["schedctldhost"]
 	switch {
@@ -125,9 +125,9 @@ func setAccounting(c *clusterDraft, v string) error {
 }
 
 // setAccountingMunge sets the socket of a second munged, whose MUNGE key
-// differs from that of the first. Its credentials are for an accounting daemon
-// that several clusters share. If the value is not the path of a socket, it is
-// a password, and is ignored.
+// differs from that of the cluster's own munged. The credentials of the second
+// munged are for an accounting daemon that several clusters share. A value that
+// does not contain the path of a socket is a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range splitList(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -139,9 +139,9 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 }
 
 // checkTLSType returns an error if the daemons use TLS for their connections to
-// each other. The programs of this project do not support TLS there. They could
-// not connect to such daemons, and their own listeners would contradict the
-// configuration.
+// each other. The programs of this project do not support TLS between daemons.
+// They could not connect to daemons that use TLS, and their own listeners would
+// contradict the configuration.
 func checkTLSType(v string) error {
 	if name := pluginName(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +

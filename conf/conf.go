@@ -1,21 +1,25 @@
-// Package conf reads the two configuration files: the file of the cluster,
-// which all programs of this project can share with a site's Slurm
-// (slurm.conf), and the file of the accounting daemon. It also looks up
-// environment variables. These have two spellings, like the keys of the files.
+// Package conf reads two configuration files: the cluster's and the accounting
+// daemon's. All programs of this project can share the cluster's file with a
+// site's Slurm, which calls it slurm.conf. The package also looks up
+// environment variables. Like the keys of the files, these variables have two
+// spellings.
 //
 // A file consists of lines of Key=Value pairs. Keys are case-insensitive. Each
-// may be written in our spelling (SchedUser) or in Slurm's (SlurmUser). A value
-// with spaces is quoted. A "#" starts a comment, and a backslash at the end
-// continues the line. "Include FILE" reads another file. A relative FILE is
-// resolved against the directory of the first file. In an included slurm.conf,
-// it is resolved against the directory of that slurm.conf. All problems are
-// reported together, each with its line number. Keys of Slurm that this project
-// does not need are ignored. Other unknown keys cause a warning. Everything
-// that Slurm's daemons can read is parsed in the same way as in Slurm
-// (docs/SLURM.md).
+// key may be written in our spelling (SchedUser) or in Slurm's (SlurmUser). A
+// value with spaces is quoted. A "#" starts a comment. A backslash at the end
+// of a line continues the line.
 //
-// The package resolves no names and opens no connections. It never prints the
-// value of an unknown key, because the value might be a password.
+// "Include FILE" reads another file. A relative FILE is resolved against the
+// directory of the first file. Within an included slurm.conf, a relative FILE
+// is resolved against the directory of that slurm.conf.
+//
+// All problems are reported together, each with its line number. Keys of Slurm
+// that this project does not need are ignored. Other unknown keys cause a
+// warning. Lines are parsed in the same way as in Slurm, with the exceptions
+// that docs/SLURM-CONF.md lists.
+//
+// The package resolves no host names and opens no connections. It never prints
+// the value of an unknown key, because the value might be a password.
 package conf
 
 import "time"
@@ -68,7 +72,8 @@ type Dbd struct {
 	DebugFlags     []string
 }
 
-// Auth describes how clients authenticate. It is the same in both files.
+// Auth describes how clients authenticate. Both configuration files have the
+// same keys for these settings.
 type Auth struct {
 	AuthType             string        // in a site's file, possibly an unsupported type
 	AuthSocket           string        // AuthInfo=socket= with auth/cred: the daemon's own socket
@@ -79,7 +84,7 @@ type Auth struct {
 	UserClaimField       string        // … userclaimfield=
 	DisableTokenCreation bool          // … disable_token_creation
 	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LifespanLimit
-	HasUnusableKey       bool          // the path in jwt_key= or jwks= can't be used here, so there is no default key
+	HasUnusableKey       bool          // jwt_key= or jwks= contains a path that can't be used, so there is no default key
 }
 
 // Munge holds the settings of the munged that issues credentials for
@@ -101,17 +106,17 @@ type Accounting struct {
 	BackupHost string
 	Port       int
 	Socket     string // scheddbd's UNIX socket, for the controller's own use; "" for TCP
-	Munge      string // socket of the munged for this daemon; "" to use the socket in Auth
+	Munge      string // socket of the munged for the accounting daemon; "" to use Auth.Munge.Socket
 }
 
-// Line is a line of the file whose pairs describe one object, such as a node.
+// Line is a line of Key=Value pairs that describe one object, such as a node.
 type Line struct {
 	File   string
 	Number int
 	Pairs  []Pair
 }
 
-// Pair is a Key=Value, with the key as it is written in the file.
+// Pair is a Key=Value pair, with the key as it is written in the file.
 type Pair struct{ Key, Value string }
 
 // Get returns the value of key, which is case-insensitive. If the line has the

@@ -16,7 +16,8 @@ import (
 	"schedrestd/guard"
 )
 
-// A files value maps paths to the contents of files, which root owns.
+// A files value maps the paths of files to their contents. All of these files
+// belong to root.
 type files map[string]string
 
 func (f files) open(path string) ([]byte, uint32, error) {
@@ -29,8 +30,8 @@ func (f files) open(path string) ([]byte, uint32, error) {
 
 const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
-// The variable munged is the Auth that results from a file with keys in Slurm's
-// spelling and no key for authentication.
+// The variable munged is the Auth that results if a file has keys in Slurm's
+// spelling but does not configure authentication.
 var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge.socket.2"}}
 
 func TestReadCluster(t *testing.T) {
@@ -235,7 +236,8 @@ func TestIncludeSlurmConf(t *testing.T) {
 }
 
 // TestShadowed reads a new sched.conf that has only a few lines and hides
-// slurm.conf. The error must name slurm.conf and propose a line that works.
+// slurm.conf. The error must have a hint that names slurm.conf and proposes an
+// Include line that works.
 func TestShadowed(t *testing.T) {
 	saved := DefaultPaths
 	defer func() { DefaultPaths = saved }()

@@ -18,7 +18,7 @@ func readTestdata(path string) ([]byte, uint32, error) {
 	return data, 0, err
 }
 
-// TestCorpus reads files in the forms that sites use, and compares the settings
+// TestCorpus reads files in the forms that sites use, and checks the settings
 // that a gateway gets from them.
 func TestCorpus(t *testing.T) {
 	// The function site returns the settings that most of the files share. It

@@ -9,11 +9,11 @@ import (
 
 // Env returns the value of an environment variable that has two spellings. name
 // is our spelling ("SCHED_CONF", "SCHEDRESTD_LISTEN"). The other spelling
-// begins with SLURM. An empty value counts as unset.
+// begins with SLURM instead of SCHED. An empty value counts as unset.
 //
 // If the two spellings have different values, Env returns an error, because the
-// wrong one could name another user's identity or file. The error contains
-// neither value, because SCHED_JWT may be a token.
+// wrong value could identify another user or name another file. The error
+// contains neither value, because SCHED_JWT may be a token.
 func Env(name string) (string, error) {
 	value := os.Getenv(name)
 	suffix, ok := strings.CutPrefix(name, "SCHED")
@@ -31,13 +31,15 @@ func Env(name string) (string, error) {
 		WithHint("unset one of them")
 }
 
-// DefaultPaths lists the paths of the cluster's configuration that are tried if
-// neither the command line nor the environment names a file. The last path is
-// for a machine without a configuration file of its own, on which slurmd or
-// sackd stores the file that it gets from the controller.
+// DefaultPaths lists the paths at which to look for the cluster's configuration
+// if neither the command line nor the environment names a file. The last path
+// is for machines that have no configuration file of their own. On such a
+// machine, slurmd or sackd gets the file from the controller and stores it at
+// this path.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// Find returns the path of the cluster's configuration. This is the argument
-// flag, unless it is empty. Otherwise it is the value of SCHED_CONF or
-// SLURM_CONF, or the first of DefaultPaths that exists.
+// Find returns the path of the cluster's configuration. It returns flag, unless
+// flag is empty. If flag is empty, it returns the value of SCHED_CONF or
+// SLURM_CONF. If neither variable is set, it returns the first of DefaultPaths
+// that exists.
 func Find(flag string) (string, error) { return diskReader.Find(flag) }

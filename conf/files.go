@@ -14,11 +14,12 @@ import (
 // Files opens configuration files.
 //
 // It follows symbolic links, because some sites make slurm.conf a link into a
-// directory tree of their configuration management. A link must belong to root,
-// to this process's user or to the owner of the link's directory (package
-// guard). Neither the file itself nor a directory on the path may be writable
-// by other users. The owner of each file is reported, because that user
-// determines what a root process does.
+// directory tree that their configuration management maintains. A link must
+// belong to root, to this process's user or to the owner of the link's
+// directory (package guard). The file must not be writable by every user. A
+// directory on its path must not be writable by every user either, unless the
+// directory has the sticky bit. The file's owner is checked later (CheckTrust),
+// because the content determines which users may own the file.
 type Files interface {
 	// Open opens a file that satisfies guard.Configuration.
 	Open(path string) (*os.File, error)
@@ -29,8 +30,7 @@ type Files interface {
 // Reader reads configuration files through Files.
 type Reader struct{ Files }
 
-// diskReader reads files that this process opens itself, without another
-// process.
+// diskReader reads files that this process opens itself.
 var diskReader = Reader{disk{}}
 
 type disk struct{}
@@ -70,7 +70,7 @@ func (r Reader) Find(flag string) (string, error) {
 }
 
 // withHint adds a hint to an error about a missing key if the file at path
-// hides another configuration file, because that file may have the key.
+// hides another configuration file. The hidden file may contain the key.
 func (r Reader) withHint(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
 	isMissingKey := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missingSuffix) }

@@ -17,11 +17,11 @@ type key[T any] struct {
 	list bool // all values are used, not only the last
 }
 
-// A grammar lists the keys that one of the configuration files may have.
+// A grammar lists the keys that a configuration file may contain.
 type grammar[T any] struct {
 	keys []key[T]
-	// lines maps each key that begins a line about one object, such as
-	// NodeName, to a function. The function returns where to store the whole
+	// lines maps keys such as NodeName to functions. Such a key begins a line
+	// that describes one object. Its function returns where to store the whole
 	// line. If the function is nil, the line is ignored.
 	lines   map[string]func(*T) *[]Line
 	ignored string // keys of Slurm that are ignored
@@ -42,12 +42,12 @@ type parser[T any] struct {
 	owner      uint32
 	slurm      bool
 	site       bool // whether Slurm's daemons read the file; see isSite
-	hasContent bool // whether the file has a line that is not a comment
+	hasContent bool // whether the file has a line that is neither blank nor a comment
 	files      []string
-	opened     bool                 // whether path is not /dev/null and could be opened
+	opened     bool                 // whether the file was opened; false for /dev/null
 	openErr    error                // why it could not be opened
 	settings   map[string][]setting // by name; pairs that were applied are removed
-	seen       map[string]string    // keys that were applied: name, and spelling in the file
+	seen       map[string]string    // maps the name of each applied key to its spelling in the file
 	warnings   []Warning
 	problems   Problems
 }
@@ -71,10 +71,10 @@ func read[T any](g grammar[T], to *T, path string, open source) *parser[T] {
 	return r
 }
 
-// isSite reports whether the file is that of a site's Slurm, and was not
-// written for our daemons. In such a file, keys are in Slurm's spelling, and
-// AuthType is not auth/cred. That type is the only one that our daemons
-// support, and Slurm's daemons do not support it.
+// isSite reports whether the file belongs to a site's Slurm, rather than to our
+// daemons. Such a file has a key in Slurm's spelling, and its AuthType is not
+// auth/cred. Our daemons support only auth/cred, and Slurm's daemons do not
+// support it.
 func (r *parser[T]) isSite() bool {
 	kind := ""
 	for _, v := range r.settings["authtype"] {
@@ -116,8 +116,9 @@ func (g grammar[T]) ignores(key string) bool {
 	return ok && field == nil
 }
 
-// apply sets every key of the grammar that the file has, in the grammar's
-// order. Then it adds warnings about keys that are not in the grammar.
+// apply stores the file's values for the keys of the grammar, in the order in
+// which the grammar lists the keys. Then it adds a warning for each key that
+// the grammar does not list.
 func (r *parser[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
@@ -151,8 +152,8 @@ func (r *parser[T]) apply() {
 	}
 }
 
-// errStrayQuote is the error for a partly quoted value of a key that the
-// gateway uses. Slurm accepts such a value, including the quote, but it is
+// errStrayQuote is the error for a partly quoted value of a key that this
+// project uses. Slurm accepts such a value, including the quote, but it is
 // probably not what the administrator intended.
 var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
@@ -163,9 +164,9 @@ type warningError string
 func (p warningError) Error() string { return string(p) }
 
 // A toleratedError describes a value that Slurm accepts and our daemons refuse.
-// In a file for our daemons, it is an error. In a file that Slurm's daemons
-// read, it causes only a warning, because the gateway must be able to read the
-// cluster's own configuration. The field note contains the text of the warning.
+// In a file for our daemons, such a value is an error. In a file that Slurm's
+// daemons read, it causes only a warning, because the gateway must be able to
+// read that file. The field note contains the text of the warning.
 type toleratedError struct {
 	error
 	note string

@@ -43,9 +43,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// The grammar also has the names of parameters as keys, in lower case, to
-	// detect a parameter that a space has separated from its list. These keys
-	// have no entry in the page.
+	// Some keys of the grammar are names of parameters, in lower case. They
+	// detect a parameter that a space separates from the rest of its list. The
+	// page lists them as parameters, not as keys.
 	wantParameters := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

@@ -7,9 +7,9 @@ import (
 
 // parsePairs splits a logical line into its Key=Value pairs, as Slurm does.
 // Spaces may surround the "=". A value ends at a space unless it is in double
-// quotes. An arithmetic sign before the "=" ("Key+=Value") has no meaning in
-// these files. Errors name the column, but never quote the text, which may be
-// part of a password.
+// quotes. An arithmetic sign before the "=" ("Key+=Value") is ignored. Errors
+// name the column or the key, but never quote a value, because it may be part
+// of a password.
 func parsePairs(line string) ([]Pair, error) {
 	var out []Pair
 	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
@@ -35,8 +35,8 @@ func parsePairs(line string) ([]Pair, error) {
 }
 
 // parseValue parses the value that begins at line[at]. It also returns the
-// index at which the next pair may begin. Quotes that do not surround the whole
-// value are part of it, and the value then ends at the first space.
+// index at which the next pair may begin. If quotes do not surround the whole
+// value, they are part of it, and the value ends at the first space.
 func parseValue(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')

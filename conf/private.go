@@ -25,7 +25,7 @@ const (
 	PrivateNone // set whenever the configuration has the key
 
 	allPrivate     = PrivateNone - 1
-	defaultPrivate = PrivateJobs | PrivateUsers // hidden if the configuration lacks the key; Slurm then hides nothing
+	defaultPrivate = PrivateJobs | PrivateUsers // hidden if the configuration lacks the key; Slurm hides nothing in that case
 )
 
 var privateKinds = map[string]PrivateData{
@@ -56,9 +56,9 @@ func (p PrivateData) NamesExcept(kinds PrivateData) (names []string) {
 	return names
 }
 
-// setPrivate parses a list of kinds of information, "all" or "none". An unknown
-// word was probably meant to hide something, so all kinds are hidden then. In a
-// file for our daemons, such a word is also an error.
+// setPrivate parses "all", "none", or a list of kinds of information. An
+// unknown word was probably meant to hide something, so it hides all kinds. In
+// a file for our daemons, such a word is also an error.
 func setPrivate(to *PrivateData, v string) error {
 	words := splitList(fold(v))
 	*to = PrivateNone

@@ -2,8 +2,8 @@ package conf
 
 import "testing"
 
-// TestPrivateData checks that both configuration files accept Slurm's words. If
-// a file lacks PrivateData=, jobs and users must be private.
+// TestPrivateData checks that PrivateData= accepts Slurm's words in both
+// configuration files. Without PrivateData=, jobs and users must be private.
 func TestPrivateData(t *testing.T) {
 	tests := []struct {
 		line string

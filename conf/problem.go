@@ -10,10 +10,11 @@ import (
 // maxProblems limits the number of problems that are printed for one bad file.
 const maxProblems = 100
 
-// Warning describes a part of a configuration file that is ignored.
+// Warning describes a defect of a configuration file that does not make the
+// file unusable, such as an unknown key.
 type Warning struct {
 	File string
-	Line int // 0 if it is about the whole file
+	Line int // 0 if the warning is about the whole file
 	Text string
 }
 
@@ -25,7 +26,8 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d: %s", w.File, w.Line, w.Text)
 }
 
-// Problem describes a part of a configuration file that makes it unusable.
+// Problem describes a defect of a configuration file that makes the file
+// unusable.
 type Problem Warning
 
 func (p Problem) Error() string { return Warning(p).String() }

@@ -14,7 +14,7 @@ func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {
 		name, line string
-		warning    string // warning for the last line, in a site's file
+		warning    string // warning about the last line, if the file is a site's
 		check      func(*Cluster) bool
 	}{
 		{"a relative path of a key", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
@@ -54,7 +54,8 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestTimeouts checks that timeouts are parsed as in Slurm, within limits.
+// TestTimeouts checks that timeouts are parsed as in Slurm, and that timeouts
+// above the maximum are reduced to it.
 func TestTimeouts(t *testing.T) {
 	const reducedWarning = "MessageTimeout: reduced to the maximum, 3600"
 	tests := []struct {
@@ -117,8 +118,8 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// TestFindOrder checks that a file that was fetched from the controller is used
-// only if no other file exists.
+// TestFindOrder checks that Find returns the path of the file that was fetched
+// from the controller only if no other file exists.
 func TestFindOrder(t *testing.T) {
 	t.Setenv("SCHED_CONF", "")
 	t.Setenv("SLURM_CONF", "")

@@ -49,8 +49,9 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column is counted from the beginning of the line, so it
-				// includes the node's name.
+				// readCluster would count the column from the beginning of the
+				// line, including "NodeName=n ". So the test parses only
+				// tt.line.
 				_, err := parsePairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %v, want %s", err, tt.problem)
@@ -236,8 +237,8 @@ func TestIncludeNames(t *testing.T) {
 	}
 }
 
-// TestPassedLines checks that the rest of a line is not checked if its first
-// key is one that this project does not use.
+// TestPassedLines checks that a malformed line causes no error or warning if it
+// begins with a key that this project does not use, such as NodeSet.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)

@@ -13,12 +13,13 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Limits on the files. The configuration of 20 000 nodes needs about a
-// megabyte. A wrong path must not make a root process use up the memory.
+// Limits on the configuration files. A configuration with 20 000 nodes needs
+// about a megabyte. Without limits, a wrong path could make a root process use
+// up all memory.
 const (
 	maxBytes   = 8 << 20 // bytes in total
 	maxLine    = 1 << 20 // bytes of one line, with its continuations
-	maxFiles   = 1024    // files in total, including those of Include; some sites have one for each rack
+	maxFiles   = 1024    // files in total; some sites include one file for each rack
 	maxInclude = 16      // nesting of Includes
 )
 
@@ -47,14 +48,14 @@ func newSource(files Files) source {
 }
 
 // CheckTrust returns an error if a process that runs as root must not use the
-// given files. The files and the directories of their paths must belong to root
+// given files. The files and the directories on their paths must belong to root
 // or to one of the trusted owners, and no other user may be able to change
 // them.
 //
-// The caller must read the files first, because they name SchedUser, who is one
-// of the trusted owners. Between the reading and the check, only an owner of
-// one of the directories can replace a file, and CheckTrust also checks these
-// owners.
+// The caller must read the files before it calls CheckTrust, because they name
+// SchedUser, who is one of the trusted owners. After the files are read, only
+// the owner of a directory on a path can replace a file. CheckTrust also checks
+// the owners of these directories.
 func CheckTrust(files []string, trust guard.Trust) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull })
 	return guard.CheckFiles(files, guard.Configuration, trust)
@@ -69,7 +70,7 @@ type entry struct {
 
 type loader struct {
 	open     source
-	baseDir  string   // directory of the main file, to which Include paths are relative as in Slurm; see include
+	baseDir  string   // directory to which Include paths are relative: the main file's, as in Slurm; see include
 	files    []string // files read so far
 	stack    []string // files being read; each includes the next
 	bytes    int
@@ -78,7 +79,8 @@ type loader struct {
 	problems Problems
 }
 
-// load appends the lines of the file at path and returns the owner of the file.
+// load appends the lines of the file at path to l.entries, and returns the
+// file's owner.
 func (l *loader) load(path string) (owner uint32, err error) {
 	if slices.Contains(l.stack, path) {
 		return 0, errs.New(errs.Invalid, "%s includes itself: %s", path, strings.Join(append(l.stack, path), ", "))
@@ -174,8 +176,8 @@ func (l *loader) include(e entry, path string) {
 	case !filepath.IsAbs(path):
 		path = filepath.Join(l.baseDir, path)
 	}
-	// A sched.conf may include a whole slurm.conf. The Includes in that
-	// slurm.conf are relative to its own directory, as in Slurm.
+	// A sched.conf may include a whole slurm.conf. As in Slurm, Include paths
+	// in that slurm.conf are relative to the directory of the slurm.conf.
 	if filepath.Base(path) == "slurm.conf" {
 		defer func(baseDir string) { l.baseDir = baseDir }(l.baseDir)
 		l.baseDir = filepath.Dir(path)
@@ -204,13 +206,12 @@ func (l *loader) addProblem(e entry, format string, args ...any) {
 }
 
 // stripComment removes an unescaped # and everything after it. It keeps a #
-// within a quoted value. Slurm does not: there, such a # ends the value and the
-// line.
+// within a quoted value. In Slurm, such a # ends the value and the line.
 func stripComment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
 	}
-	escaped, quoted, last := false, false, byte(0) // last is the last byte that is not a blank
+	escaped, quoted, last := false, false, byte(0) // last is the last byte so far that is not a blank
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// wantError returns the error for an invalid value. The error contains only the
-// expected value; the caller adds the line number.
+// wantError returns the error for an invalid value. The error says only what is
+// expected; the caller adds the key and the line number.
 func wantError(expected string) error { return errors.New("want " + expected) }
 
-// splitList splits a comma-separated value. It drops spaces and empty elements.
+// splitList splits a comma-separated value. It removes spaces around the
+// elements, and drops empty elements.
 func splitList(v string) []string {
 	var out []string
 	for part := range strings.SplitSeq(v, ",") {
@@ -24,8 +25,8 @@ func splitList(v string) []string {
 	return out
 }
 
-// pluginName returns the name of a plugin in lower case, without the prefix for
-// the type of plugin.
+// pluginName returns the name of a plugin in lower case. It removes prefix, the
+// type of the plugin, such as "auth/".
 func pluginName(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
 
 // setName sets a cluster's name, in lower case as in Slurm.
@@ -86,12 +87,12 @@ func setSeconds(to *time.Duration, v string) error {
 	return nil
 }
 
-// Maximum timeouts for a daemon's answer and for a connection to a daemon.
-// After so long a time, the client has usually disconnected, and its request
+// Maximum timeouts for a daemon's answer, and for connecting to a daemon. A
+// client that has waited for longer has usually disconnected, and its request
 // only delays other requests.
 const (
 	maxMessageTimeout = time.Hour
-	maxConnectTimeout = 2 * time.Minute // the kernel gives up after about this time
+	maxConnectTimeout = 2 * time.Minute // the kernel stops trying to connect after about this time
 )
 
 // setTimeout sets a number of seconds. As in Slurm, the value is decimal,

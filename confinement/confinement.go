@@ -1,7 +1,8 @@
 // Package confinement describes the confinement of the workers, for the log and
-// for the page of --check-confinement. The confinement consists of parts, such
-// as namespaces and a system call filter. The parent reports the parts that
-// workers inherit, and each worker reports how it closed its sandbox.
+// for the page that --check-confinement prints. The confinement consists of
+// parts, such as namespaces and a system call filter. The parent reports the
+// parts that workers inherit, and each worker reports how it closed its
+// sandbox.
 package confinement
 
 import (
@@ -23,9 +24,9 @@ const (
 	LandlockTCP = "Landlock for TCP"
 )
 
-// AllParts returns the inherited parts, and the parts that a worker sets up
-// itself. The argument options contains the options with which the worker
-// closed its sandbox, and s is the worker's report.
+// AllParts returns the inherited parts, followed by the parts that a worker
+// sets up itself. The worker closed its sandbox with the given options, and
+// reported s.
 func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandbox) []ipc.Part {
 	filter, denied := s.Layers()
 	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}
@@ -46,10 +47,11 @@ func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandb
 	return list
 }
 
-// Log logs which parts are on and which are missing. The level is Warn if a
-// part is missing. If inetd is true, the gateway was started for one client,
-// possibly by an ordinary user. Parts for which that user has no permission
-// then cause no warning.
+// Log logs which parts are on, which are switched off and which are
+// unavailable. The level is Warn if a part is unavailable. If inetd is true,
+// the gateway was started for one client, possibly by an ordinary user. In that
+// case, a part that needs root or a permission that the user lacks causes no
+// warning.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, unavailable []string
 	level := slog.LevelInfo
@@ -83,8 +85,8 @@ func onText(p ipc.Part) string {
 	return p.Name
 }
 
-// absentText returns the name of a part with the reason for its absence. It
-// omits a reason that only says that this user has no permission.
+// absentText returns the name of a part, followed by the reason for its
+// absence. It omits a reason that only says that this user has no permission.
 func absentText(p ipc.Part) string {
 	if p.Reason == "" || p.Reason == unix.EPERM.Error() || p.Reason == ipc.NoUserNamespace {
 		return p.Name

@@ -11,8 +11,8 @@ import (
 
 var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
 
-// TestLog checks the log line in three cases: all parts are on, a part is
-// missing, or a part is switched off.
+// TestLog checks the log line if all parts are on, if a part is missing, if a
+// part is switched off, and if the user has no permission for a part.
 func TestLog(t *testing.T) {
 	inherited := []ipc.Part{{Name: "IPC namespace", State: ipc.PartOn}, {Name: "no_new_privs"}}
 	for name, tt := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 )
 
 // lockEdit locks j.editMu. It fails if another goroutine still holds that lock
-// at the deadline. The other goroutine may, for example, be unable to write the
-// end of the job to the journal.
+// at the deadline. For example, that goroutine may be waiting until the end of
+// the job is in the journal.
 func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 	for !j.editMu.TryLock() {
 		if time.Now().After(deadline) {
@@ -26,9 +26,9 @@ func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 // in memory. The caller holds j.editMu.
 //
 // The function decide checks whether the job can be changed. It returns an
-// error or a function that makes the change. amend calls that function twice,
-// before and after the write, and both calls must have the same effect. A
-// waiting job does not start before amend returns, so the checks stay valid
+// error or a function that makes the change. amend calls the returned function
+// twice, before and after the write, and both calls must have the same effect.
+// A waiting job does not start before amend returns, so the checks stay valid
 // until then. The written bytes count against the rate limit of the user uid.
 func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), error)) error {
 	now := time.Now()

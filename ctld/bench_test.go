@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkSubmit measures how fast jobs are accepted and written to disk when
-// 16 clients submit concurrently.
+// 8 clients per CPU submit concurrently.
 func BenchmarkSubmit(b *testing.B) {
 	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
 	if err != nil {
@@ -29,8 +29,8 @@ func BenchmarkSubmit(b *testing.B) {
 	})
 }
 
-// BenchmarkRun measures how fast jobs run one after the other, from the
-// submission of a job until its end is recorded.
+// BenchmarkRun measures how fast jobs run one after the other. The time
+// includes their submission and the recording of their ends.
 func BenchmarkRun(b *testing.B) {
 	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
 	if err != nil {

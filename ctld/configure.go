@@ -36,8 +36,8 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	case key != nil:
 		cfg.Tokens = &Tokens{Key: *key, AdminOnly: c.DisableTokenCreation, MaxLifespan: c.LifespanLimit()}
 	case c.JWT:
-		// The site's identity provider issues the tokens. The administrator
-		// decides with jwt_key whether this controller creates tokens, too.
+		// The site's identity provider issues the tokens. This controller also
+		// creates tokens if the administrator sets jwt_key.
 		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {

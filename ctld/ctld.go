@@ -1,23 +1,24 @@
 // Package ctld is the bundled controller: it queues batch jobs and runs them on
 // this one machine.
 //
-// It has three parts. The journal stores every accepted job on disk: the
-// controller accepts a submission only after the job is in the journal. The
-// queue decides which job starts next. A step process runs each job, enforces
-// its limits, and outlives the controller (package step). The type Controller
-// connects these parts. The controller may crash at any moment, because it can
-// restore all of its state from the journal and the steps' files.
+// The controller has three parts. The journal stores every accepted job on
+// disk: the controller accepts a submission only after the job is in the
+// journal. The queue decides which job starts next. A step process runs each
+// job, enforces its limits, and outlives the controller (package step). The
+// type Controller connects these parts. The controller may crash at any moment,
+// because it can restore all of its state from the journal and the steps'
+// files.
 //
-// These files handle the stages of a job's life: submit.go makes a job from a
+// Some files handle the stages of a job's life. submit.go makes a job from a
 // request and writes it to the journal. launch.go starts the job, follows its
 // step and records how it ended. usage.go limits what each user may use.
 // recover.go resumes jobs after a restart. forget.go removes jobs some time
 // after they end. spool.go sends records of jobs to the accounting daemon.
 //
-// Each type of request has a file: ping.go, node.go, partition.go, job.go,
-// submit.go, kill.go, killjobs.go, update.go, requeue.go, token.go. amend.go
-// changes a job in the journal. snapshot.go holds the snapshots from which
-// lists are made.
+// Other files handle the requests: ping.go, node.go, partition.go, job.go,
+// submit.go, kill.go, killjobs.go, update.go, requeue.go, token.go and
+// inquiry.go. amend.go changes a job in the journal. snapshot.go holds the
+// snapshots from which lists are made.
 //
 // The controller never opens or enters a path that a user names: see package
 // step.
@@ -49,11 +50,11 @@ import (
 
 // Config configures a Controller.
 type Config struct {
-	StateDir   string // directory used by this controller only; created when missing
+	StateDir   string // directory that only this controller uses; created if missing
 	Cluster    string
-	Node       string // name of this machine's node; "": its host name
+	Node       string // name of this machine's node; "": the machine's host name
 	Address    string // of this machine, shown to clients
-	Port       int    // on which the controller listens, shown to clients
+	Port       int    // port on which the controller listens, shown to clients
 	Version    string // of this program, shown to clients
 	SchedUser  uint32 // may do everything that root may do
 	CPUs       int    // that jobs may use; 0: all
@@ -117,8 +118,8 @@ type Controller struct {
 	ctx       context.Context
 	stop      context.CancelFunc
 	tasks     sync.WaitGroup
-	wake      chan struct{} // a value makes Run look at the queue
-	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one is in memory; locked before mu
+	wake      chan struct{} // a value sent on it makes Run look at the queue
+	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one encoding is in memory; locked before mu
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
@@ -131,13 +132,13 @@ type Controller struct {
 	nextID        uint32     // number of the next job
 	changedAt     model.Time // when a job last changed
 	revision      uint64     // number of changes of jobs
-	snapshotCache []*record  // the current snapshot; nil when it is out of date
+	snapshotCache []*record  // latest snapshot; nil if a job has changed since
 	idleSince     model.Time // when the last job ended
 }
 
 // Open locks the state directory and reads the state that an earlier controller
-// left in it. It also follows the jobs that are still running. It starts no
-// waiting job; Run does that.
+// left in it. It also starts to follow the jobs that are still running. Open
+// does not start waiting jobs; Run does that.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
@@ -233,8 +234,8 @@ func (c *Controller) readMachine() error {
 }
 
 // openStepLog opens the file to which steps report problems. If the file is
-// larger than 1 MiB, openStepLog first renames it to step.log.old, which
-// replaces the previous step.log.old.
+// larger than 1 MiB, openStepLog first renames it to step.log.old. An existing
+// step.log.old is replaced.
 func openStepLog(path string) (*os.File, error) {
 	if st, err := os.Lstat(path); err == nil && st.Size() > 1<<20 {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -279,8 +280,8 @@ func (c *Controller) wakeScheduler() {
 }
 
 // Close stops following the steps and unlocks the state directory. The steps
-// continue to run their jobs. Close must not be called before Run has returned
-// and all requests are answered.
+// continue to run their jobs. Close may be called only after Run has returned
+// and all requests have been answered.
 func (c *Controller) Close() error {
 	c.stop()
 	c.tasks.Wait()
@@ -318,7 +319,8 @@ func (c *Controller) activeIDs() (ids []uint32) {
 	return ids
 }
 
-// super reports whether uid may do everything with all jobs: see daemon.Super.
+// super reports whether uid has unrestricted access to all jobs. See
+// daemon.Super.
 func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }
@@ -334,8 +336,8 @@ func (c *Controller) home(id uint32, run uint16) string {
 	return filepath.Join(c.cfg.StateDir, "steps", name)
 }
 
-// parseHomeName parses the name of a directory that home returned. It returns
-// the number of the job and of the run.
+// parseHomeName parses the last element of a path that home returned. It
+// returns the number of the job and the number of the run.
 func parseHomeName(name string) (id uint32, run uint16, ok bool) {
 	first, second, hasRun := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(first, 10, 32)

@@ -406,8 +406,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// The type renamed looks up the users of this machine. Once its name is set,
-// LookupUID returns this name for the user who runs the tests.
+// The type renamed looks up the users of this machine. Once the field name is
+// set, LookupUID returns that name for the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]

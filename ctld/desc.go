@@ -77,7 +77,7 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	return j, spec, strippedMessage(stripped), nil
 }
 
-// openAppend is the value of JobDesc.OpenMode with which a job appends to its
+// openAppend is the value of JobDesc.OpenMode that makes a job append to its
 // output file.
 const openAppend = 1
 
@@ -111,7 +111,7 @@ func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, 
 		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "this machine has no user %d", uid)
 	}
 	if c.uid != 0 {
-		return user, user.GID, nil // without root's rights, the step can't change the group
+		return user, user.GID, nil // a step without root privileges can't change its group
 	}
 	gid := user.GID
 	switch {
@@ -280,8 +280,9 @@ func checkTexts(d *model.JobDesc) error {
 	return nil
 }
 
-// need returns the resources that the job needs: tasks times CPUs per task, and
-// memory per CPU or in total.
+// need returns the resources that the job needs. The number of CPUs is at least
+// the number of tasks times the CPUs per task. The memory is the requested
+// memory per CPU times the number of CPUs, or the requested total.
 func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
 	tasks, cpusPerTask := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
 	if tasks == 0 || tasks > maxTasks {
@@ -327,8 +328,7 @@ func memoryField(d *model.JobDesc) string {
 	return "memory_per_node"
 }
 
-// exceedingField returns the name of the field that makes the job need more
-// than total.
+// exceedingField returns the name of the field that makes need exceed total.
 func exceedingField(d *model.JobDesc, need, total queue.Resources) string {
 	cpusPerTask := uint64(d.CPUsPerTask.Or(1))
 	switch {
@@ -365,7 +365,7 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 }
 
 // jobFromDesc returns the job as clients see it. It sets only values that
-// follow from the request and from the time now.
+// follow from the request and the current time.
 func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
 		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra,
@@ -380,9 +380,9 @@ func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared,
 		StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir:    d.WorkDir,
-		SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
+		SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // truncated: it is only informative, and a shell allows much longer lines
 		// Slurm's commands would print a large number for some of these fields
-		// if they were unset. So these fields are 0 instead.
+		// if they were unset. So a field that would be unset is 0 instead.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}

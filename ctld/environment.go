@@ -34,10 +34,10 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 }
 
 // environment returns the environment of the script. It contains the user's
-// variables. If the user has not set a variable that a login would set, the
-// function adds it. The result also contains variables that describe the job,
-// each with the prefix SCHED_ and with the prefix SLURM_. The user can't
-// override these.
+// variables, and any variable that a login would set and the user did not. It
+// also contains variables that describe the job, each once with the prefix
+// SCHED_ and once with the prefix SLURM_. The user can't override the variables
+// that describe the job.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
 	reserved := make(map[string]bool)
@@ -69,8 +69,8 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 
 type envVar struct{ name, value string }
 
-// jobVariables returns the variables that describe the job. Their names are the
-// names that Slurm uses, without the prefix.
+// jobVariables returns the variables that describe the job. Their names are
+// those that Slurm uses, without the prefix SLURM_.
 func (c *Controller) jobVariables(j *model.Job) []envVar {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	id, cpus := number(uint64(j.StepID.JobID)), number(uint64(j.NumCPUs))

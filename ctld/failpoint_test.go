@@ -48,12 +48,12 @@ func TestKilledAtFailpoints(t *testing.T) {
 }
 
 // TestStepDiesAtFailpoints checks what happens to a job whose step is killed.
-// If a step is killed before it has claimed the job (see package step), the
-// controller starts the job again. If the step is killed later, the job counts
-// as lost.
+// If the step is killed before it has claimed the job (see package step), the
+// controller starts the job again. If the step is killed later, the controller
+// records the job as lost.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
-		"unclaimed": model.JobFailed, // after each attempt, until the controller gives up
+		"unclaimed": model.JobFailed, // the step is killed in each attempt, until the controller gives up
 		"claimed":   model.JobNodeFail,
 		"ended":     model.JobNodeFail,
 	} {

@@ -47,10 +47,10 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 	return message.ResponseShares, &message.Shares{}, nil
 }
 
-// handleStats returns statistics since this controller started: the numbers of
-// jobs that were submitted, were started or have ended. It also returns the
-// numbers of jobs that wait or run now. Jobs that the controller has forgotten
-// are not counted. handleStats refuses to reset the statistics.
+// handleStats returns the numbers of jobs that were submitted, started,
+// completed, cancelled or lost since this controller started. It also returns
+// the numbers of jobs that wait or run now. It does not count jobs that the
+// controller has forgotten. handleStats refuses to reset the statistics.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest
 	if err := r.Decode(&q); err != nil {

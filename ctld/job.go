@@ -107,8 +107,8 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 	return message.ResponseJobReady, &message.RC{Code: bits}, nil
 }
 
-// canSee reports whether the client may see job j and all of its texts. Every
-// handler that shows jobs must call it.
+// canSee reports whether the client may see job j, including texts such as the
+// job's comments. Every handler that shows jobs must call canSee.
 func (c *Controller) canSee(client server.Identity, j *record) bool {
 	return c.privacy.CanSee(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
@@ -131,8 +131,8 @@ func (r *record) view(now time.Time) model.Job {
 	return m
 }
 
-// setAllocation sets the node of job m and the resources allocated to m, for a
-// job that runs or has run.
+// setAllocation records in m the node and the resources that the job was
+// allocated. It is meant for jobs that run or have run.
 func (c *Controller) setAllocation(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}

@@ -20,7 +20,7 @@ import (
 // checks whether the client may signal the job. Users may signal their own
 // jobs. Root and the scheduler's user may signal all jobs.
 //
-// handleKill sends the answer when the step has been notified. The job may then
+// handleKill answers when the job's step has been notified. The job may then
 // take up to KillWait to end. Clients poll the job to learn when it has ended.
 //
 // handleKill returns these errors:
@@ -28,7 +28,7 @@ import (
 //   - 2017: there is no such job, or the client may not see it.
 //   - 2002: the job belongs to another user.
 //   - 2021: the job has ended.
-//   - 2024: the job waits and can't be signalled.
+//   - 2024: the job is not running yet and can't be signalled.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
 	if err := r.Decode(&q); err != nil {
@@ -44,8 +44,8 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	return success()
 }
 
-// kill cancels or signals the job with this id for the client of r, as
-// handleKill does.
+// kill cancels or signals the job with this id on behalf of the client that
+// sent r. See handleKill.
 func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline time.Time) error {
 	if err := c.checkKill(r.Identity, id); err != nil {
 		return err
@@ -60,9 +60,9 @@ func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline 
 	return c.signal(id, syscall.Signal(signal))
 }
 
-// requestedJobID returns the number of the job that the request names. Array
-// tasks and components of heterogeneous jobs, such as "12_3" and "12+3", do not
-// exist here.
+// requestedJobID returns the number of the job that the request names. It
+// refuses array tasks, such as "12_3", and components of heterogeneous jobs,
+// such as "12+3", because this controller has neither.
 func requestedJobID(q *message.KillJob) (uint32, error) {
 	text := q.JobText
 	if text == "" && q.JobID.Set {
@@ -105,9 +105,9 @@ func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error
 	return j, nil
 }
 
-// cancel cancels a job. If the job is being started, cancel waits for the start
-// at most until the deadline. If the job starts after the deadline, it is then
-// cancelled at once.
+// cancel cancels a job. If the job is being started, cancel waits until it has
+// started, but not beyond the deadline. A job that starts after the deadline is
+// cancelled as soon as it has started.
 func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
@@ -151,16 +151,15 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 }
 
 // startTimeout limits how long a request waits for a job that is being started.
-// The start of a job usually takes milliseconds. The limit is half of the usual
-// MessageTimeout. So the client receives the error of this daemon, and does not
+// Starting a job usually takes milliseconds. The limit is half of the default
+// MessageTimeout. So the client receives this daemon's error and does not
 // conclude that the daemon is dead.
 const startTimeout = 5 * time.Second
 
-// cancelStarting waits for job j, which was cancelled while it was being
-// started. It returns when the job has ended or the job's step has been
-// notified. Until then only this process knows of the cancellation. If the
-// client got an answer earlier and the controller then crashed, the
-// cancellation would be lost.
+// cancelStarting waits until job j has ended or the job's step has been
+// notified. The job was cancelled while it was being started. Until the step is
+// notified, only this process knows of the cancellation. If the controller
+// answered the client earlier and then crashed, the cancellation would be lost.
 func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		c.mu.Lock()

@@ -15,8 +15,9 @@ import (
 )
 
 // handleSubmit accepts a batch job, and sends the answer when the job is on
-// disk. From then on the job runs exactly once, even if this process crashes.
-// If the machine goes down while the job runs, the job ends as NODE_FAIL.
+// disk. From then on, the controller neither loses the job nor runs it twice,
+// even if the controller crashes. If the machine goes down while the job runs,
+// the job ends in state NODE_FAIL.
 //
 // handleSubmit refuses a job that could never run on this machine. Such a job
 // needs more CPUs or memory than the machine has, or a feature that this
@@ -57,7 +58,7 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	if err := c.reserve(j, now); err != nil {
 		return err
 	}
-	// Names of files in the spec may contain the job number, so they are set
+	// The file names in the spec may contain the job number, so they can be set
 	// only now.
 	spec.Output, spec.Error, spec.Input = c.files(&j.Job)
 	if err := c.commitNew(j, spec, now); err != nil {
@@ -78,7 +79,7 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// batchStep is the number that Slurm gives to the step of the batch script.
+// batchStep is the number that Slurm assigns to the batch script's step.
 const batchStep uint32 = 0xfffffffb
 
 // reserve gives j a number and counts j against the limits on the number of
@@ -112,22 +113,23 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 	return nil
 }
 
-// maxJobID is the highest job number. The next job after it gets number 1.
-// Higher numbers have other meanings in the protocol.
+// maxJobID limits the job numbers. When the next number would be maxJobID,
+// numbering starts again at 1. Higher numbers have other meanings in the
+// protocol.
 const maxJobID = 0x03ffffff
 
-// usualPriority returns the priority of a job if no administrator has set one.
-// A higher job number gives a lower priority, so that jobs start in the order
-// of their numbers. A higher nice value also gives a lower priority. The
-// argument nice is the nice value plus NiceOffset.
+// usualPriority returns the priority of a job if no client has set one. A
+// higher job number gives a lower priority, so that jobs start in the order of
+// their numbers. A higher nice value also gives a lower priority. The argument
+// nice is the nice value plus NiceOffset.
 func usualPriority(id, nice uint32) uint32 {
 	const highest = 0xfffffffd // higher numbers have other meanings
 	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))
 }
 
 // commitNew writes the new job to the journal in one transaction. The written
-// bytes count against the user's quota. So do the bytes that will be written
-// when the job ends.
+// bytes count against the user's limits. So do the bytes that will be written
+// when the job starts and when it ends.
 func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	record, err := j.entry()
 	if err != nil {
@@ -165,8 +167,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// isLarge reports whether spec needs so much memory to encode that only one
-// such spec may be encoded at a time.
+// isLarge reports whether encoding spec takes so much memory that only one such
+// spec may be encoded at a time.
 func isLarge(spec *step.Spec) bool {
 	n := len(spec.Script)
 	for _, v := range spec.Environment {
@@ -193,9 +195,9 @@ func (c *Controller) files(m *model.Job) (out, errFile, in step.Raw) {
 	return out, errFile, in
 }
 
-// strippedMessage returns the message for a user whose job was accepted. It
-// names the variables in stripped, which were removed from the job's
-// environment.
+// strippedMessage returns the message for a user whose job was accepted. The
+// message names the variables in stripped, which were removed from the job's
+// environment. If stripped is empty, the message is empty, too.
 func strippedMessage(stripped []string) string {
 	if len(stripped) == 0 {
 		return ""

@@ -21,8 +21,8 @@ type Tokens struct {
 }
 
 // lifespanUnset is the value that Slurm's commands send for "not set". The
-// value 0 means the same. For "unlimited" they send lifespanUnset+1, which is
-// refused as too long.
+// value 0 means the same. For "unlimited" the commands send lifespanUnset+1,
+// which is refused as too long.
 const lifespanUnset = 0xfffffffe
 
 // handleToken creates a token. Root and the scheduler's user may create tokens
@@ -31,16 +31,16 @@ const lifespanUnset = 0xfffffffe
 // token.
 //
 // A token for root gives full control of the cluster. So if an ordinary user
-// requests a token for another user, handleToken refuses this before it looks
-// up the other user. Refusals are logged.
+// requests a token for another user, handleToken refuses the request before it
+// looks up the other user. Refusals are logged.
 //
 // handleToken returns these errors:
 //
 //   - 6009: this controller creates no tokens.
-//   - 2002: the token would be for another user, or users may not create
-//     tokens.
+//   - 2002: the token would be for another user, users may not create tokens,
+//     or the client's own token is about to expire.
 //   - 2051: the lifespan is too long.
-//   - 2165: no daemon would accept a token of the user.
+//   - 2165: no daemon would accept a token for the user.
 //   - 2166: there is no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
@@ -76,7 +76,7 @@ func (c *Controller) token(client server.Identity, q *message.TokenRequest) (
 // tokenUser returns the name of the user that the new token is for.
 func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
 	if c.super(client.UID) && name != "" {
-		if !auth.PosixName(name) { // the log omits the name, because the client may have put a token in its place
+		if !auth.PosixName(name) { // the log omits the name, because the client may have sent a token instead
 			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
 		user, err := c.cfg.Users.LookupUser(name)
@@ -98,8 +98,8 @@ func (c *Controller) tokenUser(client server.Identity, name string) (string, err
 	return self.Name, checkTokenUser(self)
 }
 
-// checkTokenUser returns an error if no daemon would accept a token of user u.
-// The Authority of rpc/server rejects the same users in tokens and on a UNIX
+// checkTokenUser returns an error if no daemon would accept a token for user u.
+// Package rpc/server rejects the same users, both in tokens and on a UNIX
 // socket.
 func checkTokenUser(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Verify() == nil {

@@ -45,8 +45,8 @@ func testKey(t *testing.T) auth.Key {
 	return key
 }
 
-// The type odd knows the users of the type known, and also users whose tokens
-// no daemon accepts.
+// The type odd is a user database. It contains the users of the type known, and
+// also users whose tokens no daemon accepts.
 type odd struct{ known }
 
 func (o odd) LookupUser(name string) (nss.User, error) {
@@ -70,8 +70,8 @@ func (o odd) LookupUID(uid uint32) (nss.User, error) {
 	return o.known.LookupUID(uid)
 }
 
-// TestTokens checks which users may create tokens for which users, and with
-// which lifespan.
+// TestTokens checks for which users a client may create tokens, and with which
+// lifespans.
 func TestTokens(t *testing.T) {
 	key := testKey(t)
 	verifier := auth.Verifier{Key: key}
@@ -98,8 +98,9 @@ func TestTokens(t *testing.T) {
 		{name: "for another user", uid: 1000, user: "bea", number: denied},
 		{name: "for root", uid: 1000, user: "root", number: denied},
 		{name: "own, in capitals", uid: 1000, user: "ANN", number: denied},
-		// An unknown user is refused like an existing user, so that clients
-		// can't find out which users exist.
+		// A token for an unknown user is refused with the same error as a token
+		// for an existing user, so that clients can't find out which users
+		// exist.
 		{name: "for an unknown user", uid: 1000, user: "zoe", number: denied},
 		{name: "root for another", uid: 0, user: "bea", want: "bea", seconds: 1800},
 		{name: "root for itself", uid: 0, want: "root", seconds: 1800},
@@ -209,8 +210,9 @@ func TestCreationIsConfigured(t *testing.T) {
 	}
 }
 
-// TestTokenRequests checks token requests over the protocol. The log must name
-// the client and the user, but must never contain the token.
+// TestTokenRequests checks token requests that clients send over RPC. The log
+// must name the client and the user of the new token, but must never contain a
+// token.
 func TestTokenRequests(t *testing.T) {
 	self, err := nss.LookupUID(ownUser.UID)
 	if err != nil {
@@ -255,8 +257,8 @@ func TestTokenRequests(t *testing.T) {
 	}
 }
 
-// TestClientAttrs checks that the log names both users when one user acts for
-// another.
+// TestClientAttrs checks that the log names both users when one user acts on
+// behalf of another.
 func TestClientAttrs(t *testing.T) {
 	for want, id := range map[string]server.Identity{
 		"job=7 uid=1000 peer=p":                     {UID: 1000, FromKernel: true},

@@ -9,12 +9,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// The map unsupported contains requests of Slurm's commands that this
-// controller does not support. The controller refuses them with the error
-// number for "not supported". If it refused them as unknown messages, Slurm's
-// commands would report a network failure, and some would try again.
+// The map unsupported contains the types of requests that Slurm's commands may
+// send but this controller does not support. The controller refuses such
+// requests with the error number for "not supported". If it refused them as
+// unknown messages, Slurm's commands would report a network failure, and some
+// would try again.
 var unsupported = map[message.Type]string{
-	1003: "reconfiguration", // REQUEST_RECONFIGURE; the names of the others follow the same pattern
+	1003: "reconfiguration", // REQUEST_RECONFIGURE; the other types have similar names in Slurm
 	1005: "shutdown by request",
 	1009: "shutdown by request",
 	1010: "changing the log level",

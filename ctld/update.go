@@ -18,24 +18,24 @@ import (
 )
 
 // handleUpdate changes a job, and sends the answer when the change is on disk.
-// It changes all fields in the request or none.
+// It changes either all fields in the request or none.
 //
-// Owners may change the text fields of their jobs except admin_comment, hold
-// and release the jobs, and lower the jobs' priority and time limit. If a job
-// is waiting, its owner may also change its begin time, partition, nice value
-// and time limit.
+// Owners may change the text fields of their jobs except admin_comment, and may
+// shorten the jobs' time limits. While a job is waiting, its owner may also
+// hold or release it, lower its priority, and change its begin time, partition,
+// nice value and time limit.
 //
-// Root and the scheduler's user may make all of these changes to all jobs. They
-// may also change admin_comment, raise priorities, set negative nice values and
-// extend the time limit of a running job. If they hold a job, only they can
-// release it.
+// Root and the scheduler's user may make the same changes to all jobs. They may
+// also change admin_comment, raise priorities, set negative nice values and
+// extend the time limit of a running job. If they hold another user's job, only
+// they can release it (but see userHold).
 //
 // handleUpdate returns these errors:
 //
 //   - 2017: there is no such job, or the client may not see it.
 //   - 2002: the client may not make this change.
 //   - 2020: the job is changing its state.
-//   - 2036: this controller can't change that field.
+//   - 2036: this controller can't change a field in the request.
 //   - 2073: the job is no longer waiting.
 //   - 2084: the job has ended.
 func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
@@ -54,7 +54,7 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 
 // jobError returns the answer to a refused request to change a job. The
 // argument err says why the request was refused. Slurm's commands expect an
-// error message in this answer. Most other answers contain none.
+// error message in this answer. Most other answers contain no such message.
 func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -234,8 +234,9 @@ func limitReachedAt(m *model.Job) model.Time {
 	return m.StartTime + model.Time(m.TimeLimit.Number)*60
 }
 
-// userHold is a value of Slurm's JobDesc.AllocSID. If an administrator holds a
-// job with this value, the owner of the job may release it.
+// userHold is a value of Slurm's JobDesc.AllocSID. If an administrator's
+// request to hold a job contains this value, the job's owner may release the
+// job.
 const userHold = 2
 
 // priority returns the new priority of j, and the reason why j waits. A nice
@@ -285,8 +286,8 @@ func (u *jobUpdate) partition(j *job) (*model.Partition, error) {
 	return u.c.partitionOf(u.d)
 }
 
-// timeLimit returns the new time limit of j. If part is not nil, j moves to
-// that partition.
+// timeLimit returns the new time limit of j. If part is not nil, j will be
+// moved to the partition part.
 func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
 	current, requested := j.Job.TimeLimit, u.d.TimeLimit
 	if requested == (model.Opt[uint32]{}) || requested == current {
@@ -317,8 +318,8 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 }
 
 // applyTimeLimit makes the step of job j obey the time limit in j's record. If
-// j has no step yet, applyTimeLimit does nothing, and the method follow applies
-// the limit when the step runs. The caller holds j.editMu.
+// j has no step yet, applyTimeLimit does nothing: Controller.follow applies the
+// limit when the step runs. The caller holds j.editMu.
 func (c *Controller) applyTimeLimit(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase

@@ -19,7 +19,7 @@ var admin = server.Identity{UID: 65533, GID: 65533, FromKernel: true}
 // owner is the identity of an ordinary user whose jobs do not start.
 var owner = server.Identity{UID: 65534, GID: 65534, FromKernel: true}
 
-// waitingJob submits a job to c as the user owner. The job waits for its begin
+// waitingJob submits a job to c on behalf of owner. The job waits for its begin
 // time.
 func waitingJob(t *testing.T, c *Controller) uint32 {
 	t.Helper()
@@ -164,8 +164,9 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestSubmittedNice checks that a nice value changes the priority, and that
-// only administrators can submit jobs with a negative nice value.
+// TestSubmittedNice checks that a nice value changes the priority. If an
+// ordinary user submits a job with a negative nice value, the value must become
+// 0.
 func TestSubmittedNice(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	user := ownUser
@@ -263,8 +264,8 @@ func TestOrderOfPriority(t *testing.T) {
 	}
 }
 
-// TestUpdateOverRPC checks that updates work in every protocol version. If an
-// update is refused, the client must get the text of the error.
+// TestUpdateOverRPC checks updates in three protocol versions. If an update is
+// refused, the client must get the text of the error, except in version 22.05.
 func TestUpdateOverRPC(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{})

@@ -11,19 +11,20 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// These are limits for each user, so that no user takes all resources of the
-// controller. They do not apply to root, the scheduler's user and the
-// controller's own user, who could stop the controller anyway.
+// These constants limit how many jobs users may have, so that no user takes all
+// resources of the controller. Root, the scheduler's user and the controller's
+// own user are exempt, because they could stop the controller anyway.
 const (
 	userShare  = 4  // one user may have 1/userShare of MaxJobs
-	adminShare = 10 // 1/adminShare of MaxJobs is reserved for exempt users
+	adminShare = 10 // 1/adminShare of MaxJobs is reserved for users who are exempt from these limits
 )
 
-// The type limits holds limits on the bytes that jobs take in the journal.
+// The type limits contains limits on the bytes that jobs occupy in the journal,
+// and on the rate at which these bytes are written.
 type limits struct {
-	userBytes, totalBytes             int64 // bytes of scripts, environments and records of jobs
-	userRecordBytes, totalRecordBytes int64 // the part that is records of jobs, which are also in memory
-	rate, burst                       int64 // bytes written for one user's jobs: per second, and at once
+	userBytes, totalBytes             int64 // bytes of the jobs' scripts, environments and records
+	userRecordBytes, totalRecordBytes int64 // bytes of the jobs' records alone, which are also kept in memory
+	rate, burst                       int64 // bytes that may be written for one user's jobs: per second, and in one burst
 }
 
 var defaultLimits = limits{
@@ -33,14 +34,16 @@ var defaultLimits = limits{
 }
 
 // A usage counts each user's jobs and the bytes of the jobs' records. The
-// journal counts the bytes of all values, including scripts (Journal.Usage).
+// journal itself counts the bytes of all its values, which include scripts (see
+// Journal.Usage).
 type usage struct {
 	total load
 	users map[uint32]load
 	rates map[uint32]*rate.Bucket
 }
 
-// A load is a number of jobs and the number of bytes of their records.
+// A load counts jobs, the bytes of their records, and the bytes reserved for
+// them.
 type load struct {
 	jobs          int   // waiting, running and shown
 	recordBytes   int64 // bytes of their records in the journal
@@ -68,8 +71,8 @@ func (c *Controller) setLoad(j *job, l load) {
 	}
 }
 
-// jobLoad returns the load of job j if its record takes the given number of
-// bytes in the journal.
+// jobLoad returns the load of job j, whose record takes recordBytes bytes in
+// the journal.
 func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	l := load{jobs: 1, recordBytes: recordBytes}
 	if c.spool != nil && !j.Job.State.Ended() {
@@ -78,9 +81,10 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	return l
 }
 
-// reserveLoad adds the load l of job j to the counts of jobs and bytes. If this
-// would exceed a limit, reserveLoad first forgets the user's oldest ended jobs.
-// The caller holds c.mu, but reserveLoad releases c.mu while it forgets jobs.
+// reserveLoad sets the load of job j to l. If this would exceed a limit,
+// reserveLoad first forgets some of the user's oldest ended jobs. If the limit
+// would still be exceeded, reserveLoad returns an error. The caller holds c.mu,
+// but reserveLoad releases c.mu while it forgets jobs.
 func (c *Controller) reserveLoad(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {
@@ -131,8 +135,8 @@ func (c *Controller) checkLimits(j *job, l load) error {
 }
 
 // checkRate returns an error if more bytes were recently written for user uid
-// than the rate limit permits. The user then may not submit or change jobs. The
-// caller holds c.mu.
+// than the rate limit permits. In this case the user may not submit or change
+// jobs. The caller holds c.mu.
 func (c *Controller) checkRate(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
@@ -146,8 +150,8 @@ func (c *Controller) checkRate(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// charge counts bytes that are written for a job of user uid against the user's
-// rate limit. The caller holds c.mu.
+// charge counts bytes against the rate limit of user uid. The bytes are written
+// for one of this user's jobs. The caller holds c.mu.
 func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	if c.super(uid) {
 		return
@@ -193,8 +197,8 @@ func (c *Controller) forgetOldest(uid uint32) {
 		}
 	}
 	slices.SortFunc(endedJobs, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	// It forgets several jobs at once, so that the user's next submissions need
-	// not forget any.
+	// Forget several jobs at once, so that the user's next submissions do not
+	// have to free space again.
 	n := max(1, c.cfg.MaxJobs/userShare/10)
 	c.drop(endedJobs[:min(len(endedJobs), n)])
 }

@@ -51,8 +51,8 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	if n := fill(bea); n != 2 {
 		t.Errorf("a user has %d of 10 jobs", n)
 	}
-	// The next submission of Bea does not remove the result of Ann's job. Ann's
-	// own submission removes it.
+	// Bea's submissions must not remove the result of Ann's job. Ann's next
+	// submissions must remove it.
 	if c.jobs[first.id()] == nil {
 		t.Error("another user's result is dropped")
 	}
@@ -70,17 +70,16 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	}
 }
 
-// enqueueJob adds a held job of user uid to c, as a submission does. The
-// arguments texts and script are the lengths in bytes of the job's comment and
-// script.
+// enqueueJob adds a held job of user uid to c in the same way as a submission.
+// The job's comment is texts bytes long, and its script is script bytes long.
 func enqueueJob(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
 	return j, c.enqueue(j, spec, now)
 }
 
-// TestNoUserTakesTheDisk checks that the bytes in the journal count against a
-// user's limit, regardless of what the jobs contain.
+// TestNoUserTakesTheDisk checks that one user can't fill the journal, whether
+// with scripts or with texts. Other users must still be able to submit jobs.
 func TestNoUserTakesTheDisk(t *testing.T) {
 	const ann, bea = 54321, 54322
 	testLimits := limits{userBytes: 8 << 20, totalBytes: 32 << 20, userRecordBytes: 2 << 20, totalRecordBytes: 8 << 20, rate: 1 << 20, burst: 1 << 30}
@@ -121,7 +120,7 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 
 func fileSize(t *testing.T, c *Controller) int64 {
 	t.Helper()
-	c.journal.Get("") // waits until a rewrite of the file that is under way has finished
+	c.journal.Get("") // if the file is being rewritten, waits until the rewrite has finished
 	st, err := os.Stat(filepath.Join(c.cfg.StateDir, "journal"))
 	if err != nil {
 		t.Fatal(err)

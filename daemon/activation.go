@@ -20,9 +20,10 @@ import (
 var passedSockets = sync.OnceValues(notify.Sockets)
 
 // passedListeners returns listeners for the sockets that the service manager
-// passed. Each socket must match the configured address and port, or the
-// configured path, because clients connect to these. If a passed socket had
-// another port, the configured port would be free, and any user could bind it.
+// passed. Each socket must be bound to the configured address and port or to
+// the configured path, because clients connect there. If a passed socket had a
+// different port, the configured port would be free, and any user could bind
+// it.
 func passedListeners(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passedSockets()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// passSockets makes Listen behave as if a service manager had passed these
-// sockets.
+// passSockets makes Listen behave as if a service manager had passed sockets to
+// this process.
 func passSockets(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File
@@ -47,8 +47,8 @@ func newSocket(t *testing.T, network, address string) net.Listener {
 func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 
 // TestPassedSockets checks that the daemon serves sockets from the service
-// manager if they match the configuration. When the daemon ends, the sockets
-// and their files must remain.
+// manager if they match the configuration. When the daemon closes its
+// listeners, the sockets must remain, and so must the file of the UNIX socket.
 func TestPassedSockets(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")

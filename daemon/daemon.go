@@ -1,8 +1,9 @@
 // Package daemon contains the code that the two bundled daemons, schedctld and
-// scheddbd, share: command line, SchedUser, protection of the cluster's key,
-// verification of tokens, listening, and serving until shutdown. Access control
-// is implemented only here. A mistake in it would give attackers root's rights
-// on the cluster, and two copies of the code would diverge.
+// scheddbd, share. It parses the command line, determines SchedUser, protects
+// the cluster's key, verifies tokens, listens, and serves until shutdown.
+// Access control is implemented only here, because two copies of the code would
+// diverge. A mistake in this code would give attackers root's rights on the
+// cluster.
 //
 // The Serve function of each daemon performs these steps in this order:
 //
@@ -26,18 +27,18 @@ import (
 	"schedrestd/guard"
 )
 
-// CloseOnExec marks all inherited descriptors close-on-exec. The shell or
-// service manager that started the daemon may have left files of root open, and
-// without the mark the processes of jobs would inherit these files. CloseOnExec
-// must be called before the daemon starts any program.
+// CloseOnExec marks all inherited descriptors close-on-exec. Otherwise job
+// processes would inherit any of root's files that the shell or service manager
+// left open when it started the daemon. CloseOnExec must be called before the
+// daemon starts any program.
 func CloseOnExec() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
 }
 
-// Harden prepares this process to hold the cluster's key. Other users can then
-// neither read the files that the process creates, nor trace or dump the
-// process.
+// Harden prepares this process to hold the cluster's key. It prevents other
+// users from reading the files that the process creates, from tracing the
+// process, and from dumping it.
 func Harden() error {
 	unix.Umask(0o077)
 	return errs.Wrap(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), errs.Internal, "disable tracing and core dumps")
@@ -68,8 +69,9 @@ func CheckFiles(files []string, owners ...uint32) error {
 }
 
 // Super returns a function that reports whether a user has unrestricted access
-// to a daemon. These users are root, the scheduler's user and the daemon's own
-// user. The daemon's own user could stop the daemon and read its files anyway.
+// to a daemon. Root, the scheduler's user and the daemon's own user have such
+// access. The daemon's own user could stop the daemon and read its files
+// anyway.
 func Super(schedUser uint32) func(uid uint32) bool {
 	self := uint32(os.Geteuid())
 	return func(uid uint32) bool { return uid == 0 || uid == schedUser || uid == self }

@@ -42,7 +42,8 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 		}}.Run(nil, io.Discard)
 		return
 	}
-	// A shell passes its open descriptors to the child. Go would not.
+	// A shell passes its open descriptors to its children. Go's os/exec does
+	// not.
 	child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.run='^`+t.Name()+`$'`, os.Args[0])
 	child.Env = append(os.Environ(), "DAEMON_TEST=isolate")
 	if out, err := child.CombinedOutput(); err != nil {
@@ -93,7 +94,7 @@ func TestListenRetries(t *testing.T) {
 }
 
 // TestListenFailsAtOnce checks that Listen tries again only if an address is in
-// use, and not after other errors.
+// use. After any other error, it must fail immediately.
 func TestListenFailsAtOnce(t *testing.T) {
 	const documentation = "192.0.2.1" // RFC 5737: no machine has this address
 	if listeners, err := Listen(documentation, 0, "", 0, 0); errs.KindOf(err) != errs.Invalid {
@@ -160,8 +161,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestCheckFiles checks that root accepts configuration files only if they
-// belong to root or SchedUser.
+// TestCheckFiles checks that a daemon that runs as root accepts a configuration
+// file only if the file belongs to root or SchedUser.
 func TestCheckFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

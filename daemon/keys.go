@@ -16,7 +16,7 @@ import (
 
 // Keys verifies and creates tokens. A zero Keys value accepts no token.
 type Keys struct {
-	Key    *auth.Key // for HS256 and for creating tokens; nil without jwt_key=
+	Key    *auth.Key // verifies HS256 tokens and creates tokens; nil without jwt_key=
 	JWKS   string    // path of the key set for RS256; "" without jwks=
 	Verify func(token, actAs string) (server.Identity, error)
 }
@@ -24,8 +24,9 @@ type Keys struct {
 // ReadKeys reads the keys that the configuration file names: a key for HS256
 // (jwt_key=), a key set for RS256 (jwks=), or both. The argument a is the
 // authentication section of the file, and path is the path of the file.
-// ReadKeys follows changes of the key set until ctx is done. It returns an
-// error if no client could authenticate, or if it can't use a named key.
+// ReadKeys follows changes to the key set until ctx is done. It returns an
+// error if it can't use one of these keys, or if the configuration would not
+// let any client authenticate.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
@@ -75,10 +76,10 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 	return k, nil
 }
 
-// keyOwners returns the users, apart from root, that may own key files. The
-// first user in the list is the one that has to read the files. This is the
-// user of this process or, if that is root, the scheduler's user. Hints name
-// this user.
+// keyOwners returns the users other than root who may own key files. The first
+// user in the list is the one who has to read the files: the user of this
+// process or, if that is root, the scheduler's user. Error hints name this
+// first user.
 func keyOwners(user nss.User) []uint32 {
 	if self := uint32(os.Geteuid()); self != 0 {
 		return []uint32{self, user.UID}
@@ -86,15 +87,15 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// checkInterval is the time between two checks of a key set's file for changes.
-// The file is also checked whenever a token is verified. But without these
-// regular checks, a broken file would be logged only when the next token
+// checkInterval is the time between regular checks that look for changes to the
+// file of a key set. Verifying a token also checks the file. But without the
+// regular checks, a broken file would not be logged until the next token
 // arrives.
 const checkInterval = 2 * time.Second
 
-// followKeySet reads the key set in a file, and returns a function that returns
-// the current key set. It follows changes of the file, and logs them, until ctx
-// is done.
+// followKeySet reads the key set in a file and returns a function that returns
+// the current key set. Until ctx is done, it follows changes to the file and
+// logs them.
 func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guard.Trust) (func() *auth.KeySet, error) {
 	var followed *auth.Followed
 	report := func(err error) {

@@ -44,7 +44,8 @@ func jwk(kid string, key *rsa.PrivateKey) string {
 
 func keySet(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
 
-// rs256 returns a token for user that is valid for an hour.
+// rs256 returns an RS256 token for the given user. The token is valid for an
+// hour.
 func rs256(kid string, key *rsa.PrivateKey, user string) string {
 	signed := head("RS256", kid) + "." + payload(user)
 	digest := sha256.Sum256([]byte(signed))
@@ -74,8 +75,8 @@ func payload(user string) string {
 	return b64(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"preferred_username":%q}`, now, now+3600, user))
 }
 
-// A keyring is a directory with a key and a key set, and the user who owns
-// both.
+// A keyring is a directory that contains a key and a key set. Both files belong
+// to the user self.
 type keyring struct {
 	dir    string
 	secret []byte
@@ -276,9 +277,9 @@ func TestOwnersOfKeys(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys checks that the directory of a key is refused in two
-// cases: it belongs to a user other than root and SchedUser, or a group with
-// other users can write to it.
+// TestDirectoriesOfKeys checks that a key is refused in two cases: its
+// directory belongs to a user other than root and SchedUser, or the directory
+// is writable by a group to which other users may belong.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -308,8 +309,8 @@ func TestDirectoriesOfKeys(t *testing.T) {
 	}
 }
 
-// TestKeysInAHome checks that files created with umask 002 are accepted if the
-// user's group has no other members.
+// TestKeysInAHome checks that keys are accepted in a directory that was created
+// with umask 002, if the group of the directory is its owner's private group.
 func TestKeysInAHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -327,8 +328,8 @@ func TestKeysInAHome(t *testing.T) {
 	}
 }
 
-// TestAuthMethods checks the errors for configurations that have no
-// authentication method, and for other mistakes in the authentication section.
+// TestAuthMethods checks how ReadKeys reports that no authentication method is
+// configured, and how it reports other mistakes in the authentication section.
 func TestAuthMethods(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -402,7 +403,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 		t.Error("the second key was removed together with the first")
 	}
 
-	// No token is verified now, but the broken file must be logged.
+	// The broken file must be logged even though no token is verified now.
 	k.write(t, "jwks", `{"keys":`, 0o644)
 	const rejected = "new key set rejected; keeping the current one"
 	await("the broken file is logged", func() bool { return log.count(rejected) > 0 })
@@ -423,8 +424,9 @@ func TestKeySetIsFollowed(t *testing.T) {
 	}
 }
 
-// TestNoTicketsByAKeySet checks that a daemon that has only a key set neither
-// signs nor accepts tickets.
+// TestNoTicketsByAKeySet checks that a daemon that has only a key set does not
+// accept tickets. A daemon that also has the cluster's HS256 key must accept
+// them.
 func TestNoTicketsByAKeySet(t *testing.T) {
 	k := newKeyring(t)
 	keys, err := ReadKeys(t.Context(), "c", k.auth("", "jwks"), k.self, quiet)
@@ -451,8 +453,8 @@ func TestNoTicketsByAKeySet(t *testing.T) {
 	}
 }
 
-// TestLongestTokens checks that tokens with the longest configurable lifespan
-// can be created.
+// TestLongestTokens checks that the longest lifespan that can be configured is
+// also the longest that package auth accepts when it creates a token.
 func TestLongestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := os.WriteFile(path, []byte("StorageLoc=/s\nAuthAltParameters=max_token_lifespan=4000000000\n"), 0o600); err != nil {

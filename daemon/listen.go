@@ -25,14 +25,15 @@ const bindTimeout = 2 * time.Second
 // can share it. This gives schedUser no additional rights: clients accept that
 // user's sockets anyway, and that user has unrestricted access to both daemons.
 //
-// If the service manager has passed a TCP or a UNIX socket, Listen uses it
-// instead of binding a new one. The passed socket must match the configuration.
-// Its port is never free for another program, even while the daemon restarts.
+// If the service manager has passed a TCP or a UNIX socket, Listen uses the
+// passed socket instead of binding a new one. The passed socket must match the
+// configuration. No other program can bind the port of a passed TCP socket,
+// even while the daemon restarts.
 //
-// Listen tries again while another process uses an address. If a daemon is
-// killed while it forks, its child still holds the port and the socket's lock
-// file until the child executes its program. An immediate restart of the daemon
-// must not fail because of this child.
+// If another process uses an address, Listen tries again for a short time. The
+// reason is that a daemon may be killed while it forks. Its child then holds
+// the port and the socket's lock file until the child executes its program.
+// This child must not make an immediate restart of the daemon fail.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	options := socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser}
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -71,14 +72,16 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 	return list, nil
 }
 
-// hasNetwork reports whether list has a listener of the given type of network.
+// hasNetwork reports whether list contains a listener for the given network,
+// "tcp" or "unix".
 func hasNetwork(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
 // explainBind returns an error that explains why a bind failed. If another
 // program uses the port, that program receives the requests of the daemon's
-// clients, including tokens. So the error names the user of the program.
+// clients, including their tokens. So the error names the user who runs that
+// program.
 func explainBind(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return errs.Wrap(err, errs.Invalid, "listen on %s", address)
@@ -97,8 +100,8 @@ func explainBind(err error, address string) error {
 }
 
 // listenerUID returns the uid of the process that listens on the given address
-// and port. If the address is unspecified, the process may listen on any
-// address of this machine.
+// and port. If the address is unspecified and no process listens on it,
+// listenerUID looks for a process that listens on a loopback address.
 func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.ListenerUID(netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()))
 	if err == nil || !addr.Addr().IsUnspecified() {
@@ -112,8 +115,8 @@ func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
 	return uid, err
 }
 
-// describeUID returns a string with the uid and, if it is known, the user's
-// name.
+// describeUID returns a string that contains the uid. If the user has a name,
+// the string contains the name, too.
 func describeUID(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"

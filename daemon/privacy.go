@@ -18,9 +18,9 @@ type Privacy struct {
 	Super  func(uid uint32) bool // these users see everything
 }
 
-// OwnerFilter returns uid if the user uid may see information of this kind only
-// about themselves. It returns an unset value if the user may see the
-// information about all users.
+// OwnerFilter returns uid if the user with this uid may see only their own
+// information of the given kind. It returns an unset value if the user may see
+// such information about all users.
 func (p Privacy) OwnerFilter(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
 		return model.Opt[uint32]{}
@@ -36,8 +36,9 @@ func (p Privacy) CanSee(uid, owner uint32, kind conf.PrivateData) bool {
 }
 
 // CheckVisible returns an error if information of this kind is hidden from the
-// user uid. It is for information that belongs to no user, such as nodes. The
-// argument subject is the name of the information in the error.
+// user uid. Callers use CheckVisible for information that belongs to no user,
+// such as nodes. The argument subject names this information in the error
+// message.
 func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string) error {
 	if !p.OwnerFilter(uid, kind).Set {
 		return nil
@@ -47,9 +48,10 @@ func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string)
 	return e
 }
 
-// Log logs two facts that may surprise an administrator: that all users see all
-// jobs, and that PrivateData= lists kinds of information that this daemon does
-// not have. The argument kinds lists the kinds that the daemon has.
+// Log tells the administrator about two possible surprises. It logs if all
+// users can see all jobs. It also logs if PrivateData= lists kinds of
+// information that this daemon does not have. The argument kinds contains the
+// kinds that the daemon has.
 func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {
 		log.Info("jobs visible to all users", "reason", "PrivateData= does not list jobs")

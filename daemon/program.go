@@ -18,13 +18,13 @@ import (
 )
 
 // A Program is the command that runs a daemon. It runs in the foreground and
-// logs to stderr:
+// logs to stderr. Its usage is:
 //
 //	NAME [-f CONF] [-v]
 //
-// After SIGINT or SIGTERM it answers the pending requests and exits with status
-// 0. If it can't start, it prints error: and hint: lines and exits with status
-// 1.
+// After SIGINT or SIGTERM the command answers the pending requests and exits
+// with status 0. If it can't start, it prints lines that begin with "error:" or
+// "hint:", and exits with status 1.
 type Program struct {
 	Name     string
 	Short    string // one-line description
@@ -41,7 +41,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	notify.ClearEnv()
-	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports the error
+	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports any error
 	go notify.Watchdog(context.Background(), func() {})
 	err := CloseOnExec()
 	if err == nil {

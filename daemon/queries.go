@@ -30,9 +30,10 @@ func NewQueries() *semaphore.Semaphore[uint32] {
 }
 
 // ListHandler returns a handler for a request whose answer grows with the
-// number of records. The handler first waits for the semaphore, and gives up if
-// the client closes its connection. It then calls h, which decodes the request
-// and returns the answer. Finally it encodes the answer.
+// number of records. The handler first waits for a slot of the semaphore, and
+// fails if the client closes its connection meanwhile. When it has a slot, the
+// handler calls h, which decodes the request and returns the answer. Finally,
+// the handler encodes the answer.
 func ListHandler(queries *semaphore.Semaphore[uint32], h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		slot, err := queries.Acquire(ctx, r.Identity.UID)

@@ -14,11 +14,13 @@ import (
 // shutdownTimeout limits how long the shutdown waits for pending requests.
 const shutdownTimeout = 10 * time.Second
 
-// Serve serves the listeners until ctx is done, and then returns nil. If the
-// argument work is not nil, Serve also calls this function, which does the
-// daemon's background work. The function must return when its context is done.
-// If the function fails or a listener can't be served, Serve stops and returns
-// the error. Serve always closes the listeners.
+// Serve serves the listeners until ctx is done. If work is not nil, Serve also
+// calls work, which does the daemon's background work and must return when its
+// context is done. If work fails or a listener can't be served, Serve stops
+// early.
+//
+// Serve always shuts the server down and closes the listeners. It returns nil,
+// or an error if work, a listener or the shutdown failed.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger,
 	work func(context.Context) error) error {
 	failures := make(chan error, len(listeners)+1)

@@ -37,8 +37,8 @@ func count(m map[uint32]model.CallCount, id uint32, duration time.Duration) {
 	m[id] = n
 }
 
-// snapshot returns the counts by message type and the counts by user, sorted by
-// type and by uid.
+// snapshot returns the counts by message type, sorted by type, and the counts
+// by user, sorted by uid.
 func (c *calls) snapshot() (messages, users []model.CallCount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

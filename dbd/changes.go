@@ -16,13 +16,13 @@ import (
 // following changes require Administrator, because otherwise an Operator could
 // become Administrator:
 //
-//   - changing a cluster or QOS
+//   - adding, changing or removing a cluster or QOS
 //   - giving a level to a user
 //   - changing or removing a user who has a level
 //   - renaming any user
 //
-// The daemon sends the answer when the change is part of the client's
-// transaction. If a change fails, no part of it is in the transaction.
+// The daemon sends the answer as soon as the client's transaction contains the
+// change. If a change fails, the transaction contains no part of it.
 
 // changeHandlers returns the handlers of the requests that change records.
 func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
@@ -120,7 +120,8 @@ func unselective() error {
 	return errs.New(errs.Invalid, "the request selects all records; name those to remove")
 }
 
-// A rule names a kind of change, and the level that the client must have.
+// A rule names the kind of records that a request changes, and the level that
+// the client must have to change them.
 type rule struct {
 	object string
 	level  uint16
@@ -128,7 +129,8 @@ type rule struct {
 
 // authorize returns an error if the client's level is too low for the request.
 // All users may choose their own default account. Only an Administrator may
-// rename a user, because a renamed record can give its level to another user.
+// rename a user: the record keeps its level, so a person with the new name
+// could gain that level.
 func (d *Daemon) authorize(r *server.Request, level uint16, required rule, body message.Body) error {
 	if m, ok := body.(*message.ModifyUsers); ok {
 		own := model.BlankUser()
@@ -147,9 +149,9 @@ func (d *Daemon) authorize(r *server.Request, level uint16, required rule, body 
 	return nil
 }
 
-// changesLevels reports whether the records of Operators and Administrators
-// differ between old and next. They differ if a level was granted or withdrawn,
-// or if a user with a level was removed or renamed.
+// changesLevels reports whether old and next contain different Operators or
+// different Administrators. They do if a level was granted or withdrawn, or if
+// a user with a level was removed or renamed.
 func changesLevels(old, next *catalog.Catalog) bool {
 	differs := func(from, to map[string]*model.User) bool {
 		for name, u := range from {
@@ -162,9 +164,9 @@ func changesLevels(old, next *catalog.Catalog) bool {
 	return differs(old.Users, next.Users) || differs(next.Users, old.Users)
 }
 
-// change edits a copy of the client's transaction by calling apply. If the
-// client may make these changes and the result is consistent, the copy replaces
-// the transaction.
+// change calls apply to edit a copy of the records in the client's transaction.
+// If the client may make these changes and no check fails, the copy replaces
+// the records in the transaction.
 func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body,
 	apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {

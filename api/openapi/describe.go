@@ -22,9 +22,9 @@ func tagDoc(e *api.Endpoint) string {
 	return "Requests to the controller"
 }
 
-// describe returns the description of a field, and adds its unit. The unit
-// follows the text before the first semicolon, as in "Memory of each node, in
-// MiB; 0 for no limit".
+// describe returns the description of a field, including the unit. The unit is
+// inserted before the first semicolon, or appended if there is none. An example
+// is "Memory of each node, in MiB; 0 for no limit".
 func describe(p schema.Property) string {
 	unit, known := units[p.Unit]
 	if !known {

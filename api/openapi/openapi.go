@@ -1,11 +1,13 @@
 // Package openapi writes the OpenAPI document of the REST API, for people and
-// for programs that generate clients. Its contents come from the tables in
-// package api. This package knows no particular endpoint or field.
+// for programs that generate clients. The contents of the document come from
+// the tables in package api. Package openapi contains no code for particular
+// endpoints or fields.
 //
-// The document is OpenAPI 3.0.3, not 3.1. Clients of slurmrestd are generated
-// from 3.0.3, and the generators for Go support only parts of 3.1. The document
-// is written piece by piece to a schema.Encoder, so that the same code writes
-// JSON and YAML. The same Options always produce the same bytes.
+// The document follows OpenAPI 3.0.3, not 3.1. Clients of slurmrestd are
+// generated from 3.0.3 documents, and the generators for Go support only parts
+// of 3.1. The document is written piece by piece to a schema.Encoder, so that
+// the same code writes JSON and YAML. The same Options always produce the same
+// bytes.
 //
 // A schema that has a name is written once, in the document's components. Other
 // schemas are written wherever they are used. Which schemas have names depends
@@ -30,7 +32,7 @@ type Options struct {
 	Names    api.Names        // spellings
 	Content  feature.Content  // groups of paths
 	Auth     feature.Auth     // authentication methods
-	Statuses []string         // responses of each operation, such as "200" or "4XX"; nil means feature.DefaultStatuses
+	Statuses []string         // statuses of each operation's responses, such as "200" or "4XX"; nil means feature.DefaultStatuses
 	Release  string           // release of this program
 	YAML     bool             // whether bodies may be YAML as well as JSON
 }
@@ -101,7 +103,7 @@ func (d *Document) collect() {
 					continue
 				}
 				if e.Util && i < len(spellings)-1 {
-					continue // its path is the same in all spellings, so only the last spelling lists it
+					continue // its path is the same in all spellings: list it only for the last one
 				}
 				op := operation{
 					Endpoint: e, view: view,

@@ -112,12 +112,12 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFlags checks which names of schemas each flag adds to the document, and
-// which names it removes.
+// TestFlags checks which schema names each flag adds to the document, and which
+// schema names it removes.
 func TestFlags(t *testing.T) {
 	tests := []struct {
 		version, flags string
-		named, inPlace []string // with the flags; without them, the schemas in named are in place, and those in inPlace are named
+		named, inPlace []string // with the flags, these schemas are named or in place; without them, it is the other way round
 		always         []string // named with and without the flags
 	}{
 		{"v0.0.41", "+prefer_refs", []string{"uint32_no_val_struct", "csv_string", "openapi_meta"}, nil, []string{"openapi_nodes_resp", "job_submit_req"}},
@@ -155,9 +155,9 @@ func TestFlags(t *testing.T) {
 
 // TestArrayReferences checks how fields refer to arrays (see property). A
 // reference to an array must have no members beside it, because OpenAPI 3.0
-// ignores them. It must not be inside an allOf, because generators then lose
-// the array's type. A field that needs other members defines its array in
-// place.
+// ignores such members. The reference must not be inside an allOf, because
+// generators would lose the array's type. A field that needs members beside a
+// reference defines its array in place instead.
 func TestArrayReferences(t *testing.T) {
 	for _, versions := range []string{"v0.0.40", "v0.0.41+prefer_refs", "v0.0.42", "v0.0.42+minimize_refs", "v0.0.43", "v0.0.43+minimize_refs"} {
 		t.Run(versions, func(t *testing.T) {
@@ -207,8 +207,8 @@ func TestTextsStayInComments(t *testing.T) {
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse checks the flag prefer_refs: only schemas
-// that are used more than once have a name, as the flag's help text says. The
+// TestPreferRefsKeepsNoNameForOneUse checks that the flag prefer_refs does what
+// its help text says: a schema that is used only once must have no name. The
 // schema of a body is an exception.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
@@ -310,8 +310,8 @@ func TestOptions(t *testing.T) {
 }
 
 // TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
-// if the server supports it. The document of --generate-openapi-spec lists only
-// JSON, because it does not come from a server.
+// if the server supports it. The document that --generate-openapi-spec writes
+// lists only JSON, because no server is involved.
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {

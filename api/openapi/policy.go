@@ -28,8 +28,8 @@ const (
 // From v0.0.43 on, only objects have names.
 //
 // In v0.0.40, all lists have names too. From v0.0.42 on, a list that is used
-// only once has no name unless +minimize_refs is set, because no client needs
-// the name.
+// only once has no name by default, because no client needs the name. The flag
+// +minimize_refs gives such a list a name.
 func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:
@@ -50,8 +50,8 @@ func policyOf(p feature.Parser) policy {
 	}
 }
 
-// names reports whether a schema has a name if the document uses it the given
-// number of times.
+// names reports whether a schema that the document uses the given number of
+// times has a name.
 func (p policy) names(s *schema.Shape, uses int) bool {
 	rule := p.objects
 	if s.Kind == "array" {

@@ -28,11 +28,11 @@ type place struct {
 type schemaUse struct {
 	place
 	shape   *schema.Shape
-	doc     string // description shared by all fields that use the schema, otherwise ""
+	doc     string // description that all uses of the schema share; "" if the descriptions differ
 	uses    int
 	isBody  bool
 	refName string // name in the document; "" if the schema is written in place
-	isFirst bool   // whether it is the first schema with that name
+	isFirst bool   // whether this is the first schema with this refName
 }
 
 func newSchemas(parsers []feature.Parser) schemas {
@@ -49,10 +49,10 @@ func (s *schemas) countBody(v schema.View, shape *schema.Shape) {
 	s.byPlace[place{v, shape.Name}].isBody = true
 }
 
-// count counts a use of shape, and the uses of the schemas in it. If shape
+// count counts a use of shape, and the uses of the schemas in shape. If shape
 // belongs to a field, doc is the field's description. If shape has a name, the
-// schemas in it are counted only the first time, because they are written only
-// once.
+// document contains it only once. So the schemas in shape are counted only when
+// count first sees shape.
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
@@ -76,16 +76,16 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	}
 }
 
-// inPlace reports whether a field's array is written in place although its
-// schema may have a name. This is necessary if the field has members other than
-// its type and description, because a reference to an array can have none (see
-// property).
+// inPlace reports whether a field's array is written in place, even if its
+// schema could have a name. This is necessary if the field has members other
+// than its type and description: they can't be beside a reference to an array
+// (see property).
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// mergeDoc adds a use that has the description doc. If not all uses of the
-// schema have the same description, the schema gets none.
+// mergeDoc compares the schema's description with doc, the description of
+// another use of the schema. If they differ, the schema gets no description.
 func (u *schemaUse) mergeDoc(doc string) {
 	if u.doc != doc {
 		u.doc = ""
@@ -98,9 +98,10 @@ func (u *schemaUse) mergeDoc(doc string) {
 // the first spelling.
 //
 // A schema that differs between the spellings is listed twice. In this
-// project's spelling it keeps its name. In Slurm's spelling the name gets the
-// prefix "slurm_". If the document has only Slurm's spelling, the names get no
-// prefix: they are those that Slurm's clients know.
+// project's spelling it keeps its name. If its name in Slurm's spelling is the
+// same, that name gets the prefix "slurm_". If the document has only Slurm's
+// spelling, no name gets the prefix: Slurm's clients find the names that they
+// know.
 func (s *schemas) assignNames() {
 	type inner struct {
 		version schema.Version

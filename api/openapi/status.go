@@ -6,9 +6,10 @@ import (
 	"schedrestd/feature"
 )
 
-// statuses returns the requested statuses without duplicates. Linters recommend
-// ranges such as 4XX, but statuses adds none. With a range, the generators
-// orval and oazapfts write code that does not compile.
+// statuses returns the requested statuses, or the default ones, without
+// duplicates. Linters recommend ranges such as 4XX, but statuses adds none:
+// from a document with a range, the generators orval and oazapfts produce code
+// that does not compile.
 func statuses(requested []string) []string {
 	if len(requested) == 0 {
 		requested = feature.DefaultStatuses

@@ -165,7 +165,8 @@ func (d *writer) parameter(op operation, p schema.Property) {
 	d.EndObject()
 }
 
-// content writes a body's media types and, for each of them, its schema.
+// content writes the media types of a body. Each media type has the body's
+// schema.
 func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.YAML {
@@ -238,9 +239,9 @@ func (d *writer) keyParameter() {
 	d.EndObject()
 }
 
-// schemeNames returns the names of the security schemes for the two headers. If
-// the document has both spellings, the schemes of Slurm's spelling have a
-// prefix, as Slurm's schemas do.
+// schemeNames returns the names of the security schemes for the headers with
+// the user and the token. If the document has both spellings, the names for
+// Slurm's spelling have a prefix, like the names of Slurm's schemas.
 func (d *writer) schemeNames(spelling schema.Spelling) (user, token string) {
 	if spelling == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
@@ -293,8 +294,8 @@ func (d *writer) namedSchemas() {
 	d.EndObject()
 }
 
-// listDoc returns a description for an array if the fields that refer to it
-// have different descriptions.
+// listDoc returns a general description of an array. The document contains it
+// if the fields that refer to the array have different descriptions.
 func listDoc(items *schema.Shape) string {
 	if items == nil {
 		return "List of any values"
@@ -330,7 +331,8 @@ func (d *writer) members(v schema.View, s *schema.Shape) {
 	switch {
 	case s.Format == "int32" && s.Wide:
 		// Slurm's documents declare unsigned 32-bit numbers, such as a priority
-		// or a user id, as int32. Generated clients fail on numbers above 2^31.
+		// or a user id, as int32. Clients generated from such a document fail
+		// on numbers of 2^31 or more.
 		d.pair("format", "int64")
 	case s.Format != "":
 		d.pair("format", s.Format)
@@ -388,10 +390,10 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 // a field whose value is an object, the reference is inside an allOf, and the
 // description is beside the allOf.
 //
-// For an array this does not work. Generators expect an object in an allOf, and
-// the array would lose its type. So the field is only a reference, without a
-// description. If all fields that refer to the array have the same description,
-// the array itself has it.
+// This does not work for an array: generators expect an object in an allOf, so
+// the array would lose its type. The field is therefore only a reference,
+// without a description. If all fields that refer to the array have the same
+// description, the array's schema contains it.
 func (d *writer) property(v schema.View, p schema.Property) {
 	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
 	if named && p.Shape.Kind == "array" {
@@ -418,8 +420,8 @@ func (d *writer) property(v schema.View, p schema.Property) {
 		d.mark("deprecated")
 	}
 	if strings.Contains(p.Name, " ") {
-		// Without this name, generators for Go give this field the same name as
-		// the field that has underscores instead of spaces.
+		// Without x-go-name, generators for Go give this field the same name as
+		// the field whose name has underscores instead of spaces.
 		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
 	}
 	d.EndObject()

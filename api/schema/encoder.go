@@ -4,8 +4,8 @@ package schema
 // a Key precedes each value.
 //
 // An Encoder stops writing when its connection fails or Fail is called, and
-// ignores all further calls. Code that renders need not check each call: Err
-// returns the first error.
+// ignores all further calls. Callers need not check each call: Err returns the
+// first error.
 type Encoder interface {
 	BeginObject()
 	EndObject()
@@ -23,8 +23,8 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail aborts the body. The argument err says why the values are not
-	// available.
+	// Fail aborts the body. The argument err says why the remaining values are
+	// unavailable.
 	Fail(err error)
 	// Err returns the first error, or nil.
 	Err() error

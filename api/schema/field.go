@@ -7,10 +7,10 @@ type Field[O any] struct{ field }
 // Fields is the table of an O.
 type Fields[O any] = []Field[O]
 
-// field is a Field without the type of its object. Its functions get the
-// object's address as an any, so that the code that works on tables exists only
-// once. When this code was generic, package api had tens of thousands more
-// functions, and was slow to compile.
+// field is a Field without the type of its object. Its functions receive the
+// object's address as an any, so that the code that works on tables need not be
+// generic. Generic code would add tens of thousands of functions to package api
+// and slow down its compilation.
 type field struct {
 	name, doc string
 	shape     func(View) *Shape
@@ -31,9 +31,9 @@ type traits struct {
 	ignored      bool
 }
 
-// Option sets a property of a field. It gets and returns traits by value. With
-// a pointer, a program would need an allocation at start-up for each of the
-// thousands of fields in the tables.
+// Option sets a property of a field. It takes and returns traits by value. With
+// a pointer, building the tables would need an allocation for each of their
+// thousands of fields.
 type Option func(traits) traits
 
 // Since sets the first version that has the field.
@@ -75,13 +75,13 @@ func Bare(t traits) traits { t.unit = BareUnit; return t }
 func Extension(t traits) traits { t.undocumented = span{}; return t }
 
 // Undocumented marks a field that slurmrestd accepts from version v on, but
-// that its documents lack.
+// does not document.
 func Undocumented(v Version) Option {
 	return func(t traits) traits { t.undocumented = span{since: v}; return t }
 }
 
-// Alone marks a word that is shown without others: if a number has the word,
-// the words after it in the table are not shown.
+// Alone marks a word that hides others: if an integer has this word, the words
+// after it in the table are not shown.
 func Alone(t traits) traits { t.alone = true; return t }
 
 // InSlurm sets the name of the field in the Slurm spelling. Without it, the
@@ -104,8 +104,8 @@ func newField(f field, opts []Option) field {
 	return f
 }
 
-// F returns a field that the model stores. The function at returns the address
-// of the field's value. The field is both shown and parsed.
+// F returns a field that is both shown and parsed. Its value is stored in the
+// model, and at(o) returns the address of the value in the object o.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	addr := func(o any) *T { return at(o.(*O)) }
 	f := field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderAt(typ, addr), parser: parseAt(typ, addr)}
@@ -194,8 +194,9 @@ func renderComputed[T any](typ func() Type[T], get func(any) T) func(View) func(
 	}
 }
 
-// parseAt returns a parser that stores the value at the address that the
-// function at returns. If the value can't be parsed, the previous value stays.
+// parseAt returns a parser that stores a value in *at(o), where o is the object
+// that has the field. If the value can't be parsed, *at(o) keeps its previous
+// value.
 //
 //go:noinline
 func parseAt[T any](typ func() Type[T], at func(any) *T) func(View) func(*Report, *Value, any) {

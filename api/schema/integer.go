@@ -43,7 +43,7 @@ func parseInteger[T Integer](r *Report, v *Value, into *T) bool {
 // send. Both are limited to the range of an int64.
 func bounds[T Integer]() (lo, hi int64) {
 	ones := ^T(0)
-	if ones < 0 { // signed: only the bits below the sign bit
+	if ones < 0 { // signed: hi consists of all bits below the sign bit
 		for b := T(1); b > 0; b <<= 1 {
 			hi = hi<<1 | 1
 		}
@@ -79,7 +79,8 @@ func ParseInteger(r *Report, v *Value, lo, hi int64) (int64, bool) {
 }
 
 // wholeNumber parses a JSON number. It reports whether the number is whole, and
-// whether it fits into 64 bits.
+// whether it fits into 64 bits. A number with a decimal point or an exponent
+// fits only if its magnitude is at most 2^53.
 func wholeNumber(s string) (n int64, whole, fits bool) {
 	if !strings.ContainsAny(s, ".eE") {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -100,15 +101,15 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
 }
 
-// scientific returns the digits of a number, and how many zeros to append to
-// them. The digits include the sign, but no leading or trailing zeros. If zeros
-// is negative, the last -zeros digits follow the decimal point.
+// scientific returns the digits of a number, and the number of zeros to append
+// to them. The digits include the sign, but no leading or trailing zeros. If
+// zeros is negative, the last -zeros digits follow the decimal point.
 //
-// The result is exact. A double would turn 1e-400 into 0 and
+// The result is exact. Conversion to a double would turn 1e-400 into 0 and
 // 0.99999999999999999999 into 1.
 //
-// If the exponent exceeds 32 bits, ok is false, and only the sign of zeros is
-// valid.
+// If the exponent exceeds 32 bits, ok is false. The digits are still valid, and
+// the sign of zeros is correct, but its value is not.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
@@ -125,7 +126,7 @@ func scientific(s string) (digits string, zeros int, ok bool) {
 	zeros = len(significand) - len(digits) - len(fraction)
 	if exponent != "" {
 		e, err := strconv.ParseInt(exponent, 10, 32)
-		if err != nil { // the exponent is so long that the digits can't compensate for it
+		if err != nil { // no text has enough digits to offset an exponent this large
 			return sign + digits, int(e), false
 		}
 		zeros += int(e)

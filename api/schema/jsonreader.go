@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads one JSON document (RFC 8259), strictly. It takes time in
-// proportion to the length of the text, whatever the nesting of arrays and
-// objects. (A reader that takes quadratic time would be busy for a long time
-// with 100 KB of "[0,0[0,0".) The memory that it uses is limited by lim.
+// ReadJSON reads one JSON document (RFC 8259), strictly. The time that it takes
+// is proportional to the length of the text, however deeply arrays and objects
+// are nested. (A quadratic reader would be busy for a long time with 100 KB of
+// "[0,0,[0,0,[0,0,…".) The argument lim limits the memory that ReadJSON uses.
 //
-// ReadJSON refuses syntax errors, bytes that are not UTF-8, and escapes of half
-// a surrogate pair. It skips a leading byte order mark. NULs in strings and
-// repeated member names are valid JSON, so ReadJSON accepts them. ParseText and
-// ObjectType refuse them later. Errors are *SyntaxError.
+// ReadJSON refuses syntax errors, bytes that are not UTF-8, and escapes for
+// half a surrogate pair. It skips a leading byte order mark. It accepts
+// repeated member names, and NULs in strings, because they are valid JSON.
+// ObjectType and ParseText refuse them later. Every error is a *SyntaxError.
 func ReadJSON(text string, lim Limits) (*Value, error) {
 	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
 	r.skipSpace()
@@ -37,15 +37,15 @@ type jsonReader struct {
 	numValues int // values so far
 
 	// open contains the items of all arrays and objects that are not closed
-	// yet. Those of the outermost one come first. Items are copied only once,
-	// when their array or object ends.
+	// yet, beginning with the items of the outermost one. When an array or
+	// object ends, its items are copied into a slice of their own.
 	open []Value
 
 	// line is the number of the current line, starting at 0. Only skipSpace
-	// updates it, because lines can end only in white space.
+	// updates it, because a valid document has line breaks only in white space.
 	line int32
-	// col is the column of the byte at colPos. The method position continues
-	// from there, so that it counts each character only once.
+	// col is the column of the byte at colPos. A call to position continues
+	// counting from there, so that each character is counted only once.
 	col    int32
 	colPos int
 }
@@ -94,7 +94,7 @@ func (r *jsonReader) value(depth int) (v Value, err error) {
 		return v, tooLarge(r.syntaxError("too many values"), valuesHint(r.lim))
 	}
 	if depth > r.lim.Depth {
-		err := r.syntaxError("nested too deeply") // the rest is not parsed, even if it never closes
+		err := r.syntaxError("nested too deeply") // the rest is not parsed, so missing closing brackets go unnoticed
 		err.Hint = depthHint(r.lim)
 		return v, err
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string that begins at r.pos, with its opening quote. If the
-// string has no escapes, the result is a slice of the input, not a copy.
+// string reads the string whose opening quote is at r.pos. If the string has no
+// escapes, the result is a slice of the input, not a copy.
 func (r *jsonReader) string() (string, error) {
 	r.pos++ // "
 	start := r.pos
@@ -46,7 +46,8 @@ func (r *jsonReader) char(c byte) error {
 }
 
 // escaped reads the rest of a string that has escapes. The argument start is
-// the index of the string's first byte, and r.pos that of its first backslash.
+// the index of the first byte after the opening quote. r.pos is the index of
+// the first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(r.text[start:r.pos])
@@ -72,8 +73,8 @@ func (r *jsonReader) escaped(start int) (string, error) {
 	return "", r.syntaxError("the string does not end")
 }
 
-// simpleEscapes maps the letter after a backslash to the character that it
-// stands for.
+// simpleEscapes maps the character after a backslash to the character that the
+// escape stands for.
 var simpleEscapes = map[byte]rune{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }

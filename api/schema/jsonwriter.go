@@ -9,17 +9,18 @@ import (
 
 // pieceSize is the number of bytes that a writer collects before it writes them
 // to the connection. Each write costs two system calls, because net/http writes
-// the size of a chunk from another buffer. At this size the calls cost little,
-// and the buffers for many concurrent lists still need little memory.
+// the size of a chunk from a separate buffer. With pieces of this size, the
+// calls cost little, and the buffers for many concurrent lists still need
+// little memory.
 const pieceSize = 64 << 10
 
 // JSONWriter is an Encoder that writes JSON (RFC 8259) in the layout Compact or
 // Pretty. It appends the JSON to one buffer, and writes the buffer in pieces.
 //
-// Its output is always valid. Bytes that are not UTF-8 become U+FFFD. If they
-// stayed, a job name with a Latin-1 letter would make the whole list unreadable
-// for every user. Integers keep all 64 bits. Numbers that JSON lacks (NaN,
-// infinity) become 0.
+// The output is always valid JSON. Bytes that are not UTF-8 become U+FFFD.
+// Otherwise, one job name with a Latin-1 letter would make the whole list
+// unreadable for every user. Integers keep all 64 bits. NaN and infinity, which
+// JSON lacks, become 0.
 type JSONWriter struct {
 	output
 	sep      bool // the next key or element needs a comma before it
@@ -28,8 +29,8 @@ type JSONWriter struct {
 	depth    int
 }
 
-// NewJSONWriter returns a JSONWriter that writes to w. It writes nothing until
-// it has collected pieceSize bytes, or Flush is called.
+// NewJSONWriter returns a JSONWriter that writes to w. The JSONWriter writes
+// nothing until it has collected pieceSize bytes, or Flush is called.
 func NewJSONWriter(w io.Writer, layout Layout) *JSONWriter {
 	return &JSONWriter{output: newOutput(w), pretty: layout == Pretty}
 }
@@ -86,8 +87,8 @@ func (j *JSONWriter) line() {
 	}
 }
 
-// endValue ends a value. If the buffer has enough bytes for a piece, endValue
-// writes it to the connection.
+// endValue ends a value. If the buffer contains at least pieceSize bytes,
+// endValue writes the buffer to the connection.
 func (j *JSONWriter) endValue() {
 	j.sep = true
 	if j.pretty && j.depth == 0 {
@@ -124,8 +125,8 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.endValue()
 }
 
-// UintBetween writes a value that consists of a number between two strings.
-// Lists have many such values, and separate calls would take longer. If the
+// UintBetween writes a value whose JSON text consists of before, n and after.
+// Lists contain many such values, and one call is faster than several. If the
 // layout is not Compact, UintBetween writes nothing and returns false. The
 // caller must then write the value piece by piece.
 func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
@@ -140,8 +141,9 @@ func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
 	return true
 }
 
-// Float writes f so that readers get the same double. A whole number gets the
-// suffix ".0", so that strict readers recognize it as a floating-point number.
+// Float writes f so that readers get the same double. A whole number that is
+// written without an exponent gets the suffix ".0", so that strict readers
+// recognize it as a floating-point number.
 func (j *JSONWriter) Float(f float64) {
 	j.comma()
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -172,7 +174,8 @@ func (j *JSONWriter) Null() {
 	j.endValue()
 }
 
-// String writes s. It escapes only the characters for which JSON requires it.
+// String writes s. It escapes only the characters that JSON requires to be
+// escaped.
 func (j *JSONWriter) String(s string) {
 	j.comma()
 	j.buf = append(j.buf, '"')

@@ -113,7 +113,7 @@ func FuzzJSONWriterString(f *testing.F) {
 		if err := json.Unmarshal([]byte(text), &back); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		var want string // one U+FFFD for each byte that is not UTF-8
+		var want string // s with one U+FFFD for each byte that is not UTF-8
 		for _, r := range s {
 			want += string(r)
 		}

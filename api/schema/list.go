@@ -20,8 +20,9 @@ func (l list[T]) Renderer(v View) func(Encoder, *[]T) {
 	}
 }
 
-// Parser returns a function that parses an array. The function also accepts a
-// single value instead of an array with one element, but adds a warning.
+// Parser returns a function that parses an array. The function accepts a single
+// value as an array with one element, but adds a warning. It refuses a single
+// object.
 func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	parse := l.elem.Parser(v)
 	return func(r *Report, doc *Value, into *[]T) bool {
@@ -48,9 +49,9 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	}
 }
 
-// Stream is a list that is never in memory as a whole. It calls each for one
-// element after another, and stops if a call returns an error. It returns this
-// error, or an error of its own.
+// Stream is a list that is never in memory as a whole. It calls the function
+// each with one element after another. If a call returns an error, the Stream
+// stops and returns this error. A Stream may also return an error of its own.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.

@@ -1,6 +1,6 @@
 package schema
 
-// Named returns a type like typ whose schema has a name in documents.
+// Named returns a type that differs from typ only in the name of its schema.
 func Named[T any](name string, typ func() Type[T]) func() Type[T] {
 	return func() Type[T] { return named[T]{typ(), name} }
 }

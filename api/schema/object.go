@@ -8,10 +8,11 @@ import (
 // ObjectType is the Type of the Go type O. It is defined by a table of fields.
 type ObjectType[O any] struct{ table }
 
-// Object declares an object. The argument name is the name of its schema. The
-// function fields returns its table, in the order in which the fields are
-// shown. Object does not call fields: the table is built when it is first used,
-// because building all tables would slow down the start of a worker.
+// Object declares an object. The argument name is the name of the object's
+// schema. The argument fields is a function that returns the object's table,
+// which lists the fields in the order in which they are shown. Object does not
+// call fields: the table is built when it is first used, because building all
+// tables would slow down the start of a worker.
 func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	return &ObjectType[O]{table{name: name, load: func() []field { return untyped(fields()) }}}
 }
@@ -156,19 +157,19 @@ func parseFields(fields []field, v View) func(*Report, *Value, any) bool {
 	return func(r *Report, doc *Value, o any) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// warnNotSettable parses a field that can't be set: it only adds a warning,
-// because the client may have copied the field from an answer. If the value is
-// empty, it adds none.
+// warnNotSettable parses a field that can't be set. It adds a warning, not an
+// error, because the client may have copied the field from an answer. If the
+// value is empty, 0 or false, it adds no warning.
 func warnNotSettable(r *Report, doc *Value, _ any) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")
 	}
 }
 
-// parseMembers parses the members of doc into o. It ignores a member that is
-// null, unless the field is required. It is an error if a known name occurs
-// twice: a filter in front of the gateway may have checked the wrong one of the
-// two values.
+// parseMembers parses the members of doc into o. A null member is ignored if
+// its field is optional, and is an error if the field is required. A known name
+// that occurs twice is also an error, because a filter in front of the gateway
+// may have checked the wrong one of the two values.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
@@ -200,5 +201,5 @@ func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []stri
 			r.In(f.name, func() { r.Error(doc, "missing") })
 		}
 	}
-	return len(r.Errors) == before // a Lenient report never gets errors; the object then lacks the invalid fields
+	return len(r.Errors) == before // a Lenient report never gets errors; o just lacks the invalid fields
 }

@@ -24,7 +24,7 @@ func newOutput(w io.Writer) output {
 	return output{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
 }
 
-// Buffered returns the number of collected bytes that are not yet written.
+// Buffered returns the number of bytes collected but not yet written.
 func (o *output) Buffered() int { return len(o.buf) }
 
 // Capacity returns the size of the buffer in bytes.

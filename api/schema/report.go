@@ -16,9 +16,9 @@ type Note struct {
 	Line, Column int
 }
 
-// maxNotes is the maximum number of warnings in a Report, and also of errors.
-// Without a limit, a body with a million unknown names would cause an answer
-// with a million warnings.
+// maxNotes is the maximum number of warnings in a Report, and the maximum
+// number of errors. Without a limit, a body with a million unknown names would
+// cause an answer with a million warnings.
 const maxNotes = 100
 
 // Report collects notes while a document is parsed. Warnings are about values
@@ -35,7 +35,7 @@ type Report struct {
 // OK reports whether there is no error.
 func (r *Report) OK() bool { return len(r.Errors) == 0 }
 
-// In calls f. Notes that f adds are about the member with this name.
+// In runs f. Notes that f adds are about the member with the given name.
 func (r *Report) In(name string, f func()) {
 	r.path = append(r.path, name)
 	f()
@@ -46,7 +46,7 @@ func (r *Report) In(name string, f func()) {
 // i.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
-// Warn adds the warning that v was ignored, or was not taken literally.
+// Warn adds a warning about v, which was ignored or not taken literally.
 func (r *Report) Warn(v *Value, format string, args ...any) {
 	r.note(&r.Warnings, v, "", format, args)
 }
@@ -70,8 +70,8 @@ func (r *Report) unknown(v *Value, known []string) {
 	(*list)[len(*list)-1].Unknown = true
 }
 
-// Error adds the error that v can't be understood. It always returns false, so
-// that a parser can return its result.
+// Error adds an error about v, which can't be understood. It always returns
+// false, so that a parser can end with "return r.Error(…)".
 func (r *Report) Error(v *Value, format string, args ...any) bool {
 	r.note(&r.Errors, v, "", format, args)
 	return false

@@ -1,8 +1,8 @@
 // Package schema renders, parses and describes the bodies of the REST API. The
 // code for each object comes from one table of its fields.
 //
-// A table lists each field once: its name, type, place in the model,
-// description, and the API versions that have it:
+// A table lists each field once, with its name, its type, its place in the
+// model, its description, and the API versions that have it:
 //
 //	var Node = schema.Object("node", func() schema.Fields[model.Node] {
 //		return schema.Fields[model.Node]{
@@ -17,11 +17,11 @@
 // Rendering writes to an Encoder piece by piece, so that no list is held in
 // memory as a whole (see Stream). Parsing starts from a Value, which this
 // package reads from JSON or YAML. An unexpected value causes a warning, and a
-// value that can't be understood causes an error. Both name the place in the
-// document, such as "#/job/tasks" (see Report).
+// value that can't be understood causes an error. Warnings and errors name the
+// place in the document, such as "#/job/tasks" (see Report).
 //
-// The package does not depend on HTTP, on the scheduler, or on the existing API
-// versions.
+// The package does not depend on HTTP, on the scheduler, or on which API
+// versions exist.
 package schema
 
 import "strconv"
@@ -53,7 +53,7 @@ type span struct{ since, until Version }
 
 func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < s.until) }
 
-// never is the span of a field that no version has.
+// never is a span that contains no version.
 var never = span{since: 1, until: 1}
 
 // Type defines how values of the Go type T are written, parsed and described.
@@ -62,9 +62,9 @@ var never = span{since: 1, until: 1}
 type Type[T any] interface {
 	// Renderer returns a function that writes a value.
 	Renderer(View) func(Encoder, *T)
-	// Parser returns a function that parses a value into *T and adds problems
-	// to the Report. The function returns false if *T does not contain the
-	// client's value.
+	// Parser returns a function that parses a value into *T and records
+	// problems in the Report. The function returns false if *T does not contain
+	// the client's value.
 	Parser(View) func(*Report, *Value, *T) bool
 	// Shape describes the values.
 	Shape(View) *Shape
@@ -72,10 +72,10 @@ type Type[T any] interface {
 
 // Shape describes a type in one View, in terms of JSON Schema.
 type Shape struct {
-	Name     string   // name of the schema; "" if it is written in place
+	Name     string   // name of the schema; "" for a schema that is written in place
 	Kind     string   // "object", "array", "string", "integer", "number", "boolean"
 	Format   string   // "int32", "int64", "double" or ""
-	Wide     bool     // numbers may exceed Format, although Slurm's documents declare that format
+	Wide     bool     // numbers may exceed the range of Format, which Slurm's documents declare
 	Enum     []string // values that a string may have; nil for any
 	Nullable bool     // whether null is allowed
 	Items    *Shape   // type of an array's elements; nil for any

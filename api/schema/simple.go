@@ -22,8 +22,8 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 	return simple[T]{shape, render, parse}
 }
 
-// Refuse returns an error for every value. It is the parser of types that can't
-// be parsed.
+// Refuse adds an error for every value, and returns false. It is the parser of
+// types whose values can't be parsed.
 func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
 // String returns the type of a text.
@@ -33,10 +33,10 @@ func String() Type[string] {
 		ParseText}
 }
 
-// ParseText parses a string. It accepts a number or a boolean literally, but
-// adds a warning. It refuses a string with a NUL: the scheduler's C code would
-// cut the string there, and a name that has passed a check would become another
-// name.
+// ParseText parses a string. It also accepts a number or a boolean and uses its
+// literal text, but adds a warning. It refuses a string with a NUL: the
+// scheduler's C code would cut the string there, and a name that has passed a
+// check would become another name.
 func ParseText(r *Report, v *Value, into *string) bool {
 	switch v.Kind {
 	case Text:

@@ -30,9 +30,9 @@ type Value struct {
 	Text   string  // content of a Text; literal of a Number; "true" or "false" for a Bool
 	Items  []Value // elements of an Array or members of a Map, in order
 
-	// Untyped marks a Text that may stand for a value of any type, because
-	// queries consist only of strings. There is no warning if it is parsed as
-	// another type.
+	// Untyped marks a value that was sent as plain text, such as a query
+	// parameter. The text may stand for a value of any type, so parsing it as
+	// another type causes no warning.
 	Untyped bool
 }
 
@@ -40,13 +40,13 @@ type Value struct {
 // the contents of the document are interpreted.
 type Limits struct {
 	Depth  int // maximum nesting of arrays and objects; limits the stack
-	Values int // maximum number of values; limits the memory, which for "[0,0,0…" is many times the length of the text
+	Values int // maximum number of values; limits the memory, since a text like "[0,0,0…" needs many times its length
 }
 
 // DefaultLimits are sufficient for every meaningful request.
 var DefaultLimits = Limits{Depth: 64, Values: 500_000}
 
-// SyntaxError describes an error in a document, and where it is.
+// SyntaxError describes an error in a document and gives its position.
 type SyntaxError struct {
 	Line, Column int
 	Problem      string // lower case, no full stop

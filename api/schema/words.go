@@ -29,13 +29,13 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 }
 
 // WordSet is the Type of an integer that is shown as an array of words. The
-// words are in the order of the table.
+// array has the order in which the words were declared.
 type WordSet[T Integer] struct {
 	name  string // name of its schema; "" for none
 	words []Word[T]
 }
 
-// Words declares a set of words. The argument name is the name of its schema.
+// Words declares a set of words. The set's schema is called name.
 func Words[T Integer](name string, words ...Word[T]) *WordSet[T] { return &WordSet[T]{name, words} }
 
 // Type returns s as the type of a field.
@@ -77,8 +77,8 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 	}
 }
 
-// Parser returns a function that parses an array of words, or one string with
-// words that are separated by commas. Case does not matter.
+// Parser returns a function that parses an array of words or a string of
+// comma-separated words. Case does not matter.
 func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	known := oneOf(s.Shape(v).Items.Enum)
 	byName := make(map[string]Word[T])
@@ -105,7 +105,7 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	}
 }
 
-// oneOf returns a list of the accepted names for an error message.
+// oneOf returns the part of an error message that lists the accepted names.
 func oneOf(names []string) string {
 	const maxLen = 1000
 	list := "expected one of " + strings.Join(names, ", ")
@@ -115,7 +115,8 @@ func oneOf(names []string) string {
 	return list[:strings.LastIndexByte(list[:maxLen], ',')] + ", …"
 }
 
-// wordList returns the words in an array, or in one string.
+// wordList returns the words in doc, which may be an array or a string of
+// comma-separated words.
 func wordList(r *Report, doc *Value) ([]string, bool) {
 	switch doc.Kind {
 	case Text:

@@ -12,26 +12,27 @@ import (
 )
 
 // ReadYAML reads one YAML document. YAML is easy to write by hand, but some of
-// its features are ambiguous. ReadYAML refuses these features or reads the
-// values as text, so that no value gets a meaning that its author did not
+// its features are ambiguous. ReadYAML either refuses an ambiguous value or
+// reads it as text, so that no value gets a meaning that its author did not
 // intend.
 //
-// A plain scalar is null, true, false or a decimal number if the core schema of
-// YAML 1.2 says so. Any other plain scalar is text, such as "yes", "no", "on",
-// "off", "12:30" or a date. Numbers in other bases or with leading zeros are
-// text, too, because in a job, 0xff is usually a mask and 007 a name. (The tag
-// !!int makes 0xff a number.)
+// ReadYAML reads a plain scalar as null, true, false or a decimal number if the
+// core schema of YAML 1.2 does so. It reads any other plain scalar as text, for
+// example "yes", "no", "on", "off", "12:30" or a date. Numbers in other bases
+// or with leading zeros are also text, because in a job, 0xff is usually a mask
+// and 007 is usually a name. (With the tag !!int, 0xff is a number.)
 //
 // ReadYAML accepts the tags of JSON's types and refuses all others. It replaces
 // aliases with copies of their anchors' values, within limits. It refuses merge
 // keys ("<<"), keys that are not scalars, and a second document.
 //
-// The parser is a library. It builds its whole tree before a limit can apply,
-// and two bytes of text can cost 500 bytes of memory. For each directive it
-// searches all directives, which takes quadratic time. Therefore ReadYAML first
-// counts the directives, and the characters that separate values.
+// The parser comes from a library. It builds the whole tree before any limit
+// can apply, and two bytes of text can cost 500 bytes of memory. For each
+// directive, the parser searches all directives, which takes quadratic time in
+// total. Therefore ReadYAML first counts the directives and the characters that
+// separate values.
 //
-// Errors are *SyntaxError, or the error of ctx if ctx ended before the text was
+// An error is a *SyntaxError, or ctx's error if ctx ended before the text was
 // parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
@@ -55,7 +56,7 @@ func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error
 
 const (
 	maxDirectives = 8
-	maxDirective  = 100 // in bytes; the parser copies the prefix of a %TAG directive into each value with that tag
+	maxDirective  = 100 // in bytes; the parser copies a %TAG directive's prefix into every tag that uses it
 
 	// An alias takes a few bytes, whatever the size of its value. These limits
 	// apply to all aliases of a document together. They limit the number of
@@ -166,8 +167,8 @@ type pieceReader struct {
 	nextCheck int // byte at which ctx is checked next
 }
 
-// Read returns the next few bytes. It fails if ctx has ended: the client is
-// then gone, and the rest of 50 MB would take seconds to parse.
+// Read returns the next few bytes. If ctx has ended, Read fails: the client is
+// gone, and parsing the rest of a text of 50 MB would take seconds.
 func (s *pieceReader) Read(p []byte) (int, error) {
 	if s.pos == len(s.text) {
 		return 0, io.EOF
@@ -183,8 +184,8 @@ func (s *pieceReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// syntaxError converts an error of the parser to a SyntaxError. It removes the
-// parser's name from the text.
+// syntaxError converts an error from the parser to a SyntaxError. It removes
+// the parser's name from the message.
 func (s *pieceReader) syntaxError(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
 	e := syntaxErrorAt(s.text, s.pos, "")
@@ -213,7 +214,7 @@ func lineLength(text string, line int) int {
 type yamlReader struct {
 	lim          Limits
 	numValues    int        // values so far
-	alias        *yaml.Node // the outermost alias that is being copied; nil outside of aliases
+	alias        *yaml.Node // the outermost alias that is being copied; nil if none is
 	copiedValues int        // values copied so far
 	copiedText   int        // bytes of text copied so far
 }
@@ -257,8 +258,8 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 }
 
 // copyAlias returns a copy of the value that an alias refers to. The copy has
-// the position of the alias, and shares its strings with the original. If the
-// value contains the alias itself, the copying stops at the depth limit.
+// the alias's position, but shares its strings with the original. If the value
+// contains the alias itself, copyAlias fails at the depth limit.
 func (r *yamlReader) copyAlias(alias *yaml.Node, depth int) (Value, error) {
 	if r.alias == nil {
 		r.alias = alias
@@ -338,8 +339,8 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 
 func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-// checkTag returns an error if the node has a tag other than the given one,
-// which is the default for its kind.
+// checkTag returns an error if the node has an explicit tag other than tag,
+// which must be the default tag for nodes of this kind.
 func checkTag(node *yaml.Node, tag string) error {
 	if isTagged(node) && node.ShortTag() != tag {
 		return nodeError(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not supported here")

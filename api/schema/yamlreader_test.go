@@ -226,8 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML contains functions. Each returns a text of about n bytes, of a
-// kind on which other YAML readers have failed.
+// hostileYAML contains functions that return a text of about n bytes. Other
+// YAML readers have failed on texts of these kinds.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),
@@ -314,8 +314,9 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	}
 }
 
-// equalValues compares values like cmp.Equal with the options ignorePositions
-// and EquateEmpty. cmp.Equal itself would take seconds for all golden files.
+// equalValues reports whether a and b are equal apart from their positions. It
+// gives the same result as cmp.Equal with the options ignorePositions and
+// EquateEmpty, but cmp.Equal would need seconds for all golden files.
 func equalValues(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil
@@ -323,9 +324,9 @@ func equalValues(a, b *Value) bool {
 	return reflect.DeepEqual(x, y) && slices.EqualFunc(a.Items, b.Items, func(v, w Value) bool { return equalValues(&v, &w) })
 }
 
-// FuzzReadYAML checks that each text is either read within the limits, or
-// refused with a position. If a text is accepted, its value is written as YAML,
-// and this YAML must be readable again.
+// FuzzReadYAML checks that ReadYAML either reads a text within the limits, or
+// returns an error with a position. It writes each accepted value as YAML
+// again, and checks that ReadYAML can read this YAML.
 func FuzzReadYAML(f *testing.F) {
 	for _, seed := range []string{
 		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",
@@ -354,8 +355,8 @@ func FuzzReadYAML(f *testing.F) {
 	})
 }
 
-// encode writes v. Numbers become texts, because an Encoder can't reproduce the
-// digits of a number in the document.
+// encode writes v. It converts numbers to texts, because an Encoder can't
+// reproduce the digits that a number has in the document.
 func encode(e Encoder, v *Value) {
 	switch v.Kind {
 	case Null:

@@ -29,8 +29,8 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	return nil
 }
 
-// convertTo converts v to the type that a tag names. It returns false if v's
-// text is not a value of this type.
+// convertTo converts v to the type named by tag. It returns false if v's text
+// is not a value of this type, or if the tag is not supported.
 func (v *Value) convertTo(tag string) bool {
 	plain := plainKind(v.Text)
 	switch tag {
@@ -57,9 +57,10 @@ func (v *Value) convertTo(tag string) bool {
 	return true
 }
 
-// parseOtherBase converts v's text from base 16 or base 8 to decimal. In the
-// core schema, numbers in these bases begin with 0x or 0o. For any other text,
-// parseOtherBase returns false, and v must not be used.
+// parseOtherBase converts v's text from a hexadecimal or octal number to a
+// decimal one. As in the core schema, a hexadecimal number begins with 0x, and
+// an octal number with 0o. For any other text, parseOtherBase returns false,
+// and the caller must not use v.
 func (v *Value) parseOtherBase() bool {
 	base, digits := 16, ""
 	switch {
@@ -87,8 +88,8 @@ func plainKind(s string) Kind {
 	return Text
 }
 
-// isDecimal reports whether s is a decimal number in the core schema. Numbers
-// with leading zeros don't count.
+// isDecimal reports whether s is a decimal number in the core schema. It
+// returns false for numbers with leading zeros.
 func isDecimal(s string) bool {
 	s = trimSign(s)
 	whole, rest := cutDigits(s)
@@ -112,8 +113,8 @@ func isDecimal(s string) bool {
 	return exponent != "" && rest == ""
 }
 
-// trimSign returns s without its sign. It does not copy s, because s may be as
-// long as a body.
+// trimSign returns s without its sign. It does not copy s, which may be as long
+// as the whole body of a request.
 func trimSign(s string) string {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		return s[1:]

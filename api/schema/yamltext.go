@@ -55,9 +55,9 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// isPlainText reports whether s may be written without quotes. Most names and
-// paths may. s needs quotes if a reader could take it for a value of another
-// type, or if it has a meaning in the flow style.
+// isPlainText reports whether s can be written without quotes, like most names
+// and paths. Quotes are necessary if a reader could take s for a value of
+// another type, or if s has a special meaning in the flow style.
 func isPlainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
 		return false
@@ -76,8 +76,8 @@ func isPlainText(s string) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isYAMLWord reports whether YAML 1.1 or 1.2 takes s for a value of another
-// type, such as true. This is possible only for short texts.
+// isYAMLWord reports whether s is a word, such as true, that YAML 1.1 or 1.2
+// does not read as text. All such words are short.
 func isYAMLWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":

@@ -12,13 +12,13 @@ import (
 //
 // Readers of YAML 1.1 and of YAML 1.2 get the same values. YAMLWriter quotes
 // any text that a reader of either version could take for a value of another
-// type, such as "on", "1e3", "12:30" or "2024-01-01". As in JSON, bytes that
-// are not UTF-8 become U+FFFD, integers keep all 64 bits, and NaN and infinity
-// become 0.
+// type, such as "on", "1e3", "12:30" or "2024-01-01". As with a JSONWriter,
+// bytes that are not UTF-8 become U+FFFD, integers keep all 64 bits, and NaN
+// and infinity become 0.
 //
-// The layouts Pretty and NoTag use the block style. Pretty adds a tag with the
-// type of each value, as slurmrestd does. Compact uses the flow style, on one
-// line.
+// The layouts Pretty and NoTag use the block style. With Pretty, each value has
+// a tag that names its type, as in slurmrestd's answers. Compact uses the flow
+// style and writes everything on one line.
 type YAMLWriter struct {
 	output
 	layout Layout
@@ -26,15 +26,15 @@ type YAMLWriter struct {
 	sep    bool        // Compact: the next key or element needs a comma before it
 }
 
-// yamlLevel is an unclosed object or array in the block style.
+// yamlLevel is an unclosed object or array. Compact uses only the field array.
 type yamlLevel struct {
 	array    bool
 	nonEmpty bool // it has at least one element
-	inline   bool // its first element continues the line on which it was opened, such as after "- "
+	inline   bool // its first element is on the line that opened it, for example after "- "
 	indent   int
 }
 
-// NewYAMLWriter returns a YAMLWriter that writes to w, in pieces of the same
+// NewYAMLWriter returns a YAMLWriter that writes to w. Its pieces have the same
 // size as those of a JSONWriter.
 func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
 	return &YAMLWriter{output: newOutput(w), layout: layout}
@@ -102,8 +102,8 @@ func (y *YAMLWriter) Key(name string) {
 	}
 }
 
-// beginItem writes what comes before a key or an element: a new line in the
-// block style, a separator in the flow style.
+// beginItem writes the separator before a key or an element: a new line or a
+// space in the block style, a comma in the flow style.
 func (y *YAMLWriter) beginItem() {
 	if y.layout == Compact {
 		if y.sep {
@@ -124,8 +124,8 @@ func (y *YAMLWriter) beginItem() {
 	level.nonEmpty = true
 }
 
-// beginValue writes a dash if the next value is an element of an array in the
-// block style.
+// beginValue begins an item if the next value is an element of an array. In the
+// block style it also writes the dash.
 func (y *YAMLWriter) beginValue() {
 	if n := len(y.open); n > 0 && y.open[n-1].array {
 		y.beginItem()
@@ -135,8 +135,8 @@ func (y *YAMLWriter) beginValue() {
 	}
 }
 
-// writeSpace writes the blank before a value, which separates it from the key,
-// dash or tag.
+// writeSpace writes the space that separates a value from the key, dash or tag
+// before it.
 func (y *YAMLWriter) writeSpace() {
 	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.endsWithTag()) {
 		y.buf = append(y.buf, ' ')
@@ -167,8 +167,8 @@ func (y *YAMLWriter) scalar(tag string) {
 	y.writeSpace()
 }
 
-// endValue ends a value. If the buffer has enough bytes for a piece, endValue
-// writes it to the connection.
+// endValue ends a value. It flushes the buffer if the buffer holds enough bytes
+// for a piece.
 func (y *YAMLWriter) endValue() {
 	y.sep = true
 	if len(y.open) == 0 {
@@ -201,8 +201,8 @@ func (y *YAMLWriter) Uint(n uint64) {
 	y.endValue()
 }
 
-// Float writes f so that readers get the same double. Readers of YAML 1.1
-// require a point before an exponent.
+// Float writes f so that readers get the same double. It writes a decimal point
+// even before an exponent, because readers of YAML 1.1 require one.
 func (y *YAMLWriter) Float(f float64) {
 	y.scalar("!!float")
 	if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -110,8 +110,8 @@ meta: !!map
 	}
 }
 
-// texts contains strings that some YAML readers misinterpret or can't read
-// unless they are quoted.
+// texts contains strings for tests of quoting. If many of them were not quoted,
+// some YAML readers would misinterpret them or fail to read them.
 var texts = []string{"", " ", "a ", " a", "a  b", "yes", "No", "ON", "y", "n", "null", "~", "true", "1", "1.5", "1e3", "0x1f", "0o7", "007", "1_000", "12:30:45", "2024-01-01", ".inf", ".nan",
 	"<<", "=", "-", "- a", "?", ": ", "a: b", "a:", "a #b", "#a", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a", "[a", "{a", "a,b", "a]", "'", `"`, `\`, "---", "...", "a\nb", "\n", "a\tb", "\t",
 	"a\rb", "\x00", "\x1b[0m", "\x7f", "\u0085", "\u00a0", "\u2028", "\u2029", "\uFEFF", "\uFFFE", "\uFFFD", "ä 中文", "𝄞", "\U000e0001", "plain", "a-b", "a b c", "/home/x", "10.0.0.1", "n[1-2]",
@@ -211,7 +211,7 @@ func FuzzYAMLWriterString(f *testing.F) {
 		want := strings.Map(func(r rune) rune { return r }, s) // one U+FFFD for each byte that is not UTF-8
 		for _, layout := range []Layout{Compact, Pretty, NoTag} {
 			key := want
-			if len(key) > 200 { // a key may have 1024 characters, including escapes
+			if len(key) > 200 { // a key may have at most 1024 characters, including escapes
 				key = "long"
 			}
 			text := yamlOf(t, layout, func(e Encoder) {

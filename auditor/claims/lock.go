@@ -13,7 +13,8 @@ import (
 type lockedFile struct{ *os.File }
 
 // Open returns the file with descriptor fd. The process must have no other
-// descriptor of that file, because closing it would release the locks.
+// descriptor for this file, because closing the other descriptor would release
+// the locks.
 func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency file")} }
 
 // Offsets of the bytes that are locked. They are after the last slot.

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// The file has Slots slots of slotSize bytes. A slot holds a claim. From offset
-// endOffset on, it also holds an end record, with the claim's final state and
-// answer. The claim and the end record each have a checksum. If either is only
-// partly written, it counts as absent. The two are in different sectors of the
-// disk, so that an interrupted write of the end record can't damage the claim.
+// The file consists of Slots slots of slotSize bytes each. A slot begins with a
+// claim. At endOffset, the slot also holds an end record, which contains the
+// claim's final state and answer. The claim and the end record each have a
+// checksum. Either is ignored if it is only partly written. The claim and the
+// end record are in different sectors of the disk, so that an interrupted write
+// of the end record can't damage the claim.
 const (
 	slotSize  = 2048
 	endOffset = 512
@@ -33,9 +34,9 @@ var (
 // A claim is the first part of a slot. It holds a key that a request has
 // claimed.
 type claim struct {
-	number           uint64    // the claim is in slot number % Slots
+	number           uint64    // the claim's slot is number % Slots
 	placedAt         time.Time // when the key was first claimed; renewing the claim does not change it
-	claimedAt        time.Time // when the latest request with the key arrived
+	claimedAt        time.Time // when the key was last claimed
 	process          [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
 }

@@ -1,11 +1,13 @@
 // Package claims keeps the Idempotency-Keys of submissions in a file. Before a
-// submission is sent to a daemon, it claims its key. The daemon's answer is
-// stored with the claim. Another submission with the same key gets that answer.
+// worker sends a submission to a daemon, the worker claims the submission's
+// key. The daemon's answer is stored with the claim. Another submission with
+// the same key gets that answer.
 //
 // The file is a ring of slots. A new claim goes into the next slot, if that
 // slot is empty or its claim has expired. Nothing is moved or truncated, so an
-// interrupted write can damage only the claim in its own slot. The number of
-// slots is limited, and so is the share of each user and each worker.
+// interrupted write can damage only the claim in the slot that is being
+// written. The number of slots is limited, and so is the share of each user and
+// each worker.
 //
 // Several auditors may use one file. They may belong to several gateways, to
 // several inetd connections, or to the old and the new generation of one
@@ -51,8 +53,9 @@ const (
 	// slots.
 	renewal = time.Hour
 
-	// foreignLimit is how long a claim of another process counts as running.
-	// The gateway waits less than this for a daemon's answer.
+	// foreignLimit is how long another process's claim without a final state is
+	// treated as running. The gateway waits for a daemon's answer for less than
+	// this time.
 	foreignLimit = 5 * time.Minute
 )
 
@@ -72,25 +75,25 @@ type File interface {
 	IsOnlyUser() bool
 }
 
-// Store holds the claims in a file. Only one goroutine uses it.
+// A Store manages the claims in a file. Only one goroutine uses the Store.
 type Store struct {
 	file    File
 	process [8]byte // id of this process
 	now     func() time.Time
 
-	liveSince time.Time // claims that are older and have no answer belong to processes that have exited
+	liveSince time.Time // older claims without an answer belong to processes that have exited
 	next      uint64    // number of the next claim; 0: the whole file must be read
 	live      []*claim  // in the order of their numbers; expired claims are removed from the front
 	byKey     map[[32]byte]*claim
 	users     map[[32]byte]int // number of claims in live, by share
-	open      map[uint64]bool  // claims of this process whose requests have not ended
+	open      map[uint64]bool  // this process's claims for requests that have not ended
 	unsynced  []*claim         // new claims that are not synced yet; they are the last elements of live
 	renewed   []*claim         // renewed claims that are not synced yet
 	dirty     bool             // something was written since the last sync
 }
 
-// New returns a Store for the claims in file. The argument process is a random
-// id of this process. Begin reads the file.
+// New returns a Store for the claims in file. It does not read the file; Begin
+// does. The argument process is a random id for this process.
 func New(file File, process [8]byte, now func() time.Time) *Store {
 	return &Store{file: file, process: process, now: now, open: map[uint64]bool{}}
 }
@@ -109,8 +112,8 @@ func (s *Store) Begin() error {
 	return nil
 }
 
-// Commit syncs the changes since Begin to disk, and unlocks the file. If Commit
-// fails, the claims made since Begin must not be used.
+// Commit syncs to disk all changes made since Begin, and unlocks the file. If
+// Commit fails, the claims made since Begin must not be used.
 func (s *Store) Commit() error {
 	defer s.file.Unlock()
 	var err error
@@ -128,8 +131,8 @@ func (s *Store) Commit() error {
 func (s *Store) undo() {
 	for _, c := range s.unsynced {
 		s.forget(c)
-		// If this write fails as well, the claim stays in the file, and its key
-		// counts as used by a request whose outcome is unknown.
+		// If this write fails too, the claim stays in the file. Its key is
+		// treated as the key of a request whose outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), slotOffset(c.number))
 	}
 	for _, c := range s.renewed {
@@ -205,8 +208,9 @@ func (s *Store) write(c *claim) error {
 	return err
 }
 
-// Settle writes the final state of a claim of this process: Answered, Unknown
-// or NotDone. If Settle fails, the claim still counts as running.
+// Settle writes the final state of a claim that this process has made. The
+// state is Answered, Unknown or NotDone. If Settle fails, the claim keeps the
+// state Running.
 func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	if !s.open[number] {
 		return nil // the claim has expired
@@ -219,9 +223,9 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	return err
 }
 
-// refresh returns the state of a claim. It first reads c again from the file,
-// because another process may have renewed it. For an expired claim it returns
-// NotDone, which means that the key is free.
+// refresh returns the state of the claim c. It first reads c again from the
+// file, because another process may have renewed the claim. If the claim has
+// expired, refresh returns NotDone, which means that the key is free.
 func (s *Store) refresh(c *claim) (State, []byte, error) {
 	current, err := s.read(c.number)
 	switch {
@@ -256,9 +260,9 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	return Unknown, nil, nil
 }
 
-// readNew reads the claims that were written since its last call. It reads all
-// claims if this is the first call, or if other processes have filled the whole
-// ring since then.
+// readNew reads the claims that were written since its last call. On its first
+// call, it reads all claims. It also reads all claims if other processes have
+// filled the whole ring since its last call.
 func (s *Store) readNew() error {
 	for s.next > 0 {
 		c, err := s.read(s.next)
@@ -267,7 +271,7 @@ func (s *Store) readNew() error {
 			return err
 		case c == nil || c.number < s.next:
 			return nil
-		case c.number > s.next: // other processes have filled the whole ring meanwhile
+		case c.number > s.next: // other processes have filled the whole ring in the meantime
 			s.next = 0
 		default:
 			s.add(c)
@@ -368,9 +372,11 @@ func (s *Store) forget(c *claim) {
 	}
 }
 
-// expired reports whether a claim no longer needs its slot, because its key and
-// all renewals have expired. A claim dated equally far in the future also
-// counts as expired, because the clock was wrong when the claim was written.
+// expired reports whether a claim no longer needs its slot. When Lifetime and
+// renewal have both passed since the key was first claimed, the key and all its
+// renewals have expired. A claim that is dated at least this far in the future
+// is also treated as expired, because the clock was wrong when the claim was
+// written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

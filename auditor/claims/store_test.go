@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A memory is a File in memory whose writes can fail.
+// A memory is an in-memory File whose writes can fail.
 type memory struct {
 	text     []byte
 	space    int // bytes that can still be written; negative: any number
@@ -126,8 +126,8 @@ func TestClaim(t *testing.T) {
 	wantClaim(t, other, "k", "alice", "body", Answered, "job 17")
 }
 
-// TestExpires checks that a key is kept for its lifetime and not longer.
-// Setting the clock back must not keep it longer.
+// TestExpires checks that a key is kept for its lifetime and no longer, even if
+// the clock is set back.
 func TestExpires(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
@@ -149,7 +149,7 @@ func TestExpires(t *testing.T) {
 
 // TestRenewed checks that requests with the same key share a slot for a while
 // if they are not carried out. All processes must remember the last of these
-// requests for the whole lifetime.
+// requests for the full Lifetime after it arrived.
 func TestRenewed(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
@@ -200,9 +200,9 @@ func TestRenewedNotSynced(t *testing.T) {
 	wantClaim(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
-// TestForsaken tests claims that their process never settles. They must become
-// unknown at once if that process has certainly exited, and otherwise after a
-// while.
+// TestForsaken tests claims that are never settled. If the process that made a
+// claim has certainly exited, the claim must become unknown at once. If the
+// process may still be running, the claim must become unknown after a while.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -257,7 +257,7 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestNewer checks that a file of another version is not used.
+// TestNewer checks that a file in a later version of the format is not used.
 func TestNewer(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{startTime}
 	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -402,7 +402,7 @@ func TestLapped(t *testing.T) {
 }
 
 // TestLock checks that a lock belongs to the process, not to the descriptor. It
-// also checks that a full disk is reported.
+// also checks that a claim reserves the disk space for its whole slot.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
@@ -422,8 +422,8 @@ func TestLock(t *testing.T) {
 	wantClaim(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
 }
 
-// FuzzClaims checks that the store can read a file with any content, and that
-// no key gets an answer that was written for another key.
+// FuzzClaims reads files with arbitrary content. The store must not crash, and
+// no key may get an answer that was written for another key.
 func FuzzClaims(f *testing.F) {
 	m, c := &memory{space: -1}, &clock{startTime}
 	s := store(m, c, 1)

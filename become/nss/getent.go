@@ -64,11 +64,13 @@ func (n *source) query(database, key string) (string, error) {
 	return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 }
 
-// run runs getent without this process's privileges, terminal and environment,
-// which may contain a token or LD_PRELOAD. If this process is root, getent runs
-// under an unused id, because a process with the same uid as getent could stop
-// getent, take over its pipe and answer in its place. Root trusts the answer:
-// it determines the user and the groups of a job.
+// run runs getent without this process's privileges and terminal. getent does
+// not inherit the environment, which may contain a token or LD_PRELOAD.
+//
+// If this process is root, getent runs under an unused id. If another process
+// had the same uid as getent, it could stop getent, take over its pipe and
+// answer in its place. Root trusts the answer, which determines the user and
+// the groups of a job.
 func run(ctx context.Context, tool, database, key string) (*cappedBuffer, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
@@ -107,8 +109,8 @@ func (n *source) tool() string {
 }
 
 // cappedBuffer keeps the bytes that are written to it, up to a limit. A Write
-// that would exceed the limit calls stop. The field buf is not embedded,
-// because io.Copy would then find the buffer's ReadFrom and bypass the limit.
+// that would exceed the limit calls stop. If buf were embedded, io.Copy would
+// find its method ReadFrom and bypass the limit.
 type cappedBuffer struct {
 	buf       bytes.Buffer
 	remaining int
@@ -116,8 +118,8 @@ type cappedBuffer struct {
 	stop      func()
 }
 
-// Write stores p if it fits. Otherwise it calls stop, which kills getent,
-// because getent may ignore SIGPIPE.
+// Write stores p if it fits. Otherwise it calls stop to kill getent. Closing
+// the pipe is not enough, because getent may ignore SIGPIPE.
 func (c *cappedBuffer) Write(p []byte) (int, error) {
 	if len(p) > c.remaining {
 		c.exceeded = true

@@ -53,8 +53,9 @@ func ParseGroup(s string) (Group, error) {
 	return g, err
 }
 
-// Groups returns every group of u, as initgroups(3) would set them: the primary
-// group first, the others in ascending order. It combines /etc/group and NSS.
+// Groups returns the groups that initgroups(3) would set for u: the primary
+// group first, then the others in ascending order. It combines /etc/group and
+// NSS.
 func Groups(u User) ([]uint32, error) { return system.groups(u) }
 
 func (n *source) group(key string, match func(Group) bool) (Group, error) {
@@ -99,9 +100,9 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 	return gids, err
 }
 
-// initgroups runs getent with the database initgroups. The output is a line
-// such as "name 4 24 27". musl's getent does not support this database, so with
-// musl only the groups in /etc/group count.
+// initgroups runs getent with the database initgroups and returns the groups in
+// its output, a line such as "name 4 24 27". musl's getent does not support
+// this database, so systems with musl use only the groups in /etc/group.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"schedrestd/errs"
 )
 
-// maxName is the longest user or group name that is looked up, in bytes.
+// maxName limits the length of a name that is looked up, in bytes.
 const maxName = 255
 
-// checkName returns an error if no user or group can have this name. It refuses
-// a name with a leading hyphen, which getent would treat as an option, and a
-// number, which getent would look up as an id. It also refuses characters that
-// separate the fields of /etc/passwd and /etc/group.
+// checkName returns an error if name can't be the name of a user, group or
+// host. It refuses a name with a leading hyphen, because getent would treat it
+// as an option. It refuses a number, because getent would look it up as an id.
+// It also refuses characters that names can't contain, such as the field
+// separators of /etc/passwd and /etc/group.
 func checkName(kind, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {

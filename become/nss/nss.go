@@ -1,15 +1,16 @@
 // Package nss looks up users, groups and hosts.
 //
-// Users come from NSS (files, LDAP, sssd), whose modules a static Go program
-// can't load. So the package reads the files, and runs getent for entries that
-// are not in them. It runs getent by a fixed path, with a time limit and a
-// clean environment. When this process is root, getent runs under an unused id,
+// Users come from NSS (files, LDAP, sssd). A static Go program can't load the
+// modules of NSS. So the package reads the files, and runs getent for entries
+// that are not in them. It runs getent by a fixed path, with a time limit and a
+// clean environment. If this process is root, getent runs under an unused id,
 // because an NSS module parses data from the network. Results are cached for a
 // few seconds.
 //
-// The package refuses names that getent could treat as an option or a number,
-// and ids that the kernel uses for unknown users. Errors are *errs.Error:
-// NotFound when there is no such entry, Unavailable when the look-up failed.
+// The package refuses names that getent could treat as an option or a number.
+// It also refuses the id 4294967295, which tells the kernel to leave an id
+// unchanged. Errors are *errs.Error: Invalid if the name or id is refused,
+// NotFound if there is no such entry, and Unavailable if the look-up failed.
 // The privileged parent does not link this package.
 package nss
 
@@ -57,8 +58,8 @@ var system = &source{
 	now:      time.Now,
 }
 
-// find returns the first line of the database for which match returns true. The
-// second argument of match says whether the line comes from a file in /etc or
+// find returns the first line of the database that match accepts. The argument
+// file is true if the line comes from a file in /etc, and false if it comes
 // from getent.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string

@@ -61,7 +61,7 @@ func TestUsers(t *testing.T) {
 		name string
 		uid  uint32
 		want User
-		kind errs.Kind // kind of the expected error; 0 if want is expected
+		kind errs.Kind // kind of the expected error; 0: no error
 	}{
 		{name: "alice", want: alice},
 		{uid: 1000, want: alice},

@@ -62,10 +62,10 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 	return []string{u.Name}, err
 }
 
-// orOwnUser returns u and err, the result of a look-up. If the look-up was for
-// the user of this process and found no entry, orOwnUser returns a made-up
-// entry, because a container may be started with any uid. It never makes up an
-// entry for root or for another user.
+// orOwnUser returns the result of a look-up, u and err, with one exception. If
+// the look-up was for the user of this process and found no entry, orOwnUser
+// returns a made-up entry, because a container may be started with any uid. It
+// never makes up an entry for root or for another user.
 func orOwnUser(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}

@@ -1,5 +1,4 @@
-// Package peer identifies the process at the other end of a connection of
-// package net.
+// Package peer identifies the process at the other end of a net.Conn.
 package peer
 
 import (
@@ -9,17 +8,19 @@ import (
 	"schedrestd/become"
 )
 
-// BrokeredConn is a connection that another process opened on behalf of this
-// process. The other process may know which user runs the server at the other
-// end of the connection, because its user namespace has more ids than the user
-// namespace of this process.
+// BrokeredConn is a connection that another process, the broker, opened on
+// behalf of this process. The broker's user namespace may have ids that are
+// unknown in the user namespace of this process. So the broker may know which
+// user runs the server at the other end of the connection, even if this process
+// can't find out.
 type BrokeredConn interface {
 	Server() (uid uint32, known bool)
 }
 
 // Of returns the credentials of the process at the other end of the UNIX socket
 // conn. If the uid is unknown in this user namespace and conn is a
-// BrokeredConn, Of asks conn for the uid. The gid stays become.Overflow.
+// BrokeredConn, Of asks conn for the uid. It can't ask for the gid, which may
+// remain become.Overflow.
 func Of(conn syscall.Conn) (become.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

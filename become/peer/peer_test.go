@@ -35,6 +35,6 @@ func TestOf(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if _, err := Of(l.(syscall.Conn)); err != nil {
-		t.Logf("a listener: %v", err) // for a listener, the kernel returns the process that created it
+		t.Logf("a listener: %v", err) // for a listener, the kernel returns the credentials of the process that created it
 	}
 }

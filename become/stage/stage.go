@@ -1,20 +1,21 @@
 // Package stage starts a program under another identity.
 //
-// With syscall.ForkExec the child runs in its parent's memory until it executes
-// its program. Meanwhile the kernel suspends the parent's thread. If the child
-// changes its ids before it executes the program, it belongs to the user while
-// it shares memory with root. With SIGSTOP the user could then suspend root's
-// thread permanently. If fs.suid_dumpable is not 0, the change of ids also
-// makes the shared memory dumpable.
+// syscall.ForkExec alone can't do this safely. Until the child executes its
+// program, it runs in the memory of its parent, and the kernel suspends the
+// thread that called ForkExec. If root is the parent and the child changes its
+// ids during this time, the child belongs to another user but shares memory
+// with root. This user could then send SIGSTOP to the child, and so suspend
+// root's thread permanently. If fs.suid_dumpable is not 0, the change of ids
+// also makes the shared memory dumpable.
 //
-// So root executes this program again, as a process called the stage. The stage
-// shares memory with no other process. It changes its own ids and then executes
-// the target. A user who stops the stage delays only the start of the target,
-// for which the caller has a time limit.
+// So root first executes its own program again, as a new process called the
+// stage. The stage shares memory with no other process. It changes its own ids
+// and then executes the target. A user who stops the stage delays only the
+// start of the target, and the caller has a time limit for that.
 //
-// The stage runs in the initialization of this package, before the main
+// The stage runs during the initialization of this package, before the main
 // function of any program that imports it. The stage has only the privileges of
-// its caller, and fails for ids that the caller may not use.
+// its caller, and fails if the caller may not use the requested ids.
 package stage
 
 import (
@@ -51,14 +52,14 @@ const atSecure = 23
 // stageName is argv[0] of a process that is a stage.
 const stageName = "sched-stage"
 
-// fixedArgs is the number of arguments before the groups, the environment and
-// the arguments of the target.
+// fixedArgs is the number of arguments at the beginning of the stage's command
+// line. The target's groups, environment and arguments follow them.
 const fixedArgs = 8
 
 // Target describes a program and the identity under which it runs.
 type Target struct {
 	UID, GID    uint32
-	Groups      []uint32       // supplementary groups; nil: none, and not those of the starter
+	Groups      []uint32       // supplementary groups; nil: none (the starter's groups are not inherited)
 	DeathSignal syscall.Signal // sent to the target when the thread that started it exits; 0: none
 	Path        string         // absolute; see File
 	Argv        []string
@@ -70,8 +71,8 @@ type Target struct {
 // descriptors by number.
 const fileDir = "/proc/self/fd/"
 
-// File returns the value of Target.Path for a program that is open as
-// descriptor fd of the stage. The target does not inherit the descriptor.
+// File returns the Target.Path of a program that the stage has open as
+// descriptor fd. The target does not inherit this descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
 // Command returns the arguments and the environment with which Program becomes
@@ -142,9 +143,9 @@ func init() {
 	os.Exit(status)
 }
 
-// refuseSecure returns an error if this process has a privilege that its
-// starter lacks, from a set-user-ID bit or file capabilities of the program.
-// Without this check, the starter could run any program with that privilege.
+// refuseSecure returns an error if this process gained a privilege from a
+// set-user-ID bit or from file capabilities of its program. Without this check,
+// a starter without this privilege could run any program with it.
 func refuseSecure() error {
 	values, err := unix.Auxv()
 	if err != nil {
@@ -175,15 +176,15 @@ func (t Target) run() (status int, err error) {
 
 // become gives the calling thread the identity of t. During initialization the
 // calling thread is the first thread of the process. The other threads keep
-// their identity, so the user can't signal or trace them. They end when the
-// target is executed.
+// their identity until the target is executed, which ends them. So the target's
+// user can't signal or trace them.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
 		return err
 	}
 	// The process keeps its capabilities until exec, when the kernel drops
-	// them. As long as it has them, the user can't trace it, even where
+	// them. While the process has them, the user can't trace it, even if
 	// fs.suid_dumpable makes it dumpable.
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep capabilities until exec: %w", err)
@@ -213,14 +214,14 @@ func (t Target) become() error {
 	return nil
 }
 
-// The numbers of system calls above are those of 64-bit systems. On 32-bit
-// systems, the calls that take 32-bit ids have other numbers. There this
-// constant overflows, so that the build fails.
+// The system call numbers above are those of 64-bit systems. On 32-bit systems,
+// the calls that take 32-bit ids have different numbers. This constant
+// overflows on 32-bit systems, so that the build fails.
 const _ uint = 1 << 63
 
 // disinherit removes capabilities from the inheritable set, and so from the
-// ambient set. The starter made these capabilities inheritable for this
-// process: when the bounding set is empty, a program that root executes gets
+// ambient set. The starter made these capabilities inheritable for the stage,
+// because the bounding set may be empty. Then a program that root executes gets
 // only the inheritable capabilities.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -17,10 +17,10 @@ import (
 	"schedrestd/demo/sysctl"
 )
 
-// user is the uid of an ordinary user without a name.
+// user is an ordinary uid that has no name.
 const user = 31240
 
-// patience is the time after which a wait fails the test.
+// patience limits the time that a test waits. After this time the test fails.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts the stage for target as root, as the services do. Descriptor 3
-// of the stage is file.
+// start starts a stage for target. Like the services, it runs as root. The
+// stage inherits file as descriptor 3.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()
@@ -61,8 +61,8 @@ func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	return cmd
 }
 
-// openSelf opens this program's file. The program can be executed through the
-// returned file's descriptor.
+// openSelf opens the file of the running program, so that the program can be
+// executed through the descriptor.
 func openSelf(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open(Program, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -121,8 +121,9 @@ func startStuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// The lease makes exec wait. When exec opens the file, the kernel blocks
-	// the open, which conflicts with the lease, until the lease ends.
+	// The lease makes exec wait. To execute the file, the kernel has to open
+	// it. This conflicts with the lease, so the kernel blocks exec until the
+	// lease ends.
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skipf("this file system has no leases: %v", err)
 	}
@@ -236,8 +237,8 @@ func TestAUserGainsNothing(t *testing.T) {
 	}
 }
 
-// TestSetUserIDIsRefused checks that the stage refuses to run if the program is
-// installed set-user-ID. Without this check, any user could become root.
+// TestSetUserIDIsRefused checks that the stage refuses to run if its program
+// has the set-user-ID bit. Without this check, any user could become root.
 func TestSetUserIDIsRefused(t *testing.T) {
 	needRoot(t)
 	dir, err := os.MkdirTemp("", "stage")

@@ -21,8 +21,8 @@ import (
 )
 
 // NewTokenHint is a hint that says how to get a token for the controller. The
-// command in it first unsets two variables, because schedctl would use an
-// expired token that is in one of them.
+// command in the hint first unsets SCHED_JWT and SLURM_JWT. Otherwise schedctl
+// would use an expired token in one of these variables.
 const NewTokenHint = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
 // restTokenHint is the hint for commands that use the REST API. Their server
@@ -77,8 +77,8 @@ func User(token string) string {
 	return ""
 }
 
-// parse returns the claims of a token without verifying its signature. Only the
-// server can verify that.
+// parse returns the claims of a token. It does not verify the signature,
+// because only the server can do so.
 func parse(token string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
 	_, _, err := jwt.NewParser().ParseUnverified(token, claims)
@@ -119,8 +119,9 @@ func FromEnv() (token, name string, err error) {
 	return token, name, nil
 }
 
-// readFile reads a token from a file that other users can't read. The file may
-// also contain the whole output of "schedctl token" or "scontrol token".
+// readFile reads a token from a file. It returns an error if other users can
+// read or change the file. The file may contain the token alone, or the whole
+// output of "schedctl token" or "scontrol token".
 func readFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,14 +14,14 @@ type address struct {
 	text     string // as the user entered it
 	socket   string // path of a UNIX socket; "" for none
 	base     string // "http://host:6820/prefix", without a slash at the end
-	spelling string // "slurm" or "sched", if the URL contains it
+	spelling string // "slurm" or "sched"; "" if the URL contains no API version
 	version  string // "v0.0.43", if the URL contains it
 	secure   bool
 }
 
 func (a *address) String() string { return shorten(a.text) }
 
-// versionedPath matches the path of a URL if it ends with an API version, as in
+// versionedPath matches a URL path that ends with an API version, such as
 // /slurm/v0.0.44. On some servers the paths of the API begin with /sched
 // instead of /slurm.
 var versionedPath = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
@@ -29,8 +29,8 @@ var versionedPath = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
 // parseURL parses an address. If the URL ends with /slurm/VERSION or
-// /sched/VERSION, parseURL stores these two parts. The client then uses them in
-// the paths of all requests.
+// /sched/VERSION, parseURL stores the spelling (slurm or sched) and the
+// version. The client uses both in the paths of all requests.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

@@ -15,7 +15,7 @@ import (
 	"schedrestd/printable"
 )
 
-// These error numbers of Slurm determine the kind of an error.
+// These error numbers of Slurm determine how the client treats an error.
 const (
 	noChange    = 1900 // nothing has changed since update_time
 	invalidNode = 2009
@@ -26,7 +26,7 @@ const (
 // maxBody limits how many bytes of an answer are read into memory.
 const maxBody = 1 << 20
 
-// A problem is an element of an answer's list of errors or list of warnings.
+// A problem is one of the errors or warnings in an answer.
 type problem struct {
 	Description string `json:"description"`
 	Number      int    `json:"error_number"`
@@ -35,8 +35,8 @@ type problem struct {
 	Code        string `json:"code"`
 }
 
-// String returns a text for people. The text begins with the part of the
-// request that caused the problem, if that is known. Next comes the description
+// String formats p for people. The text begins with the part of the request
+// that caused the problem, if that part is known. Next comes the description
 // or, if there is none, the name of the error.
 func (p problem) String() string {
 	text := p.Description
@@ -52,15 +52,15 @@ func (p problem) String() string {
 	return printable.Text(text)
 }
 
-// Meta contains the data that an answer has in addition to its list.
+// Meta contains the information that accompanies the list in an answer.
 type Meta struct {
 	LastUpdate int64 // time of the last change
-	Unchanged  bool  // nothing has changed since update_time, so there was no list
+	Unchanged  bool  // nothing has changed since update_time; the list is absent or empty
 }
 
-// requestList requests a list and calls each(d) for every element. The list is
-// the member of the answer whose name is key. The function each must decode the
-// element from d.
+// requestList requests a list and calls each(d) for every element. In the
+// answer, the list is the value of the member key. The function each must
+// decode the element from d.
 func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string,
 	each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
@@ -87,14 +87,15 @@ func (c *Client) requestList(ctx context.Context, path string, query url.Values,
 	return m, nil
 }
 
-// listEnvelope contains the members of an answer other than its list.
+// listEnvelope contains the members of an answer that the client reads in
+// addition to the list.
 type listEnvelope struct {
 	problems []problem // the member "errors"
 	updated  Number    // the member "last_update"
 }
 
-// decodeList decodes an answer with a list of any length. It calls each(d) for
-// every element, as requestList does.
+// decodeList decodes an answer that contains a list of any length. The
+// arguments key and each are the same as for requestList.
 func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string,
 	each func(*json.Decoder) error) (l listEnvelope, err error) {
 	if !isJSON(resp) {
@@ -234,8 +235,8 @@ func responseError(resp *http.Response) error {
 }
 
 // problemsError returns the error for an answer with the given status and
-// problems. If the number of one of the problems determines the kind of the
-// error, that kind is used. Otherwise the status determines the kind.
+// problems. Some error numbers determine the kind of the error. If no problem
+// has such a number, the status determines the kind.
 func problemsError(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string

@@ -103,7 +103,7 @@ func (j *Job) matches(id string) bool {
 	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+pending+"]", task)
 }
 
-// Elapsed returns how long j has run at the time now.
+// Elapsed returns the run time of j as of the time now.
 func (j *Job) Elapsed(now time.Time) time.Duration {
 	started, ended := j.Started.Int(), j.Ended.Int()
 	switch state := j.BaseState(); {
@@ -143,7 +143,7 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns a query with which the server sends a list only if the list has
+// Since returns a query that makes the server send a list only if the list has
 // changed since the time in update. If update is 0, the server always sends the
 // list.
 func Since(update int64) url.Values {
@@ -158,15 +158,16 @@ func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) err
 	return c.requestList(ctx, "jobs/", query, "jobs", decodeEach(each))
 }
 
-// RawJobs calls each(j, text) for every job of the controller. The argument
-// text is the job in JSON.
+// RawJobs calls each(j, text) for every job that the controller knows. The
+// argument text is the job in JSON.
 func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
 	return c.requestList(ctx, "jobs/", nil, "jobs", decodeRaw(each))
 }
 
 // RawJob calls each(j, text) for the job with this id. If the id is that of an
-// array, it does so for every task. The argument text is the job in JSON. If
-// the controller has forgotten the job, RawJob requests it from accounting.
+// array, RawJob calls each for every task. The argument text is the job in
+// JSON. If the controller has forgotten the job, RawJob requests the job from
+// accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.requestList(ctx, "job/"+url.PathEscape(id), nil, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
@@ -204,7 +205,7 @@ func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, j
 		if ctx.Err() != nil {
 			return err
 		}
-		return unknown // servers report in different ways that a site has no accounting
+		return unknown // servers report the lack of accounting in different ways
 	}
 	defer resp.Body.Close()
 	if !isJSON(resp) {
@@ -344,7 +345,8 @@ type Submitted struct {
 	JSON     json.RawMessage
 }
 
-// Submit submits a job. If key is not empty, it is sent as Idempotency-Key.
+// Submit submits a job. If key is not empty, Submit sends it in the header
+// Idempotency-Key.
 func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, err error) {
 	header := http.Header{}
 	if key != "" {
@@ -383,7 +385,7 @@ func decodeEach[T any](each func(*T) error) func(*json.Decoder) error {
 
 // decodeRaw returns a function for requestList. The returned function decodes
 // an element, and passes the result and its JSON text to the function each. The
-// text is valid only until that function returns.
+// text is valid only until each returns.
 func decodeRaw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {

@@ -11,8 +11,8 @@ type Number struct {
 	Value         float64
 }
 
-// UnmarshalJSON parses null, a plain number, or an object with the members set,
-// infinite and number.
+// UnmarshalJSON parses null, a plain number, or an object with the members
+// "set", "infinite" and "number".
 func (n *Number) UnmarshalJSON(text []byte) error {
 	*n = Number{}
 	if !bytes.HasPrefix(text, []byte("{")) {

@@ -1,16 +1,16 @@
-// Package rest is a client of slurmrestd and schedrestd. It supports the
-// versions of the API from v0.0.42 on.
+// Package rest is a client for slurmrestd and schedrestd. It supports version
+// v0.0.42 of the API and later versions.
 //
-// Dial selects the newest version that client and server support, unless the
-// URL names a version. The client decodes lists one element at a time, so it
-// needs little memory even for long answers. It follows no redirects, because
-// the target of a redirect would receive the token.
+// Dial selects the newest version that both client and server support, unless
+// the URL names a version. The client decodes lists one element at a time, so
+// it needs little memory even for long answers. It does not follow redirects,
+// because the target of a redirect would receive the token.
 //
-// On this machine, another user could have opened the server's port. So without
-// https, the client sends its token to a server on this machine only if the
-// server runs as root, a system user, the user of this process or a configured
-// user (serveruser.go). Servers with https and servers on other machines always
-// get the token.
+// If the server is on the client's machine, another user of this machine could
+// have opened the server's port. Without https, the client therefore sends its
+// token to such a server only if the server runs as root, a system user, the
+// user of this process or a configured user (serveruser.go). Servers with https
+// and servers on other machines always receive the token.
 //
 // Names and texts in answers come from other users. They must be printed with
 // printable.Text.
@@ -38,7 +38,7 @@ type Config struct {
 	Token       string        // empty to send none
 	CACert      string        // file of CA certificates to verify the server with; empty for the system's CAs
 	Timeout     time.Duration // 0 for DefaultTimeout
-	ServerUsers []uint32      // users of this machine that may have the token, in addition to root, system users and this user
+	ServerUsers []uint32      // users who may receive the token, in addition to root, system users and the user of this process
 	UserAgent   string
 }
 
@@ -108,8 +108,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil, responseError(resp)
 }
 
-// send sends a request. It returns the answer even if the answer's status is an
-// error.
+// send sends a request. It returns the answer even if the status of the answer
+// indicates an error.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any,
 	header http.Header) (*http.Response, error) {
 	var data []byte
@@ -148,7 +148,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return resp, nil
 }
 
-// errTooSlow is the cause with which a request is cancelled if no answer begins
+// errTooSlow is the cancellation cause of a request whose answer does not begin
 // in time.
 var errTooSlow = errors.New("no answer in time")
 

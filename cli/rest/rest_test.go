@@ -23,8 +23,9 @@ import (
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
 // apiHandler returns a handler for requests whose paths begin with an element
-// of paths, such as /slurm/v0.0.45/. This handler answers pings itself, and
-// passes all other such requests to the handler answer.
+// of paths, such as /slurm/v0.0.45/. The handler answers pings for these paths
+// itself, and passes other requests for them to the handler answer. For any
+// other path, it answers 404.
 func apiHandler(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {
@@ -241,7 +242,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	if _, err := Dial(t.Context(), Config{URL: "http://" + address}); err != nil {
 		t.Errorf("without a token: %v", err)
 	}
-	for _, want := range []bool{true, false} { // the first of the three requests must not arrive
+	for _, want := range []bool{true, false} { // the first Dial must send no request, so only two arrive
 		var got bool
 		if _, err := fmt.Fscanf(out, "token %t\n", &got); err != nil || got != want {
 			t.Errorf("the server received a token: %t, %v; want %t", got, err, want)
@@ -395,9 +396,9 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestTaskOfAnArray requests one task of an array. It checks that only this
-// task is returned, even if the server has a single record for several pending
-// tasks.
+// TestTaskOfAnArray requests one task of an array. It checks that the client
+// returns only the record that contains this task. A single record may contain
+// several pending tasks.
 func TestTaskOfAnArray(t *testing.T) {
 	const body = `{"jobs": [
 		{"job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "3-9,12%2"},
@@ -415,8 +416,7 @@ func TestTaskOfAnArray(t *testing.T) {
 	}
 }
 
-// TestExitStatus checks which exit status ExitStatus returns for the results of
-// jobs.
+// TestExitStatus checks the exit status for jobs with different results.
 func TestExitStatus(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"job_state": ["COMPLETED"], "exit_code": {"return_code": {"set": true, "number": 0}}}`: 0,
@@ -446,8 +446,8 @@ func TestJobIDs(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLists reads 20,000 jobs, each as long as the jobs that a
-// controller sends. It checks that the heap stays small.
+// TestMemoryOfLists reads a list of 20,000 jobs, each about as long as a job
+// from a controller. It checks that the heap stays small.
 func TestMemoryOfLists(t *testing.T) {
 	element := fmt.Sprintf(`{"job_id": 7, "job_state": ["RUNNING"], "tres_req_str": %q}`, strings.Repeat("x", 4000))
 	const jobs = 20_000

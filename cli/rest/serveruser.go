@@ -17,9 +17,9 @@ const firstUser = 1000
 
 // checkServerUser returns an error if the server at the other end of conn is on
 // this machine and runs as a user who may not have the token. While the gateway
-// is down, any user can bind its port, and would receive the tokens of all
-// clients that connect. Root, system users, the user of this process and the
-// users in trusted may have the token.
+// is down, any user can bind its port and receive the tokens of all clients
+// that connect. Root, system users, the user of this process and the users in
+// trusted may have the token.
 func checkServerUser(conn net.Conn, trusted []uint32) error {
 	uid, isLocal, err := serverUID(conn)
 	switch {

@@ -14,11 +14,11 @@ import (
 // oldestVersion is the oldest version that this client supports.
 const oldestVersion = api.V42
 
-// negotiate determines the newest version that the server supports, and whether
-// the server's paths begin with slurm or with sched. It sends a ping for each
-// version, beginning with the newest. The OpenAPI document lists the versions,
-// too, but is megabytes long. slurmrestd needs more time for this document than
-// for all of the pings.
+// negotiate determines the newest version that both sides support, and whether
+// the server's paths begin with slurm or sched. It sends pings for one version
+// after the other, beginning with the newest, until the server supports one.
+// The OpenAPI document also lists the versions, but it is megabytes long, and
+// slurmrestd needs more time for this document than for all of the pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var attempted []string
 	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldestVersion; i-- {

@@ -12,16 +12,18 @@ import (
 // user.
 var secretVariables = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// path is a variable that every job has, because the environment of a job must
-// not be empty. If the user's environment contains PATH, that value is used
+// path is the default for the variable PATH. Every job has this variable,
+// because the environment of a job must not be empty. If --export selects PATH
+// from the user's environment or assigns a value to it, that value is used
 // instead.
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 // environment returns the environment variables of the job. The argument
 // environ contains the variables of this process. The argument export is the
-// value of the option --export, or nil if the option is not given; nil means
-// ALL. The value is ALL, NONE, or a list whose elements are NAME or NAME=VALUE.
-// ALL selects all variables in environ, even if it is an element of a list.
+// value of the option --export, or nil if the option is not given. The value is
+// ALL, NONE, or a list whose elements are ALL, NAME or NAME=VALUE. ALL, even as
+// one element of a list, selects all variables in environ. An export of nil
+// means ALL.
 func environment(export *string, environ []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

@@ -39,8 +39,8 @@ func init() {
 	}
 }
 
-// Options returns the names of all supported options in order, for example "-J,
-// --job-name" or "--mem".
+// Options returns the names of all supported options, sorted by long name. An
+// element is, for example, "-J, --job-name" or "--mem".
 func Options() (names []string) {
 	for _, o := range options {
 		name := "--" + o.name
@@ -52,8 +52,8 @@ func Options() (names []string) {
 	return names
 }
 
-// unsupportedHints contains hints for options that affect the sbatch command
-// and not the job.
+// unsupportedHints contains hints for unsupported options of sbatch. Many of
+// these options affect the sbatch command and not the job.
 var unsupportedHints = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",
@@ -186,9 +186,9 @@ func number(field string, minimum int) func(*reader, string) error {
 	}
 }
 
-// prefixed returns a function that sets the count of a resource. For the
-// resource gres/gpu, the values 2 and a100:2 become gres/gpu:2 and
-// gres/gpu:a100:2.
+// prefixed returns a function that stores the count of a resource in field. For
+// the resource gres/gpu, the value 2 becomes gres/gpu:2, and the value a100:2
+// becomes gres/gpu:a100:2.
 func prefixed(field, resource string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		var parts []string
@@ -249,8 +249,8 @@ func exclusive(r *reader, v string) error {
 	return nil
 }
 
-// mailTypes lists the events about which a site can send mail. ALL means the
-// first six events.
+// mailTypes lists the events for which a site can send mail. The value ALL of
+// the option --mail-type means the first six events.
 var mailTypes = []string{
 	"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY",
 	"ARRAY_TASKS", "TIME=50%", "TIME=80%", "TIME=90%", "TIME=100%",
@@ -313,8 +313,9 @@ func openMode(r *reader, v string) error {
 	return nil
 }
 
-// signal sets the signal that the job gets before its time limit. The value has
-// the form [R|B|RB:]SIGNAL[@SECONDS].
+// signal sets the signal that the job receives before its time limit. The value
+// has the form [B:]SIGNAL[@SECONDS]. The prefixes R: and RB: of sbatch are not
+// supported.
 func signal(r *reader, v string) error {
 	var flags []string
 	if targets, rest, ok := strings.Cut(v, ":"); ok {
@@ -375,9 +376,9 @@ func begin(r *reader, v string) error {
 }
 
 // memory returns a function that stores an amount of memory in field, in MiB.
-// The function also removes the field whose name is in other. A job has a
-// memory limit either per node or per CPU, so if the user gives both options,
-// the last one counts.
+// The returned function also removes the field whose name is in other. A job
+// has a memory limit either per node or per CPU, so if the user gives both
+// options, the last one takes effect.
 func memory(field, other string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		n, err := parseMemory(v)

@@ -3,7 +3,8 @@
 // submission.
 //
 // Options are never ignored. If an option is unknown or has no field in the
-// REST API, the package returns an error that names the option's line.
+// REST API, the package returns an error. The error contains the number of the
+// #SBATCH line, or says that the option comes from the command line.
 package script
 
 import (
@@ -19,8 +20,8 @@ import (
 	"schedrestd/typo"
 )
 
-// MaxSize is the maximum size of a script in bytes. It is the default of
-// slurmctld.
+// MaxSize is the maximum size of a script in bytes. slurmctld has the same
+// default.
 const MaxSize = 4 << 20
 
 // Job is the object "job" in the body of a submission.
@@ -187,10 +188,10 @@ func (r *reader) read(words []string) error {
 	return nil
 }
 
-// readShort parses a word with options of one letter, such as -n4. The last
-// option in the word may require a value. If the word does not contain this
-// value, the first element of words is the value. readShort returns the words
-// that it has not used.
+// readShort parses a word that contains one-letter options, such as -n4. The
+// last option in the word may require a value. If the word does not contain
+// this value, the first element of words is the value. readShort returns the
+// elements of words that it has not used.
 func (r *reader) readShort(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
 		name, rest := letters[:1], letters[1:]

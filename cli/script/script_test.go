@@ -72,7 +72,8 @@ func TestOptions(t *testing.T) {
 }
 
 // TestRefusedOptions checks that an unsupported or invalid option causes an
-// error that names the option's line.
+// error that says where the option is. It also checks that invalid scripts are
+// refused.
 func TestRefusedOptions(t *testing.T) {
 	for _, tt := range []struct {
 		text    string
@@ -114,7 +115,8 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// TestEnvironment checks the effect of --export, and that no job gets a token.
+// TestEnvironment checks that --export selects the right variables, and that no
+// job receives a token.
 func TestEnvironment(t *testing.T) {
 	environ := []string{"PATH=/x", "A=1", "B=2", "EMPTY=", "SCHED_JWT=secret", "SLURM_JWT=secret", "=odd"}
 	for _, tt := range []struct {

@@ -53,8 +53,8 @@ func parseDuration(v string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parseMemory parses an amount of memory, which is in MiB or has the suffix K,
-// M, G or T. It returns the amount in MiB, rounded up.
+// parseMemory parses an amount of memory and returns it in MiB, rounded up. The
+// amount may have the suffix K, M, G or T. Without a suffix, it is in MiB.
 func parseMemory(v string) (uint64, error) {
 	errInvalid := errors.New("not an amount such as 500M or 10G")
 	digits := strings.TrimRight(strings.ToUpper(v), "BKMGT")
@@ -79,9 +79,9 @@ func parseMemory(v string) (uint64, error) {
 // parseBegin parses the value of --begin. The value is one of these:
 //
 //   - now
-//   - now+N with seconds, minutes, hours, days or weeks
-//   - a date, or a date with a time
-//   - a time of day; if it has passed today, it means tomorrow
+//   - now+N, followed by seconds (the default), minutes, hours, days or weeks
+//   - a date, with or without a time
+//   - a time of day: today, or tomorrow if that time has passed
 func parseBegin(v string, now time.Time) (time.Time, error) {
 	lower := strings.ToLower(v)
 	if lower == "now" {

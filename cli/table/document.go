@@ -14,9 +14,9 @@ import (
 )
 
 // A Document writes a list of objects from an answer as one JSON or YAML
-// document. The document is an object whose only member is the list. The
-// objects in it are unchanged except for their layout. Characters that could
-// control a terminal are escaped.
+// document. The document is an object whose only member is the list. The layout
+// of the listed objects may change, but not their content. Characters that
+// could control a terminal are escaped.
 type Document struct {
 	w           io.Writer
 	name        string
@@ -99,7 +99,7 @@ func EscapeJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// isUnprintable reports whether a terminal would not show r as a visible
+// isUnprintable reports whether r is neither a newline nor a printable
 // character.
 func isUnprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 

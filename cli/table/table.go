@@ -1,4 +1,4 @@
-// Package table prints aligned tables on terminals and into pipes.
+// Package table prints aligned tables to terminals and pipes.
 //
 // The contents of cells come from other users by way of the server. Every cell
 // is escaped, so that its contents can't move the cursor or forge a line.
@@ -14,8 +14,8 @@ import (
 	"schedrestd/printable"
 )
 
-// A Color is the color of a cell, as a parameter of the terminal sequence SGR.
-// "" means no color.
+// A Color is the color of a cell, written as a parameter of the terminal's SGR
+// control sequence. "" means no color.
 type Color string
 
 // The colors in use.
@@ -42,8 +42,8 @@ type Style struct {
 	Color bool // whether cells may have colors
 }
 
-// A Table collects rows, and prints them when the widths of all columns are
-// known.
+// A Table collects all rows before it prints any of them, because the width of
+// a column depends on all its cells.
 type Table struct {
 	columns []Column
 	rows    [][]string
@@ -59,8 +59,9 @@ type Cell struct {
 	Color Color
 }
 
-// Add adds a row. An empty cell is printed as a dash, and blanks in a cell as
-// underscores. So programs can split the printed lines at blanks.
+// Add adds a row. An empty cell is printed as a dash, and each blank within a
+// cell is printed as an underscore. This lets programs split the printed lines
+// at blanks.
 func (t *Table) Add(cells ...Cell) {
 	row := make([]string, len(cells))
 	var colors []Color
@@ -167,7 +168,7 @@ func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []i
 // Paint returns the text s in the color c. The text must be printable.
 func Paint(s string, c Color) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
 
-// Cut returns s if it takes at most maxWidth terminal cells. Otherwise it
+// Cut returns s if s takes at most maxWidth terminal cells. Otherwise it
 // returns the beginning of s, followed by an ellipsis.
 func Cut(s string, maxWidth int) string {
 	if textWidth(s) <= maxWidth {

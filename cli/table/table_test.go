@@ -88,12 +88,12 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// The constant hostile is an object with all kinds of characters that must not
-// be printed on a terminal.
+// The constant hostile is a JSON object that contains various characters that
+// must not be printed on a terminal.
 const hostile = `{"z": "a\u001b[2J\u009b1m` + "\u009b\u202e\x7f\U000e0001" + `", "a": {"b": [1, -2.5, 1e3, true, null], "c": "yes", "d": "12", "e": "", "f": "x: y # z"}, "empty": {}, "none": []}`
 
-// TestDocument checks that documents have the same content as the answer, and
-// contain no character that controls a terminal.
+// TestDocument checks that a document has the same content as the objects that
+// were added, and that all its characters are printable.
 func TestDocument(t *testing.T) {
 	for _, inYAML := range []bool{false, true} {
 		for n := range 3 {
@@ -129,7 +129,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// plainJSON returns v in JSON. Equal numbers have the same text.
+// plainJSON returns v as JSON. Equal numbers have the same text, even if their
+// Go types differ.
 func plainJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)

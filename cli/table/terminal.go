@@ -27,8 +27,8 @@ func TerminalOf(w io.Writer) Terminal {
 // IsTerminal reports whether the output is a terminal.
 func (t Terminal) IsTerminal() bool { return t.File != nil }
 
-// Size returns the numbers of columns and lines of the terminal, or 0 if they
-// are unknown.
+// Size returns the width of the terminal in columns and its height in lines. If
+// the size is unknown, both are 0.
 func (t Terminal) Size() (columns, lines int) {
 	if t.File == nil {
 		return 0, 0

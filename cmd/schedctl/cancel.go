@@ -31,7 +31,7 @@ func cancelCommand(dial connector) *cobra.Command {
 	})
 }
 
-// jobIDs parses all job ids. The command calls it before it sends the first
+// jobIDs parses all job ids. The command calls jobIDs before it sends its first
 // request.
 func jobIDs(args []string) ([]uint32, error) {
 	var ids []uint32

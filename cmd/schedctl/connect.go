@@ -13,15 +13,15 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// A connection is a client of the controller, and the user's credential.
+// A connection combines a client of the controller with the user's credential.
 type connection struct {
 	client     *client.Client
 	credential model.Credential
 	auth       conf.Auth // configuration of tokens
 }
 
-// connect reads the configuration and returns a connection for it. It writes
-// warnings about the configuration to warn.
+// connect reads the configuration and returns a connection to the cluster's
+// controller. It writes warnings about the configuration to warn.
 func connect(path string, warn io.Writer) (*connection, error) {
 	path, err := conf.Find(path)
 	if err != nil {
@@ -53,8 +53,8 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	}, nil
 }
 
-// schedUser returns the uid of SchedUser. The controller's socket must be
-// served by this user or by root.
+// schedUser returns the uid of SchedUser. Only this user and root may listen on
+// the controller's socket.
 func schedUser(c *conf.Cluster) (uint32, error) {
 	if c.User == "" {
 		return 0, nil
@@ -63,10 +63,11 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
-// addresses returns the addresses of the controllers. If the configuration
-// names the UNIX socket of the controller on this machine, this socket comes
-// first. The kernel then tells client and controller which user the other side
-// runs as. If there is a token, the TCP addresses of all controllers follow.
+// addresses returns the addresses at which schedctl tries to reach a
+// controller. The first one is the UNIX socket of this machine's controller, if
+// the configuration names it. On this socket, the kernel tells each side which
+// user the other side runs as. If there is a token, addresses then lists the
+// TCP addresses of all controllers.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")

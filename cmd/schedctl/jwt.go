@@ -12,7 +12,7 @@ import (
 )
 
 // refusedUsersHint is a hint that lists the users that daemons never accept,
-// neither with a token nor on a UNIX socket.
+// either with a token or on a UNIX socket.
 const refusedUsersHint = "uid and gid 65534 (nobody) and users other than root in group 0 are not accepted"
 
 // refusalHint returns a hint for users whose credential the controller has
@@ -29,10 +29,10 @@ func refusalHint(token bool, uid, gid int) string {
 }
 
 // tokenFromEnv returns the token in the environment, or "" if there is none. It
-// checks everything that can be checked without the key. Its errors say what is
-// wrong with the token, because only the owner of the token sees them. (The
-// gateway's errors do not say what is wrong.) The argument field is the name of
-// the claim that contains the user's name (userclaimfield= in the
+// checks everything that can be checked without the signing key. Its errors say
+// what is wrong with the token, because only the owner of the token sees them.
+// (The gateway's errors do not say what is wrong.) The argument field is the
+// name of the claim that contains the user's name (userclaimfield= in the
 // configuration).
 func tokenFromEnv(field string) (string, error) {
 	token, name, err := credential.FromEnv()

@@ -12,13 +12,13 @@
 // token, ping, show and cancel send requests to the controller that the
 // configuration names. Without a token in SCHED_JWT, they can use only the
 // controller's UNIX socket, on which the kernel identifies the user of this
-// process. With a token, they try that socket first and then TCP. If the user
-// gives a URL, a token file or an option that only REST supports, the command
-// cancel uses the REST API instead.
+// process. With a token, they try that socket first and then TCP. The cancel
+// command uses the REST API instead if the user gives a URL, a token file or an
+// option that only REST supports.
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
-// as error: and hint: lines. After an error the exit status is 1. Commands that
-// use the REST API also have other exit statuses, which schedctl(1) lists.
+// as error: and hint: lines. After an error, the exit status is 1. Commands
+// that use the REST API also have other exit statuses, which schedctl(1) lists.
 package main
 
 import (
@@ -50,8 +50,8 @@ func run(args []string, out, errOut io.Writer) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	// The demo handles signals itself. All other commands end when they get a
-	// signal.
+	// The demo handles signals itself. All other commands stop when they
+	// receive SIGINT or SIGTERM.
 	ctx := context.Background()
 	if len(args) == 0 || args[0] != "demo" {
 		var stop context.CancelFunc
@@ -102,11 +102,11 @@ who runs them, which needs the controller's UNIX socket.`,
 	return cmd
 }
 
-// A connector opens the connection of a command. The command calls it when it
-// needs the connection.
+// A connector opens a command's connection to the controller. The command calls
+// the connector when the connection is needed.
 type connector func() (*connection, error)
 
-// printError prints err, with one line for each problem, and then the hint.
+// printError prints err, one problem per line, and then a hint if there is one.
 func printError(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))

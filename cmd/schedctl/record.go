@@ -8,13 +8,15 @@ import (
 	"schedrestd/api/schema"
 )
 
-// A record is an object of the REST API as text. It has the names and values of
-// the object's fields, in the order of the API. So schedctl shows every field
-// under its name in the API, and needs no list of fields of its own.
+// A record is the text form of an object of the REST API. It contains the names
+// and values of the object's fields, in the API's order. Therefore schedctl
+// shows every field under its name in the API, and needs no list of fields of
+// its own.
 //
-// The name of a field in an inner object contains dots. The elements of an
-// array are joined by commas. A number that may be unset or infinite is a
-// single field. Its value is the number, "unlimited", or an empty string.
+// The name of a field of an inner object is its path, with dots between the
+// parts. The elements of an array are joined by commas. A number that may be
+// unset or infinite is a single field. Its value is the number, "unlimited", or
+// an empty string.
 type record []field
 
 type field struct{ name, value string }
@@ -114,8 +116,9 @@ func (r *recorder) Fail(err error) {
 
 func (r *recorder) Err() error { return r.failure }
 
-// plain returns s on one line, with control characters escaped. So another
-// user's job name can't move the cursor of an administrator who lists jobs.
+// plain returns s on one line, with control characters escaped. Otherwise the
+// name of a job could move the cursor of an administrator who lists other
+// users' jobs.
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

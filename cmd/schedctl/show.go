@@ -27,8 +27,8 @@ it prints all fields of that node or job as name=value lines, named as in the RE
 	return cmd
 }
 
-// A column is a column of a table: its heading, and the name of the field whose
-// values it shows.
+// A column describes a column of a table. It contains the heading and the name
+// of the field whose values are shown.
 type column struct{ heading, field string }
 
 // table prints records in columns.

@@ -75,9 +75,9 @@ func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
 	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", credential.NewTokenHint)
 }
 
-// parseTokenArgs parses the arguments of the command token. They have the form
-// key=value, and each key may occur once. A lifespan of 0 means that it is not
-// set.
+// parseTokenArgs parses the arguments of the token command. They have the form
+// key=value, and each key may occur once. If lifespan= is not given,
+// parseTokenArgs returns a lifespan of 0.
 func parseTokenArgs(args []string) (user string, lifespan time.Duration, err error) {
 	seen := map[string]bool{}
 	for _, word := range args {
@@ -123,8 +123,9 @@ func seconds(value string) (time.Duration, error) {
 
 // withTokenHint adds a hint to the error with which the controller refused to
 // create a token. The controller sends only an error number. Some hints depend
-// on the configuration a, and on the user that the token was requested for. If
-// user is "", this is the user who runs schedctl.
+// on the configuration a, and on the user for whom the token was requested. If
+// user is "", schedctl requested a token for the user that its own credential
+// identifies.
 func withTokenHint(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

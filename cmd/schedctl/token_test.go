@@ -97,8 +97,8 @@ func TestWhyNoToken(t *testing.T) {
 	}
 }
 
-// TestWhyRefused checks that users without a token do not get the hint about
-// expired tokens.
+// TestWhyRefused checks that only users with a token get the hint to create a
+// new token.
 func TestWhyRefused(t *testing.T) {
 	for _, tt := range []struct {
 		token    bool
@@ -144,7 +144,7 @@ func TestWarnOfItsEnd(t *testing.T) {
 	}
 }
 
-// TestTokenHelp checks that the help text of the command token names the
+// TestTokenHelp checks that the help text of the token command names the
 // default lifespan and both limits on the lifespan.
 func TestTokenHelp(t *testing.T) {
 	var out, errOut bytes.Buffer
@@ -170,9 +170,8 @@ func makeToken(claims string) string {
 	return signed + "." + b64(mac.Sum(nil))
 }
 
-// TestTokenOfTheEnvironment checks that the command reports an invalid token
-// before it sends any request. The error must have a hint, and must not show
-// the token.
+// TestTokenOfTheEnvironment checks that tokenFromEnv reports an invalid token.
+// The error must have a hint, and must not show the token.
 func TestTokenOfTheEnvironment(t *testing.T) {
 	now := time.Now().Unix()
 	claims := func(from, to int64, user string) string {
@@ -248,8 +247,8 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestInvalidTokenIsNotSent checks that schedctl does not connect with an
-// invalid token.
+// TestInvalidTokenIsNotSent checks that schedctl does not connect to the
+// controller if the token is invalid.
 func TestInvalidTokenIsNotSent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedctldPort=1\nAuthInfo=socket=/nowhere/s\n"), 0o600); err != nil {

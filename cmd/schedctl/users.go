@@ -10,7 +10,8 @@ import (
 // machine.
 type users struct{}
 
-// User returns the name of the user uid, or the number if there is no name.
+// User returns the name of the user with the given uid, or the uid if no name
+// is found.
 func (users) User(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil {
 		return u.Name
@@ -18,7 +19,8 @@ func (users) User(uid uint32) string {
 	return fmt.Sprint(uid)
 }
 
-// Group returns the name of the group gid, or the number if there is no name.
+// Group returns the name of the group with the given gid, or the gid if no name
+// is found.
 func (users) Group(gid uint32) string {
 	if g, err := nss.LookupGID(gid); err == nil {
 		return g.Name

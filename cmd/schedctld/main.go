@@ -4,9 +4,9 @@
 //	schedctld [-f CONF] [-v]
 //
 // After SIGINT or SIGTERM it answers the pending requests and exits with status
-// 0. Jobs continue, each under a step process of its own, and the next
-// schedctld resumes them. Nothing is lost if schedctld is killed. If it can't
-// start, it prints error: and hint: lines and exits with status 1.
+// 0. Jobs continue to run, each under its own step process, and the next
+// schedctld takes them over. Nothing is lost if schedctld is killed. If it
+// can't start, it prints error: and hint: lines and exits with status 1.
 //
 // If root starts schedctld, each job runs as the user who submitted it.
 // Otherwise schedctld runs only jobs of its own user.

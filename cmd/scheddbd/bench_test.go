@@ -29,11 +29,12 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// The benchmarks send requests to a real daemon. SCHEDDBD_BENCH_JOBS is the
-// number of jobs in its database. SCHEDDBD_BENCH_DB names a database to copy
-// instead, for example that of an older release.
+// The benchmarks send requests to a real daemon. The environment variable
+// SCHEDDBD_BENCH_JOBS sets the number of jobs that a benchmark records in the
+// daemon's database. If SCHEDDBD_BENCH_DB names a database, for example one
+// from an older release, the daemon gets a copy of that database instead.
 
-// A cluster is a daemon with recorded jobs, and two ordinary users.
+// A cluster consists of a daemon with recorded jobs and two ordinary users.
 type cluster struct {
 	*started
 	key     auth.Key
@@ -89,8 +90,8 @@ func elapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// record fills a database with n jobs. The names of jobs repeat after every
-// thousand jobs.
+// record fills a database with n jobs. The job names repeat every thousand
+// jobs.
 func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
 	if existing := os.Getenv("SCHEDDBD_BENCH_DB"); existing != "" { // it may be in an older format
@@ -153,8 +154,7 @@ func (c *cluster) client() *client.Accounting {
 	return client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: c.address}}})
 }
 
-// peak returns the largest amount of resident memory that the daemon has had so
-// far, in MB.
+// peak returns the daemon's peak resident memory so far, in MB.
 func (c *cluster) peak(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
@@ -191,8 +191,8 @@ func reportLatencies(b *testing.B, durations []time.Duration) {
 	}
 }
 
-// BenchmarkFind looks up one job among many, once for each way in which a
-// client may select it.
+// BenchmarkFind searches many jobs with filters that select a few jobs or none.
+// Each kind of filter has its own sub-benchmark.
 func BenchmarkFind(b *testing.B) {
 	n := benchJobs(b, 20_000)
 	c := startCluster(b, n, 200)
@@ -231,9 +231,9 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkUnreadLists looks up one job, first without other requests. Then it
-// does so while another user has requested long lists on 60 connections and
-// does not read them.
+// BenchmarkUnreadLists measures how long it takes to look up one job, first
+// without other requests. Then it repeats the measurement while another user
+// requests long lists on 60 connections and does not read the answers.
 func BenchmarkUnreadLists(b *testing.B) {
 	c := startCluster(b, benchJobs(b, 45_000), 2000)
 	b.Run("before", c.benchLookup)
@@ -272,9 +272,10 @@ func (c *cluster) benchLookup(b *testing.B) {
 	b.ReportMetric(c.peak(b), "peak-MB")
 }
 
-// requestUnread requests all jobs and does not read the answer. It waits until
-// ctx is done or the daemon closes the connection. If the daemon refuses the
-// request, requestUnread sends it again.
+// requestUnread requests all jobs but reads only the beginning of the answer.
+// It then keeps the connection open until ctx is done. If the daemon refuses
+// the request, requestUnread sends the request again. If the daemon closes the
+// connection before it answers, requestUnread returns.
 func (c *cluster) requestUnread(ctx context.Context, b *testing.B) {
 	nc, err := net.Dial("tcp", c.address)
 	if err != nil {

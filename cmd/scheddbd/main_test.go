@@ -56,8 +56,8 @@ func start(t testing.TB, conf, socket string) *started {
 	return nil
 }
 
-// writeConfig writes a configuration file that has the usual lines and the
-// given ones.
+// writeConfig writes a configuration file that contains the lines that all
+// tests need, followed by the given lines.
 func writeConfig(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,8 +75,9 @@ func writeConfig(t testing.TB, dir string, lines ...string) string {
 }
 
 // TestRestartAfterKill checks that the daemon can be restarted after kill -9.
-// The daemon must then replace its old socket and have all acknowledged jobs.
-// After SIGTERM it must remove its socket.
+// The new daemon must replace the old socket, and must accept a job that the
+// old daemon has already recorded. After SIGTERM, the new daemon must remove
+// its socket.
 func TestRestartAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	path := writeConfig(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))

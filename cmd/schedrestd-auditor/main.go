@@ -1,6 +1,6 @@
-// Command schedrestd-auditor is the process of the gateway that writes the
-// audit log. schedrestd starts it. If it is started by hand, it prints an error
-// and exits with status 2. With -V it prints its version.
+// Command schedrestd-auditor is the gateway process that writes the audit log.
+// schedrestd starts it. If it is started by hand, it prints an error and exits
+// with status 2. With -V it prints its version.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Command schedrestd-config is the process of the gateway that reads the
-// command line, the environment and the configuration. schedrestd starts it. If
-// it is started by hand, it prints an error and exits with status 2. With -V it
-// prints its version.
+// Command schedrestd-config is the gateway process that reads the command line,
+// the environment and the configuration. schedrestd starts it. If it is started
+// by hand, it prints an error and exits with status 2. With -V it prints its
+// version.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command schedrestd-dispatcher is the process of the gateway that passes
-// connections to workers. schedrestd starts it. If it is started by hand, it
-// prints an error and exits with status 2. With -V it prints its version.
+// Command schedrestd-dispatcher is the gateway process that passes connections
+// to workers. schedrestd starts it. If it is started by hand, it prints an
+// error and exits with status 2. With -V it prints its version.
 package main
 
 import (

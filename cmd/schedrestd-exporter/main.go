@@ -1,6 +1,6 @@
-// Command schedrestd-exporter is the process of the gateway that serves
-// metrics. schedrestd starts it. If it is started by hand, it prints an error
-// and exits with status 2. With -V it prints its version.
+// Command schedrestd-exporter is the gateway process that serves metrics.
+// schedrestd starts it. If it is started by hand, it prints an error and exits
+// with status 2. With -V it prints its version.
 package main
 
 import (

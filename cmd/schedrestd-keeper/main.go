@@ -1,5 +1,5 @@
-// Command schedrestd-keeper is the process of the gateway that holds the secret
-// keys. It signs TLS handshakes and verifies tokens for the workers. schedrestd
+// Command schedrestd-keeper is the gateway process that holds the secret keys.
+// It signs TLS handshakes and verifies tokens for the workers. schedrestd
 // starts it. If it is started by hand, it prints an error and exits with status
 // 2. With -V it prints its version.
 package main

@@ -1,5 +1,5 @@
-// Command schedrestd-resolver is the process of the gateway that looks up users
-// and groups for the other processes. schedrestd starts it. If it is started by
+// Command schedrestd-resolver is the gateway process that looks up users and
+// groups for the other processes. schedrestd starts it. If it is started by
 // hand, it prints an error and exits with status 2. With -V it prints its
 // version.
 package main

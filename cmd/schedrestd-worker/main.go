@@ -1,6 +1,6 @@
-// Command schedrestd-worker is the process of the gateway that reads input from
-// the network. schedrestd starts it. If it is started by hand, it prints an
-// error and exits with status 2. With -V it prints its version.
+// Command schedrestd-worker is the gateway process that reads input from the
+// network. schedrestd starts it. If it is started by hand, it prints an error
+// and exits with status 2. With -V it prints its version.
 //
 // If its first argument is "openapi", it prints the OpenAPI document and exits
 // (see worker.Tables).

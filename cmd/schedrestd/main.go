@@ -4,11 +4,11 @@
 //go:debug containermaxprocs=0
 
 // Command schedrestd is the parent process of the REST gateway. It owns the
-// listeners, and asks the kernel for the peer of each connection. It passes the
-// connection to schedrestd-dispatcher, which chooses a worker. The parent reads
-// nothing from a connection. Another process, schedrestd-config, reads the
-// command line and the configuration without privileges. It sends the parent a
-// Plan, which says what to open and start.
+// listeners, and asks the kernel who the peer of each connection is. It passes
+// the connection to schedrestd-dispatcher, which chooses a worker. The parent
+// reads nothing from a connection. Another process, schedrestd-config, runs
+// without privileges and reads the command line and the configuration. It sends
+// the parent a Plan, which says what to open and start.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
@@ -66,7 +66,7 @@ func run(errOut *os.File) (status int, err error) {
 	if activationErr != nil {
 		return 1, activationErr
 	}
-	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway is ready
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
 	c := privsep.Config{PackedPlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: p.Replan}
@@ -92,9 +92,10 @@ func printError(w io.Writer, err error) {
 	}
 }
 
-// standardError returns the file to which errors and the log are written. This
-// is /dev/null if inetd has passed the client's socket as standard error, too.
-// If log lines were written to that socket, they would appear within answers.
+// standardError returns the file to which errors and the log are written. If
+// inetd has passed the client's socket as both standard input and standard
+// error, this file is /dev/null. Otherwise log lines would appear within the
+// answers to the client.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
 		if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLogIsNotSentToClient checks that nothing is written to standard error if
-// it is the client's socket.
+// TestLogIsNotSentToClient checks that sameSocket recognises the client's
+// socket, to which no log lines may be written.
 func TestLogIsNotSentToClient(t *testing.T) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestCommand(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			for dir := env.WorkDir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-				if err := os.Chmod(dir, 0o755); err != nil { // programs that root starts run as other users
+				if err := os.Chmod(dir, 0o755); err != nil { // if root runs the test, some of the programs run as other users
 					return err
 				}
 			}

@@ -52,11 +52,11 @@ const subgroup = "schedctld"
 
 // findBase returns the Base for a process that is in the group rel below mount.
 //
-// If this process was started directly in the delegated group, findBase enables
-// no memory limits. The kernel allows no processes in a group whose children
-// have memory limits. A job's group with such a limit could outlive this
-// process, and the service manager could then not start this program again in
-// the delegated group.
+// If this process was started directly in the delegated group, findBase does
+// not enable memory limits. The kernel allows no processes in a group whose
+// children have memory limits. If a job's group had such a limit, it could
+// outlive this process. The service manager could then not start this program
+// in the delegated group again.
 func findBase(mount, rel string) (b Base, err error) {
 	current := filepath.Join(mount, rel)
 	parent := filepath.Dir(current)

@@ -40,8 +40,9 @@ func (g *Group) limitMemory(memory uint64) error {
 	if err := g.write("memory.max", strconv.FormatUint(memory, 10)); err != nil {
 		return err
 	}
-	// memory.swap.max is missing if the kernel does not account for swap. Then
-	// swap needs no limit. memory.oom.group is missing before Linux 4.19.
+	// memory.swap.max is missing if the kernel does not account for swap; no
+	// limit is needed in that case. memory.oom.group is missing on kernels
+	// before 4.19.
 	for file, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := g.write(file, value); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -57,8 +58,8 @@ func (g *Group) write(file, text string) error {
 	return nil
 }
 
-// Open opens the group's directory. A process can be started in the group with
-// the returned descriptor.
+// Open opens the group's directory. The caller can use the returned descriptor
+// to start a process in the group.
 func (g *Group) Open() (*os.File, error) {
 	return os.OpenFile(g.Path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }

@@ -111,7 +111,7 @@ func (j *Journal) undo(size int64, err error) error {
 	removeErr := j.file.Truncate(size)
 	_, syncFailed := errors.AsType[*syncError](err)
 	if syncFailed && removeErr == nil {
-		removeErr = j.sync(int(j.file.Fd())) // only the new length matters, which the kernel writes separately from the data
+		removeErr = j.sync(int(j.file.Fd())) // only the new length matters; the kernel writes it separately from the data
 	}
 	if syncFailed || removeErr != nil {
 		j.fail(errors.Join(err, removeErr))
@@ -153,16 +153,16 @@ func (j *Journal) rewrite() (err error) {
 	j.file, j.salt, j.index, j.size = f, salt, index, size
 	j.retrySize = 0
 	if e := syncDir(j.path); e != nil {
-		// The rename may not be on disk. After a power failure the name could
-		// refer to the old file or to the new one. So the journal must not
-		// acknowledge any more commits.
+		// The rename might not have reached the disk. After a power failure the
+		// name could refer to the old file or to the new one. So the journal
+		// must not acknowledge any more commits.
 		j.fail(&syncError{e})
 	}
 	return nil
 }
 
-// copyLive writes all live values to f, after the space for the header. It
-// returns their positions and the size of the file.
+// copyLive writes all live values to f, and leaves space for the header at the
+// beginning. It returns the positions of the values and the size of the file.
 func (j *Journal) copyLive(f *os.File, s salt) (map[string]location, int64, error) {
 	w := io.NewOffsetWriter(f, headerSize)
 	index := make(map[string]location, len(j.index))

@@ -14,13 +14,13 @@ import (
 //
 // The field durable is the number of bytes of the file that were known to be on
 // disk when the frame was written. Either all entries of a frame are valid, or
-// none.
+// none are.
 //
-// The salt is random for each file. One half of it is the mark of the frames,
-// and the other half is the start value of their CRC. Values contain scripts of
-// users. Without a salt, a user could write a script that looks like frames. If
-// a frame with this script were incomplete, the journal would look damaged, and
-// the controller would not start.
+// The salt is random for each file. One half of the salt is the mark of the
+// frames, and the other half is the initial value of their CRC. Values contain
+// users' scripts. Without a salt, a user could write a script that looks like
+// frames. If the frame that contains this script were incomplete, the journal
+// would look damaged, and the controller would not start.
 const (
 	magic       = "SCHEDJNL"
 	format      = 1
@@ -88,7 +88,7 @@ func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func
 }
 
 // parseEntry parses the first entry of payload, and returns the remaining bytes
-// in rest. The returned value shares the memory of payload. It is nil if the
+// in rest. The returned value shares the memory of payload, or is nil if the
 // entry removes the key. If payload is malformed, ok is false.
 func parseEntry(payload []byte) (key string, value, rest []byte, ok bool) {
 	if len(payload) < 1 || len(payload) < 1+int(payload[0])+4 || payload[0] == 0 {

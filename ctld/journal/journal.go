@@ -1,25 +1,25 @@
 // Package journal stores a few thousand values by key. It never loses an
 // acknowledged change, not even after kill -9 or a power failure.
 //
-// The journal is one append-only file. For each change a frame is appended to
-// it. Commit returns when the frame is on disk, and concurrent commits share
-// one fsync. The values stay in the file; only their positions are held in
-// memory.
+// The journal is one append-only file, to which each change appends a frame.
+// Commit returns when the frame is on disk. Concurrent commits share one fsync.
+// The values stay in the file; only their positions are held in memory.
 //
-// When more than half of the file is out of date, a new file is written and
-// renamed. So the file takes at most twice the size of its values or 1 MiB,
-// whichever is larger, plus the last batch of changes. During a rewrite the new
-// file takes additional space, as much as the values.
+// When more than half of the file is out of date, the journal writes a new file
+// and renames it. So the file takes at most twice the size of its values, or 1
+// MiB if that is larger, plus the last batch of changes. During a rewrite the
+// new file takes additional space: the size of the values.
 //
-// Each value has an owner. The journal counts the bytes of each owner's values
-// whenever it changes its index, so the counts always match the stored values.
+// Each value has an owner. Whenever the journal changes its index, it also
+// updates the number of bytes that each owner's values take. So these numbers
+// always match the stored values.
 //
 // A crash during a write may leave a torn end, which is an incomplete frame at
-// the end of the file. Its values were never acknowledged, so Open removes it.
-// But if an earlier part of the file is damaged, acknowledged values are lost.
-// Open then returns an error with the position. To distinguish the two cases,
-// each frame records how much of the file was on disk when the frame was
-// written.
+// the end of the file. The values in this frame were never acknowledged, so
+// Open removes the torn end. But if an earlier part of the file is damaged,
+// acknowledged values are lost. Open then returns an error that contains the
+// position. To distinguish the two cases, each frame records how much of the
+// file was on disk when the frame was written.
 package journal
 
 import (
@@ -37,7 +37,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open and Commit return these errors, and errors of the file system.
+// Open and Commit return these errors, and also errors from the file system.
 var (
 	ErrClosed     = errors.New("journal is closed")
 	ErrNewer      = errors.New("written by a newer version of this program")
@@ -66,7 +66,7 @@ type Journal struct {
 	wake    *sync.Cond
 	pending []*commit
 	closed  bool
-	failure error // set by a failed fsync: the file can no longer be written reliably
+	failure error // set when the file can no longer be written reliably
 	file    *os.File
 	salt    salt
 	index   map[string]location
@@ -115,8 +115,8 @@ func Open(path string) (*Journal, error) {
 }
 
 func (j *Journal) load() error {
-	// Without O_NOFOLLOW another user could create a link, and make root append
-	// to any file.
+	// Without O_NOFOLLOW, another user could create a link that makes root
+	// append to any file.
 	f, err := os.OpenFile(j.path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (j *Journal) load() error {
 		}
 	}
 	// An earlier process may have written the data but not synced it. The
-	// caller will rely on the data, so it must be on disk from now on.
+	// caller will rely on the data, so it must be on disk before load returns.
 	if err == nil {
 		err = f.Sync()
 	}
@@ -149,10 +149,10 @@ func (j *Journal) load() error {
 // TornSize returns the size in bytes of the torn end that Open cut off.
 func (j *Journal) TornSize() int64 { return j.tornSize }
 
-// Broken returns a channel that is closed when a write has failed and could not
-// be undone. It is then unknown which data is on disk, and all later commits
-// fail. The program should exit. When it starts again, it reads what is on
-// disk.
+// Broken returns a channel that is closed after a write that could not be
+// undone, or after a failed fsync. The journal then does not know which data is
+// on disk, and all later commits fail. The program should exit. When it starts
+// again, it reads what is on disk.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
 // fail marks the journal as failed. The caller holds j.mu.
@@ -208,10 +208,10 @@ func (j *Journal) Stat(key string) (owner uint32, size int64) {
 	return p.owner, liveSize(key, p)
 }
 
-// Each calls f with every key and value, sorted by key, and stops if f returns
-// an error. The function f returns the owner of the value. It must not call
-// methods of j, because j is locked during the call. This method is meant for
-// start-up.
+// Each calls f with every key and its value, in the order of the keys, and
+// stops if f returns an error. The function f returns the owner of the value. f
+// must not call methods of j, because j is locked during the call. Each is
+// meant for use at start-up.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -241,7 +241,7 @@ func (j *Journal) read(key string, p location) ([]byte, error) {
 	return value, nil
 }
 
-// Close waits until pending commits are done and closes the file.
+// Close waits until all pending commits are done, and then closes the file.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

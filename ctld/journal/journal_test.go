@@ -280,8 +280,9 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	}
 }
 
-// TestSyncFails checks that a commit is refused if fsync fails, and is not there
-// after a restart. Until then the journal must refuse all commits.
+// TestSyncFails checks that Commit returns an error if fsync fails, and that
+// the refused entries are gone after a restart. Until the restart, the journal
+// must refuse all commits.
 func TestSyncFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
@@ -379,7 +380,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzEntries decodes entries and does not check the frame's checksum, because
+// FuzzEntries decodes entries without checking the checksum of a frame, because
 // random bytes would never match it.
 func FuzzEntries(f *testing.F) {
 	frame := salt(0).appendFrame(nil, 0, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)

@@ -124,8 +124,8 @@ func (s *scan) apply(payload []byte) (ok bool) {
 
 // checkTail checks the end of a file that is valid only up to the position
 // validEnd. Normally the remaining bytes are a torn end, which is harmless. But
-// the header or a later frame may show that bytes after validEnd had been on
-// disk. Then acknowledged values are lost, and checkTail returns an error.
+// if the header or a later frame shows that bytes after validEnd were already
+// on disk, acknowledged values are lost. checkTail then returns an error.
 func (s salt) checkTail(r io.ReaderAt, validEnd, size, initialSize int64) error {
 	if validEnd < initialSize {
 		return fmt.Errorf("byte %d of %d durable bytes: %w", validEnd, initialSize, ErrDamaged)
@@ -149,8 +149,8 @@ func (s salt) checkTail(r io.ReaderAt, validEnd, size, initialSize int64) error 
 	return nil
 }
 
-// frameAt reports whether b begins with a complete frame. The frame records how
-// many bytes of the file were on disk, and frameAt returns this number.
+// frameAt reports whether b begins with a complete frame. It also returns how
+// many bytes of the file were on disk according to the frame.
 func (s salt) frameAt(b []byte) (durable int64, ok bool) {
 	if len(b) < frameHeader {
 		return 0, false

@@ -54,8 +54,8 @@ func TestUsage(t *testing.T) {
 	check("after a restart", j)
 }
 
-// TestFileShrinks checks that the space of removed values is freed even when no
-// other value is written.
+// TestFileShrinks checks that the space taken by removed values is freed even
+// when no other value is written.
 func TestFileShrinks(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
 	for i := range 64 {

@@ -152,9 +152,9 @@ func resetSignals() {
 	}
 }
 
-// closeOnExecExcept marks all descriptors above 2 close-on-exec, except the
-// descriptor keep. So the job gets no descriptor of this program or of the
-// service manager.
+// closeOnExecExcept marks all descriptors above 2 as close-on-exec, except
+// keep. Otherwise the job would inherit descriptors from this program and from
+// the service manager.
 func closeOnExecExcept(keep uint) error {
 	if err := closeOnExec(); err != nil {
 		return err
@@ -194,9 +194,9 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 }
 
 // openUserPath opens a path that the user named. If the path is a named pipe,
-// openUserPath does not wait until another process opens the pipe, because
-// meanwhile it could not report an error. If the path is a terminal, it does
-// not become the controlling terminal.
+// openUserPath does not wait for another process to open the pipe, because it
+// could not report an error during the wait. If the path is a terminal, the
+// terminal does not become the controlling terminal.
 func openUserPath(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {

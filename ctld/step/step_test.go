@@ -22,17 +22,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Main() // this test binary is also the program of the steps that it starts
+	Main() // the steps that the tests start run this test binary, too
 	if os.Args[0] == "stopper" {
 		for {
-			_ = syscall.Kill(-1, syscall.SIGSTOP) // every process of this user but this one
+			_ = syscall.Kill(-1, syscall.SIGSTOP) // stops all other processes of this user
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// A fixture has a directory for the homes of jobs, and a working directory for
-// the user that the jobs run as.
+// A fixture has a directory for the jobs' homes and a working directory. The
+// jobs' user owns the working directory.
 type fixture struct {
 	t       *testing.T
 	program *Program
@@ -52,8 +52,8 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.program.Close() })
-	// The directory is not below t.TempDir, whose parent other users can't
-	// enter.
+	// Other users can't enter the parent of t.TempDir, so the directory is
+	// created elsewhere.
 	if b.dir, err = os.MkdirTemp("", "step"); err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,8 @@ func (b *fixture) start(spec *Spec) *Step {
 	return s
 }
 
-// finish waits for the step and returns the outcome. It clears the fields of
-// the outcome that differ each time.
+// finish waits for the step and returns its outcome. It clears the outcome's
+// fields whose values differ between runs.
 func (b *fixture) finish(s *Step, spec *Spec) Outcome {
 	b.t.Helper()
 	if err := s.Wait(b.t.Context()); err != nil {
@@ -314,7 +314,8 @@ func TestInCgroup(t *testing.T) {
 	if !strings.Contains(b.read("out"), "0::/"+filepath.Base(c.Cgroup)) && !strings.Contains(b.read("out"), "/"+filepath.Base(c.Cgroup)+"\n") {
 		t.Errorf("the job is not in %s: %s", c.Cgroup, b.read("out"))
 	}
-	// Killing the cgroup must be enough, without a search in /proc.
+	// Killing the cgroup must end the job's processes, without a search in
+	// /proc.
 	s.handle.Signal(syscall.SIGKILL)
 	s.Wait(t.Context())
 	if err := (&cgroup.Group{Path: c.Cgroup}).Kill(); err != nil {
@@ -383,13 +384,13 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 // TestSessionKeyringIsLeft checks that a job can't use the keys of the session
 // in which root started the controller.
 func TestSessionKeyringIsLeft(t *testing.T) {
-	runtime.LockOSThread() // never unlocked, so that the thread ends with its keys
+	runtime.LockOSThread() // if the test is skipped or fails early, the thread ends, and its keys with it
 	if err := leaveKeyring(); err != nil {
 		t.Fatal(err)
 	}
 	id, err := unix.AddKey("user", "planted", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING)
 	if err == nil {
-		err = unix.KeyctlSetperm(id, 0x3f000000) // permits processes that possess the keyring, with any uid
+		err = unix.KeyctlSetperm(id, 0x3f000000) // all rights for processes that possess the key, whatever their uid
 	}
 	if err != nil {
 		t.Skip("this machine lets nobody keep keys: ", err)

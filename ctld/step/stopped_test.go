@@ -16,8 +16,8 @@ import (
 // user constantly stops all other processes of the user.
 const stopperUID = 31_241
 
-// TestUserCannotHoldUpTheStep checks that a job ends even if the user
-// immediately stops all processes that run as this user.
+// TestUserCannotHoldUpTheStep checks that a job ends even if its user
+// immediately stops every process of that user.
 func TestUserCannotHoldUpTheStep(t *testing.T) {
 	b := newFixture(t).asOther()
 	b.user = &User{UID: stopperUID, GID: stopperUID, Groups: []uint32{stopperUID}}

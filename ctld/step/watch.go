@@ -18,8 +18,8 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// The type watch is the first stage. It supervises the job, and all of its work
-// is done by one goroutine in one loop.
+// The type watch is the first stage, which supervises the job. One goroutine
+// does all of this work in one loop.
 type watch struct {
 	spec     *Spec
 	specFile *os.File // the file from which spec was read
@@ -28,17 +28,17 @@ type watch struct {
 	group    *cgroup.Group // nil: no cgroup
 
 	scriptPID    int        // the script's process
-	startResult  chan error // receives one value: nil, or why the script could not be started
+	startResult  chan error // receives one value: nil, or the error that prevented the start of the script
 	signals      chan os.Signal
-	sampler      *time.Ticker     // nil: the kernel enforces the memory limit, or there is none
-	limitReached <-chan time.Time // fires when the time limit is reached; nil: there is no limit
-	killTimer    *time.Timer      // fires when killAll must run again; stopped until the job must end
+	sampler      *time.Ticker     // nil if the kernel enforces the memory limit, or if there is no limit
+	limitReached <-chan time.Time // fires when the time limit is reached; nil if there is no limit
+	killTimer    *time.Timer      // fires when killAll must run; started by stopJob
 	killPause    time.Duration
 
 	outcome  Outcome
 	stopping bool // the processes were sent SIGTERM
 	exited   bool // the script's process has ended
-	warned   bool // a process that can't be signalled was logged once
+	warned   bool // a failure to signal a process has been logged; later ones are not logged
 }
 
 func watchMain() int {
@@ -65,16 +65,16 @@ func watchMain() int {
 func newWatch() (*watch, error) {
 	w := &watch{startResult: make(chan error, 1), signals: make(chan os.Signal, 64), killTimer: time.NewTimer(time.Hour)}
 	w.killTimer.Stop()
-	// These signals may come from a terminal or a service manager. They are
-	// caught and dropped. If they were ignored, the script would ignore them,
-	// too.
+	// SIGHUP, SIGINT and SIGQUIT may come from a terminal or a service manager.
+	// They are caught and dropped. If they were ignored, the second stage would
+	// start with these signals ignored.
 	catch := []os.Signal{limitChanged, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		catch = append(catch, signalOffset+sig)
 	}
 	signal.Notify(w.signals, catch...)
-	// If the parent of one of the job's processes exits, that process becomes a
-	// child of this process. So this process can still find it.
+	// When a process of the job exits, its children become children of this
+	// process, so this process can still find them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -133,7 +133,7 @@ func (w *watch) run() {
 
 // reap waits for children that have exited, and reports whether any children
 // are left. This process is a subreaper, so it becomes the parent of all
-// orphans. Therefore, if it has no children, the job has no processes any more.
+// orphans. If it has no children, all processes of the job have exited.
 func (w *watch) reap() (remaining bool) {
 	for {
 		var status syscall.WaitStatus
@@ -163,7 +163,8 @@ func (w *watch) reap() (remaining bool) {
 	}
 }
 
-// exitState returns the state of a job whose script exited by itself.
+// exitState returns the state of a job whose script ended before the job was
+// stopped.
 func exitState(status syscall.WaitStatus) State {
 	if status.Exited() && status.ExitStatus() == 0 {
 		return Completed
@@ -182,7 +183,8 @@ func (w *watch) handleSignal(sig syscall.Signal) {
 	}
 }
 
-// setTimeLimit sets the time limit, which counts from the start of the job.
+// setTimeLimit sets the time limit, which is measured from the start of the
+// job.
 func (w *watch) setTimeLimit(limit time.Duration) {
 	w.limitReached = nil
 	if limit > 0 {
@@ -201,8 +203,8 @@ func (w *watch) reloadTimeLimit() {
 	w.setTimeLimit(l.TimeLimit)
 }
 
-// stopJob sends SIGTERM to the whole process tree. When the time grace has
-// passed, it sends SIGKILL to the remaining processes. If grace is 0, it sends
+// stopJob sends SIGTERM to the whole process tree. Processes that remain after
+// the duration grace are sent SIGKILL. If grace is 0, all processes are sent
 // SIGKILL at once. If the job is already being stopped, stopJob does nothing,
 // so only the first cause is reported.
 func (w *watch) stopJob(cause State, grace time.Duration) {
@@ -212,7 +214,7 @@ func (w *watch) stopJob(cause State, grace time.Duration) {
 	w.stopping = true
 	w.outcome.State = cause
 	if grace > 0 {
-		w.signalTree(syscall.SIGTERM, syscall.SIGCONT) // a stopped process would not react to SIGTERM
+		w.signalTree(syscall.SIGTERM, syscall.SIGCONT) // without SIGCONT, a stopped process would not react to SIGTERM
 	}
 	w.killTimer.Reset(grace)
 }
@@ -263,10 +265,10 @@ func (w *watch) persistOutcome() {
 // exited.
 const reportTimeout = time.Second
 
-// awaitReport returns the report of the second stage, after all processes of
-// the job have exited. The second stage runs as the user, so other processes of
-// that user may hold the pipe open. If awaitReport waited until the pipe is
-// closed, the job might never end.
+// awaitReport returns the report of the second stage. It is called after all
+// processes of the job have exited. The second stage runs as the user, so other
+// processes of that user may hold the pipe open. If awaitReport waited until
+// they close the pipe, the job might never end.
 func (w *watch) awaitReport() error {
 	select {
 	case err := <-w.startResult:

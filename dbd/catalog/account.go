@@ -40,8 +40,9 @@ func hasConditions(f *model.AssocFilter) bool {
 	return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0
 }
 
-// ListAccounts returns the accounts that f selects. It includes their
-// associations and coordinators only if the flags of f request these.
+// ListAccounts returns the accounts that f selects. It includes the
+// associations and the coordinators of an account only if the flags of f
+// request them.
 func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
 	t := b.tree()
 	for _, a := range b.accounts(f) {
@@ -116,8 +117,8 @@ func (b *Catalog) addAccount(a *model.Account) error {
 	return nil
 }
 
-// The flag deleted is Slurm's flag for a record that was removed. This daemon
-// does not keep such records.
+// deleted is the flag with which Slurm marks a record that was removed. This
+// daemon does not keep such records.
 const deleted uint32 = 1
 
 // ModifyAccounts changes the accounts that f selects. It sets the fields that
@@ -141,9 +142,9 @@ func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) 
 	return names, nil
 }
 
-// RemoveAccounts removes the accounts that f selects, with their associations
-// and all associations below them. It returns the names of these accounts. It
-// fails in the same cases as RemoveAssociations.
+// RemoveAccounts removes the accounts that f selects, the associations of these
+// accounts, and all associations below those. It returns the names of the
+// removed accounts. It fails in the same cases as RemoveAssociations.
 func (b *Catalog) RemoveAccounts(f *model.AccountFilter) (names []string, err error) {
 	removals := map[uint32]*model.Association{}
 	for _, account := range b.accounts(f) {
@@ -192,8 +193,9 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 }
 
 // RemoveCoordinators removes the given users from the coordinators of the given
-// accounts, or of all accounts if the list is empty. It returns the pairs of
-// user and account that it has removed.
+// accounts. An empty list of accounts means all accounts, and an empty list of
+// users means all users. RemoveCoordinators returns the removed pairs of user
+// and account.
 func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
 	for _, a := range Sorted(b.Accounts) {
 		if !Matches(accounts, a.Name) {

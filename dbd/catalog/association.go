@@ -22,8 +22,8 @@ func (b *Catalog) findAssociation(cluster, account, user, partition string) *mod
 	return nil
 }
 
-// insertAssociation adds a new association with the names and limits of a. It
-// returns the new record.
+// insertAssociation adds a new association with the names and the field
+// IsDefault of a, but without limits. It returns the new record.
 func (b *Catalog) insertAssociation(a *model.Association) *model.Association {
 	rec := model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition,
 		Shares: 1, IsDefault: a.IsDefault}
@@ -103,8 +103,8 @@ func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 }
 
 // changeAssociation sets the fields of a that are set in the argument change,
-// except the names. The argument a must be a new record or a copy, and not a
-// record of a Catalog.
+// except the names. The argument a must be a new record or a copy, because
+// other Catalogs may share the existing records.
 func (b *Catalog) changeAssociation(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (b *Catalog) setDefault(a *model.Association) {
 // setParent gives an account's association another parent.
 func (b *Catalog) setParent(a *model.Association, parent string) error {
 	if !isAccount(a) {
-		return nil // the parent of a user's association is always its account
+		return nil // a user's association is always below the association of its account
 	}
 	p := b.findAssociation(a.Cluster, parent, "", "")
 	switch {
@@ -199,12 +199,13 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 }
 
 // RemoveAssociations removes the associations that f selects and all
-// associations below them, and returns the result of Text for each.
+// associations below them. It returns the result of Text for each removed
+// association.
 //
-// It fails if one of them is the root of a cluster's tree. It also fails if one
-// of them is the default of a user who would keep other associations in the
-// same cluster. In this second case, the returned strings name these default
-// associations.
+// RemoveAssociations fails if one of these associations is the root of a
+// cluster's tree. It also fails if one of them is the default association of a
+// user who would keep another association in the same cluster. In the second
+// case, the returned strings name these default associations.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	removals := map[uint32]*model.Association{}
 	for _, a := range b.associations(f) {
@@ -237,8 +238,8 @@ func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (name
 	return names, nil
 }
 
-// keepsOther reports whether the user of a has another association in the same
-// cluster that is not in removals.
+// keepsOther reports whether the user of a still has an association in the
+// cluster of a after the removals.
 func (b *Catalog) keepsOther(a *model.Association, removals map[uint32]*model.Association) bool {
 	for id, assoc := range b.Associations {
 		if assoc.User == a.User && assoc.Cluster == a.Cluster && removals[id] == nil {
@@ -263,7 +264,8 @@ func (b *Catalog) descendants(a *model.Association) (list []*model.Association) 
 	return list
 }
 
-// A tree maps a cluster and an account's name to the account's own association.
+// A tree maps the names of a cluster and an account to the account's own
+// association in that cluster.
 type tree map[[2]string]*model.Association
 
 func (b *Catalog) tree() tree {
@@ -288,8 +290,9 @@ func (t tree) parent(a *model.Association) *model.Association {
 	return t[[2]string{a.Cluster, a.Account}]
 }
 
-// lineage returns the names on the path from the root down to a, for example
-// "/lab/0-ann/".
+// lineage returns a string with the names on the path from the root down to a,
+// for example "/lab/0-ann/" for the association of the user ann with the
+// account lab.
 func (t tree) lineage(a *model.Association) string {
 	text := ""
 	for n := 0; a != nil && !isRoot(a) && n <= maxDepth+1; a, n = t.parent(a), n+1 {
@@ -351,8 +354,8 @@ func (b *Catalog) withDescendants(t tree, accounts []string) []string {
 	return names
 }
 
-// qos returns the QOS of a. If a has none of its own, qos returns those of the
-// nearest association above a that has any.
+// qos returns the QOS of a. If a has none, qos returns the QOS of its nearest
+// ancestor that has some.
 func (t tree) qos(a *model.Association) []string {
 	for n := 0; a != nil && n <= maxDepth+1; a, n = t.parent(a), n+1 {
 		if len(a.QOSIDs) > 0 {
@@ -362,10 +365,10 @@ func (t tree) qos(a *model.Association) []string {
 	return nil
 }
 
-// ListAssociations returns the associations that f selects. An association
-// inherits the QOS and the inheritable limits that it lacks, unless the flags
-// of f prevent this. Each inherited value comes from the nearest association
-// above that has one.
+// ListAssociations returns the associations that f selects. If an association
+// has no QOS, no default QOS or no value for an inheritable limit, it inherits
+// the value of its nearest ancestor that has one. The flags of f can prevent
+// this.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
 	for _, a := range b.associations(f) {
@@ -412,7 +415,8 @@ func (t tree) view(a *model.Association, flags model.AssocFilterFlags) model.Ass
 	return rec
 }
 
-// Text returns the names of an association in the format of Slurm's commands.
+// Text returns the cluster, account, user and partition of an association in
+// the format of Slurm's commands.
 func Text(a *model.Association) string {
 	text := fmt.Sprintf("C = %-10s A = %-20s", a.Cluster, a.Account)
 	if a.User != "" {

@@ -1,15 +1,16 @@
-// Package catalog holds all records of the bundled accounting daemon except
-// jobs: clusters, accounts, users, associations and QOS. It also contains the
-// rules for changing them. It neither accesses files nor serves clients.
+// Package catalog holds the clusters, accounts, users, associations and QOS of
+// the bundled accounting daemon. These are all of the daemon's records except
+// jobs. The package also contains the rules for changing them. It neither
+// accesses files nor serves clients.
 //
 // To make a change, the caller clones a Catalog and changes the clone. The
-// clone then replaces the Catalog, or is discarded. Records in a Catalog are
-// never modified. So several Catalogs can share records, and it is fast to
-// compare two Catalogs.
+// clone then either replaces the original or is discarded. Records in a Catalog
+// are never modified, only replaced. So several Catalogs can share records, and
+// it is fast to compare two Catalogs.
 //
-// The account "root" and the QOS "normal" exist from the start. Each cluster
-// has an association of the account root. This association is the parent of
-// every association that has no other parent.
+// The account "root", the user "root" and the QOS "normal" exist from the
+// start. In each cluster, the account root has an association. This association
+// is the parent of every association in the cluster that has no other parent.
 package catalog
 
 import (
@@ -90,15 +91,17 @@ func unsupported(what string) error {
 	return refuse(errs.Unsupported, fault.NotSupported, "this accounting daemon does not support %s", what)
 }
 
-// maxName is the maximum length of a name in bytes, and maxText that of any
-// other text.
+// maxName limits the length of a name, and maxText limits the length of any
+// other text. Both are in bytes.
 const (
 	maxName = 250
 	maxText = 4096
 )
 
-// checkName returns an error if a name is empty or can't be displayed, or if it
-// could be mistaken for a part of a lineage such as "/lab/0-ann/".
+// checkName returns an error if a name is empty, too long or not valid UTF-8,
+// or if it contains white space, a control character, a comma or a slash. A
+// name with a slash could be mistaken for a part of a lineage such as
+// "/lab/0-ann/".
 func checkName(kind, name string) error {
 	isBad := func(r rune) bool { return r == '/' || r == ',' || unicode.IsControl(r) || unicode.IsSpace(r) }
 	switch {
@@ -122,8 +125,7 @@ func checkTexts(texts ...string) error {
 	return nil
 }
 
-// Matches reports whether s is in the list filter. If the list is empty,
-// Matches returns true.
+// Matches reports whether filter contains s or is empty.
 func Matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
 // Sorted returns the values of m in the order of their keys.

@@ -155,7 +155,7 @@ func TestChanges(t *testing.T) {
 		name   string
 		change func(*Catalog) ([]string, error)
 		want   string                // the returned names, separated by |
-		number int                   // of the error; -1: an error without a number
+		number int                   // number of the expected error; 0: no error, -1: an error without a number
 		holds  func(b *Catalog) bool // nil: nothing to check
 	}{
 		{"limits",

@@ -6,8 +6,9 @@ import (
 )
 
 // ListClusters returns the clusters that f selects. Clusters of this daemon
-// have no federation and no protocol version, so a filter on one of these
-// matches no cluster. The addresses of their controllers are unknown.
+// have neither a federation nor a protocol version. So a filter on federations
+// or on protocol versions matches no cluster. The addresses of the clusters'
+// controllers are unknown.
 func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	if len(f.Federations)+len(f.RPCVersions) > 0 {
 		return nil
@@ -25,8 +26,9 @@ func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	return list
 }
 
-// AddClusters adds the clusters in list. Each gets an association of the
-// account root.
+// AddClusters adds the clusters in list. Each new cluster gets two
+// associations: one of the account root, and one of the user root with this
+// account.
 func (b *Catalog) AddClusters(list []model.Cluster) error {
 	for i := range list {
 		c := &list[i]

@@ -9,9 +9,9 @@ import (
 	"schedrestd/model"
 )
 
-// assocNumbers returns the numeric limits of an association. The first five are
-// inheritable: if an association lacks one of them, the limit of the
-// association above applies.
+// assocNumbers returns the numeric limits of an association. The first five
+// limits are inheritable: an association that lacks such a limit inherits it
+// from its nearest ancestor that has it.
 func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 	return []*model.Opt[uint32]{&a.MaxJobs, &a.MaxJobsAccrue, &a.MinPrioThreshold, &a.MaxSubmitJobs, &a.MaxWallPJ, &a.Priority,
 		&a.GrpJobs, &a.GrpJobsAccrue, &a.GrpSubmitJobs, &a.GrpWall}
@@ -41,8 +41,8 @@ func qosAmounts(q *model.QOS) []*string {
 		&q.MaxTRESRunMinsPU, &q.MaxTRESPA, &q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
 }
 
-// setNumbers copies each limit that is set in the second list to the first
-// list. A limit that is set in neither list becomes unlimited, as in the
+// setNumbers copies each limit that is set in the list from to the list to. A
+// limit that is set in neither list becomes unlimited in the list to, as in the
 // answers of slurmdbd.
 func setNumbers(to, from []*model.Opt[uint32]) {
 	for i, n := range from {
@@ -54,10 +54,10 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts applies the changes in the second list to the limits in the first
-// list. Each limit is a string of amounts of resources. An amount of -1 removes
-// the limit on a resource. Resources that the second list does not name keep
-// their limits.
+// setAmounts applies each change in the list from to the corresponding limit in
+// the list to. Changes and limits are strings that list amounts of resources.
+// In a change, the amount -1 removes the limit on a resource. Resources that
+// the change does not name keep their limits.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {
@@ -72,9 +72,10 @@ func setAmounts(to, from []*string) error {
 	return nil
 }
 
-// mergeAmounts applies change to the amounts in text, such as "1=4,2=1000". The
-// amounts in change replace those in text or are added. The result is sorted by
-// resource.
+// mergeAmounts applies change to the amounts in text, such as "1=4,2=1000". An
+// amount in change replaces the amount of the same resource in text or, if
+// there is none, is added. The amount -1 removes the resource. The result is
+// sorted by resource.
 func mergeAmounts(text, change string) (string, error) {
 	amounts := map[uint64]int64{}
 	for part := range strings.SplitSeq(text+","+change, ",") {
@@ -99,9 +100,9 @@ func mergeAmounts(text, change string) (string, error) {
 }
 
 // changeIDs returns the result of applying change to a list of QOS numbers. In
-// change, "+3" adds a number to the list and "-3" removes one. Plain numbers
-// replace the list, and an empty string empties it. exists(n) reports whether
-// there is a QOS with the number n.
+// change, "+3" adds the number 3 to the list, and "-3" removes it. Plain
+// numbers replace the list, and an empty string empties it. exists(n) reports
+// whether there is a QOS with the number n.
 func changeIDs(list, change []string, exists func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil

@@ -8,14 +8,16 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// In a change of a QOS, these flags determine what happens to the flags that
-// the QOS already has.
+// These flags in a change to a QOS determine whether the other flags in the
+// change are added to the flags of the QOS or removed from them. If the change
+// contains neither, its flags replace the flags of the QOS.
 const (
 	addFlags    uint32 = 1 << 29
 	removeFlags uint32 = 1 << 30
 )
 
-// newQOS returns a new QOS. Its fields are set as in q.
+// newQOS returns a new QOS with the name and the description of q. All other
+// fields have their default values.
 func newQOS(q *model.QOS) model.QOS {
 	rec := model.QOS{Name: q.Name, Description: q.Description, UsageFactor: 1, Priority: model.Some[uint32](0),
 		UsageThreshold: model.FloatNotSet, LimitFactor: model.FloatNotSet}
@@ -150,8 +152,8 @@ func preemptedIDs(q *model.QOS) (ids []string) {
 	return ids
 }
 
-// bitmap returns a bitmap in which the bits whose numbers are in ids are set.
-// The list ids must be sorted.
+// bitmap returns a bitmap that represents the numbers in ids: bit n is set if
+// ids contains n. The list ids must be sorted numerically.
 func bitmap(ids []string) model.Bitmap {
 	if len(ids) == 0 {
 		return model.Bitmap{}
@@ -164,7 +166,8 @@ func bitmap(ids []string) model.Bitmap {
 	return m
 }
 
-// checkPreemption returns an error if QOS preempt each other in a circle.
+// checkPreemption returns an error if there is a loop of QOS that can preempt
+// each other.
 func (b *Catalog) checkPreemption() error {
 	visited := map[uint32]bool{}
 	var visit func(id uint32, path map[uint32]bool) bool
@@ -192,9 +195,9 @@ func (b *Catalog) checkPreemption() error {
 	return nil
 }
 
-// RemoveQOS removes all QOS that f selects. It also removes them from the
-// associations that have them, and from the QOS that can preempt them. It
-// returns the names of the removed QOS.
+// RemoveQOS removes all QOS that f selects. It also removes every reference to
+// these QOS from associations and from other QOS. It returns the names of the
+// removed QOS.
 func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {
 	for _, target := range b.ListQOS(f) {
 		id := strconv.FormatUint(uint64(target.ID), 10)

@@ -39,8 +39,8 @@ func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 }
 
 // defaultAccount returns the account of a user's default association. If the
-// user has default associations in several clusters, it returns the account in
-// the first of these clusters.
+// user has default associations in several clusters, defaultAccount uses the
+// cluster whose name sorts first.
 func (b *Catalog) defaultAccount(user string) string {
 	for _, cluster := range slices.Sorted(maps.Keys(b.Clusters)) {
 		if a := b.defaultAssociation(user, cluster); a != nil {
@@ -50,8 +50,8 @@ func (b *Catalog) defaultAccount(user string) string {
 	return ""
 }
 
-// ListUsers returns the users that f selects. It includes their associations,
-// and the accounts that they coordinate, only if f asks for these.
+// ListUsers returns the users that f selects. It includes a user's associations
+// and the accounts that the user coordinates only if f requests them.
 func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	t := b.tree()
 	for _, u := range b.users(f) {
