@@ -21,10 +21,10 @@ func BenchmarkAdmission(b *testing.B) {
 	servers := []server{l.startGateway(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.startGateway(b, "open", "SCHEDRESTD_PENALTIES=off")}
 	ping := get("/sched/v0.0.43/ping")
 	b.Run("kept", func(b *testing.B) {
-		compare(b, admission, "ping, kept alive, penalties and rate", servers, load{request: ping, keepAlive: true, count: 2000})
+		compare(b, admission, "ping, kept alive, penalties and rate limit", servers, load{request: ping, keepAlive: true, count: 2000})
 	})
 	b.Run("each", func(b *testing.B) {
-		compare(b, admission, "ping, a connection each, penalties and rate", servers, load{request: ping, count: 1000})
+		compare(b, admission, "ping, a new connection per request, penalties and rate limit", servers, load{request: ping, count: 1000})
 	})
 }
 

@@ -92,7 +92,7 @@ func BenchmarkPingKeptAlive(b *testing.B) {
 // BenchmarkPingConnectionEach measures requests that each use a new connection,
 // as when a script runs curl for each request.
 func BenchmarkPingConnectionEach(b *testing.B) {
-	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
+	pair(b, "ping, a new connection per request", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }
 
 // BenchmarkSubmit measures submissions. One running job occupies all

@@ -29,7 +29,7 @@ func BenchmarkBuilds(b *testing.B) {
 			load
 		}{
 			{"ping, kept alive", load{request: ping, keepAlive: true, count: 3000}},
-			{"ping, a connection each", load{request: ping, count: 1500}},
+			{"ping, a new connection per request", load{request: ping, count: 1500}},
 			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), keepAlive: true, count: 2000}},
 			{"submit, kept alive", load{request: post("/sched/v0.0.43/job/submit", l.waitingJob()), keepAlive: true, count: 160, after: l.cancelWaiting}},
 		} {
@@ -51,7 +51,7 @@ func BenchmarkBuilds(b *testing.B) {
 			l.startLocalBuild(b, l.bin, "this-build-start", "worker_per_connection", firstUser, serve...),
 			l.startLocalBuild(b, baseDir, "other-build-start", "worker_per_connection", firstUser, serve...),
 		}
-		const name = "a worker started, and one ping"
+		const name = "start of a worker, and one ping"
 		b.Run(name, func(b *testing.B) { compare(b, buildCost, name, servers, load{request: ping, count: 100, local: true}) })
 	})
 }

@@ -25,7 +25,7 @@ func BenchmarkSandbox(b *testing.B) {
 			load
 		}{
 			{"ping, kept alive", load{request: ping, keepAlive: true, count: 3000}},
-			{"ping, a connection each", load{request: ping, count: 1500}},
+			{"ping, a new connection per request", load{request: ping, count: 1500}},
 			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), keepAlive: true, count: 2000}},
 		} {
 			b.Run(x.name, func(b *testing.B) { compare(b, sandboxCost, x.name, servers, x.load) })
@@ -42,7 +42,7 @@ func BenchmarkSandbox(b *testing.B) {
 			l.startLocalBuild(b, l.bin, "sandbox-start", "worker_per_connection", firstUser, serve...),
 			l.startLocalBuild(b, without, "nosandbox-start", "worker_per_connection", firstUser, serve...),
 		}
-		const name = "a worker started, and one ping"
+		const name = "start of a worker, and one ping"
 		b.Run(name, func(b *testing.B) {
 			compare(b, sandboxCost, name, servers, load{request: ping, count: 100, local: true})
 		})

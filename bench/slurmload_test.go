@@ -60,7 +60,7 @@ func percentileOf(list []response, quantile float64, value func(response) float6
 func metric(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 func (v slurmLoad) describe() string {
-	text := "a connection each"
+	text := "a new connection per request"
 	if v.keepAlive {
 		text = "kept alive"
 	}

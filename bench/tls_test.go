@@ -87,7 +87,7 @@ func BenchmarkHandshakes(b *testing.B) {
 		b.Cleanup(func() { _ = d.Stop() })
 		servers = append(servers, newServer(b, d, tlsDialer([]string{gateway, process}[i], config)))
 	}
-	compare(b, handshakes, "a handshake each", servers, load{request: get("/healthz"), count: 400})
+	compare(b, handshakes, "one handshake per request", servers, load{request: get("/healthz"), count: 400})
 }
 
 // writeCertificate writes three files to dir: a key, its certificate, and a

@@ -13,13 +13,15 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleKillJobs cancels or signals several jobs. The request names the jobs or
-// contains conditions that select them. handleKillJobs treats each job as
-// handleKill does. The answer lists the jobs that could not be signalled. If
-// the request has the flag model.KillVerbose, the answer lists all jobs.
+// handleKillJobs cancels or signals several jobs. The request names jobs,
+// contains conditions that select jobs, or both. handleKillJobs treats each job
+// as handleKill does. The answer lists the jobs that could not be signalled. If
+// the request has the flag model.KillVerbose, the answer also lists the jobs
+// that were signalled.
 //
-// Conditions select only jobs that have not ended and that the client may see.
-// A request that contains neither jobs nor conditions gets error 2173.
+// If the request names no jobs, the conditions select only jobs that have not
+// ended and that the client may see. A request that contains neither jobs nor
+// conditions gets error 2173.
 func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJobs
 	if err := r.Decode(&q); err != nil {

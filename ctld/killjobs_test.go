@@ -58,8 +58,8 @@ func TestSelectedJobs(t *testing.T) {
 	}
 }
 
-// TestKillJobs checks that selected jobs are cancelled, and that the answer has
-// a result for each job.
+// TestKillJobs checks that named and selected jobs are cancelled, and that the
+// answer contains the expected results.
 func TestKillJobs(t *testing.T) {
 	c, _ := controller(t, Config{CPUs: 1})
 	rpc, cred := newClient(t, c, codec.Newest), model.Credential{}
@@ -100,8 +100,8 @@ func TestKillJobs(t *testing.T) {
 	}
 }
 
-// TestKillJobsOfOthers checks that an ordinary user can't cancel jobs of other
-// users by selecting them, even if the user may see these jobs.
+// TestKillJobsOfOthers checks that ordinary users can't select and cancel other
+// users' jobs, even if they may see those jobs.
 func TestKillJobsOfOthers(t *testing.T) {
 	c, _ := controller(t, Config{})
 	id := waitingJob(t, c)

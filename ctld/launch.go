@@ -15,12 +15,12 @@ import (
 	"schedrestd/model"
 )
 
-// maxAttempts is how many times the controller tries to start a job that the
-// machine can't start, for example because the disk is full.
+// maxAttempts is the maximum number of attempts to start a job. An attempt may
+// fail, for example, because the disk is full.
 const maxAttempts = 3
 
 // schedule starts the jobs that the queue selects. It sets beginTimer to the
-// next begin time for which a job waits.
+// earliest future begin time of a waiting job.
 func (c *Controller) schedule(beginTimer *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -46,8 +46,8 @@ func (c *Controller) launch(j *job) {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrClaimed):
-		// Meanwhile a step that an earlier controller started has claimed the
-		// job.
+		// A step that an earlier controller started has claimed the job in the
+		// meantime.
 		c.adoptStep(j)
 	default:
 		c.handleStartFailure(j, err)
@@ -135,8 +135,8 @@ func (c *Controller) adoptStep(j *job) {
 	}
 }
 
-// follow waits until the job of step s ends or the controller stops. If the
-// controller stops, the job continues.
+// follow marks job j as running in step s, and waits until the step exits. If
+// the controller stops first, the job continues to run.
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
@@ -229,8 +229,8 @@ const (
 )
 
 // handleLost records that a job is lost: its step was killed or the machine
-// rebooted, and there is no outcome. The job is not started again, because it
-// may have done a part of its work.
+// rebooted, and no outcome was recorded. The job is not started again, because
+// it may have done part of its work.
 func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	c.log.Error("job lost", "job", j.id(), "reason", reason)
 	if claim.Step.PID != 0 {
@@ -252,8 +252,8 @@ func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 }
 
 // handleStartFailure requeues a job that could not be started. In three cases
-// it ends the job instead: after maxAttempts attempts, if the job was
-// cancelled, or if the job's user is unknown.
+// it ends the job instead: maxAttempts attempts have failed, the job was
+// cancelled, or its uid no longer belongs to the user that submitted it.
 func (c *Controller) handleStartFailure(j *job, err error) {
 	if c.ctx.Err() != nil {
 		return // the next controller handles the job
@@ -296,10 +296,12 @@ func (c *Controller) handleStartFailure(j *job, err error) {
 	})
 }
 
-// finish ends job j. It calls change to record how the job ended. Until the
-// changed record is in the journal, only the step's files show how the job
-// ended. So finish removes these files last. If the job is to be requeued,
-// finish puts it back into the queue instead.
+// finish handles the end of a run of job j. If the job is to be requeued and
+// was not cancelled, finish puts it back into the queue. Otherwise finish ends
+// the job and calls change to record how it ended.
+//
+// Until the changed record is in the journal, only the step's files show how
+// the job ended. So finish removes these files last.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.editMu.Lock()
 	defer j.editMu.Unlock()
@@ -322,7 +324,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.mu.Unlock()
 
 	if !c.persist(&r, journal.Entry{Key: key(specPrefix, uint64(j.id()))}) {
-		return // the controller stops; the next one reads the files
+		return // the controller is stopping; the next one reads the files
 	}
 	failpoint.Here("finished")
 	if err := step.RemoveHome(j.home); err != nil {
@@ -345,9 +347,9 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.wakeScheduler()
 }
 
-// persist writes the job's final record and the entries in extra to the
-// journal. If a write fails, for example because the disk is full, persist
-// tries again. It returns false when the controller stops.
+// persist writes record r and the entries in extra to the journal. If a write
+// fails, for example because the disk is full, persist retries. It returns true
+// after a successful write, and false if the controller stops first.
 func (c *Controller) persist(r *record, extra ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()

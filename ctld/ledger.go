@@ -14,16 +14,16 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// A ledger sends job records to the accounting daemon, as the controller's own
-// user.
+// A ledger sends job records to the accounting daemon. It acts as the user that
+// the controller runs as.
 //
 // That user may be root. So a program that listens in place of the accounting
-// daemon must not receive a credential that it could use. If a UNIX socket is
-// configured, the controller uses only this socket and sends no credential. It
-// sends records only if the kernel reports that the process at the other end of
-// the socket runs as an administrator. Over TCP the controller can't identify
-// the server, so it sends a ticket (daemon.Ticket), which is valid only for
-// recording jobs.
+// daemon must not receive a credential that the program could misuse. If a UNIX
+// socket is configured, the controller uses only that socket and sends no
+// credential. It sends records only if the kernel reports that the process at
+// the other end of the socket runs as an administrator. Over TCP the controller
+// can't identify the server. So it sends a ticket (daemon.Ticket), which is
+// valid only for recording jobs.
 type ledger struct {
 	client *client.Accounting
 	key    *auth.Key // for tickets; nil if the UNIX socket is used
@@ -34,7 +34,7 @@ type ledger struct {
 const recordTimeout = 30 * time.Second
 
 // newLedger returns a ledger for the configured address. The function super
-// reports whether a process with this uid may serve the UNIX socket.
+// reports whether a process with the given uid may serve the UNIX socket.
 func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*ledger, error) {
 	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout, Trusted: super}
 	if path := c.Accounting.Socket; path != "" {
@@ -53,8 +53,8 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
 }
 
-// noTickets returns the error for accounting over TCP without a key. Its hint
-// names two remedies: configure a UNIX socket, or configure a key.
+// noTickets returns the error for accounting over TCP without a key. The
+// error's hint names two remedies: configure a UNIX socket, or configure a key.
 func noTickets(c *conf.Cluster) error {
 	reason, remedy := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
 	if c.JWT && c.JWKS != "" {

@@ -102,8 +102,9 @@ func TestSocketOfAStranger(t *testing.T) {
 }
 
 // TestAccountingWithoutKey checks the error when neither a UNIX socket nor a
-// key is configured. The hint must name both as remedies. If only jwks= is
-// configured, the error must say that a key set can't be used to sign.
+// key is configured. The error's hint must suggest a UNIX socket and a key as
+// remedies. If jwks= is configured without a key, the error must say that a key
+// set can't be used to sign.
 func TestAccountingWithoutKey(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
 	for _, tt := range []struct {

@@ -24,8 +24,8 @@ func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.
 	return c.nodeInfo()
 }
 
-// handleNode returns a node by name. For any name other than that of this
-// machine's node, it returns error 2018.
+// handleNode returns the node that the request names. If that is not this
+// machine's node, handleNode returns error 2018.
 func (c *Controller) handleNode(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoSingleRequest
 	if err := r.Decode(&q); err != nil {

@@ -6,13 +6,13 @@ import (
 	"schedrestd/model"
 )
 
-// defaultOutput is the name of the output file if the job names none. It is
-// relative to the working directory.
+// defaultOutput is the name of the output file of a job that specifies none.
+// The name is relative to the job's working directory.
 const defaultOutput = "sched-%j.out"
 
-// expand replaces the patterns in a file name: %j and %A with the job's number,
-// %u with the user, %x with the job's name, %N with the node. The job's user
-// opens the resulting file, so expand does not check the path.
+// expand replaces the patterns in a file name: %j, %J and %A become the job's
+// number, %u the user's name, %x the job's name, and %N the node's name. The
+// job's user opens the resulting file, so expand does not check the path.
 func (c *Controller) expand(pattern string, j *model.Job) string {
 	return model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.patternValue(letter, j) })
 }

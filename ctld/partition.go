@@ -64,8 +64,9 @@ func defaultPartition() model.Partition {
 	}
 }
 
-// ReadPartitions reads the PartitionName= lines of the configuration: name,
-// Default, MaxTime, DefaultTime, State. It ignores other settings, which only
+// ReadPartitions returns the partitions in the PartitionName= lines of the
+// configuration. It reads each partition's name and the settings Default,
+// MaxTime, DefaultTime and State. It ignores all other settings, which only
 // Slurm uses.
 func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 	var parts []model.Partition
@@ -75,7 +76,7 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 		p.Flags = 0
 		name, _ := line.Get("PartitionName")
 		if p.Name = name; strings.EqualFold(name, "DEFAULT") {
-			continue // defaults for later lines, which are not supported
+			continue // sets defaults for later lines; not supported
 		}
 		if v, ok := line.Get("Default"); ok && strings.EqualFold(v, "YES") {
 			p.Flags, defaults = partitionDefault, defaults+1
@@ -102,9 +103,10 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 	return parts, nil
 }
 
-// readMinutes parses a time in the formats of Slurm's files: minutes,
-// minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
-// days-hours:minutes:seconds, or UNLIMITED. It rounds up to full minutes.
+// readMinutes parses a time in the formats of Slurm's configuration files:
+// minutes, minutes:seconds, hours:minutes:seconds, days-hours,
+// days-hours:minutes, days-hours:minutes:seconds, or UNLIMITED. It rounds up to
+// whole minutes.
 func readMinutes(s string) (model.Opt[uint32], error) {
 	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return model.Infinite[uint32](), nil

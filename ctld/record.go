@@ -14,9 +14,9 @@ import (
 	"schedrestd/model"
 )
 
-// The journal has the keys below. Numbers are padded so that keys sort in
-// numeric order. In format 2, a job can be requeued, and each of its runs has a
-// directory of its own.
+// The journal contains the keys listed below. Numbers in keys are padded so
+// that the keys sort in numeric order. In format 2, a job can be requeued, and
+// each of its runs has a directory of its own.
 //
 //	format       version of the values below
 //	next         lowest number that the next job may have
@@ -44,12 +44,12 @@ const (
 	ended
 )
 
-// A job is a job in memory. The controller's mutex guards all fields except
-// number, editMu and home.
+// A job holds the state of a job in memory. The controller's mutex guards all
+// fields except number, editMu and home.
 type job struct {
 	*record
 	number    uint32
-	editMu    sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and largeMu
+	editMu    sync.Mutex // held while the record in the journal is replaced; locked before Controller.mu and largeMu
 	home      string     // directory of the current run's step; changes only between two runs
 	phase     phase
 	step      *step.Step // nil unless the job runs
@@ -58,8 +58,8 @@ type job struct {
 	load      load       // the load that Controller.usage counts for this job
 }
 
-// A record is a job as it is stored in the journal. Once c.jobs holds a record,
-// it must not be modified: see update.
+// A record is a job as it is stored in the journal. A record that c.jobs
+// contains must not be modified: update replaces it with a copy.
 type record struct {
 	Job          model.Job       `json:"job"`
 	Need         queue.Resources `json:"need"`
@@ -86,8 +86,8 @@ func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
-// parseKey returns the number in key k. If k does not have the prefix, ok is
-// false.
+// parseKey returns the number in key k. It also reports whether k consists of
+// the prefix and a number.
 func parseKey(k, prefix string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(k, prefix)
 	if !ok {
@@ -97,8 +97,8 @@ func parseKey(k, prefix string) (uint64, bool) {
 	return n, err == nil
 }
 
-// entry returns a journal entry that stores value. Its bytes count against the
-// quota of owner.
+// entry returns a journal entry that stores value. The entry's bytes count
+// against owner's quota.
 func entry(owner uint32, key string, value any) (journal.Entry, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *record) entry() (journal.Entry, error) {
 }
 
 // nextEntry returns the journal entry that stores the next job number. Because
-// this number is stored, no number is used twice, even after all jobs were
+// this number is stored, no job number is reused, even after all jobs have been
 // forgotten.
 func (c *Controller) nextEntry() journal.Entry {
 	c.mu.Lock()

@@ -18,14 +18,15 @@ import (
 
 // recover restores the state that an earlier controller left.
 //
-// The journal holds the accepted jobs. It also says how some of them ended. For
-// every other job, two files in the job's home directory show its state: the
-// claim, which names the process that runs the job, and the outcome, which says
-// how the job ended (see package step):
+// The journal contains the accepted jobs. For some of them it also records how
+// they ended. The state of every other job follows from two files in the job's
+// home directory: the claim names the process that runs the job, and the
+// outcome records how the job ended (see package step):
 //
 //   - There is no claim: the job was never started and is still waiting.
-//   - There is a claim, and its process is running: the job is running.
-//   - There is a claim and an outcome, but the process is not running: the job
+//   - There is a claim, and the process that it names is running: the job is
+//     running.
+//   - There is a claim and an outcome, and the process is not running: the job
 //     has ended.
 //   - There is a claim but no outcome, and the process is not running: the job
 //     is lost.
@@ -56,7 +57,8 @@ func (c *Controller) recover() error {
 	return nil
 }
 
-// loadEntry restores one value of the journal and returns the uid of its owner.
+// loadEntry restores the state in one journal entry, and returns the uid of the
+// entry's owner.
 func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
@@ -82,7 +84,7 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 		c.nextID = max(c.nextID, j.id()+1)
 		return j.Job.UserID, nil
 	}
-	if id, ok := parseKey(k, specPrefix); ok { // Each passes jobs before specs, so the owner is known
+	if id, ok := parseKey(k, specPrefix); ok { // the journal passes jobs before specs, so the owner is known
 		if j := c.jobs[uint32(id)]; j != nil {
 			return j.Job.UserID, nil
 		}
@@ -90,9 +92,9 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 	}
 	var spooled struct{ UserID uint32 }
 	if err := json.Unmarshal(value, &spooled); err != nil {
-		// If the accounting daemon has not received the damaged record yet, the
-		// spool sets it aside when it tries to send it. The owner of the record
-		// is unknown, so its bytes count against no user.
+		// The spool sets a damaged record aside when it tries to send that
+		// record to the accounting daemon. The owner of the record is unknown,
+		// so its bytes count against no user.
 		c.log.Warn("job record damaged", "record", k, "error", err)
 		spooled.UserID = noUser
 	}
@@ -102,11 +104,12 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 	return spooled.UserID, nil
 }
 
-// recoverStrayHomes searches for directories of steps that no job uses any
-// more. The job may not be in the journal, or the directory may belong to an
-// earlier run of a requeued job. If the step has exited, recoverStrayHomes
-// removes the directory. If the step still runs, no new job gets the number of
-// the step's job.
+// recoverStrayHomes searches for step directories that no job uses any more.
+// Either the journal does not contain the step's job, or the directory belongs
+// to an earlier run of a requeued job. If the step has exited,
+// recoverStrayHomes removes the directory. If the step is still running,
+// recoverStrayHomes keeps the directory, and makes sure that no new job gets
+// the number of the step's job.
 func (c *Controller) recoverStrayHomes() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.StateDir, "steps"))
 	if err != nil {
@@ -140,7 +143,7 @@ func (c *Controller) resume(j *job) error {
 	home := j.home
 	if j.Job.State.Ended() {
 		j.phase = ended
-		return step.RemoveHome(home) // the controller stopped after recording the end, before removing the files
+		return step.RemoveHome(home) // the controller may have stopped after recording the end, but before removing the files
 	}
 	claim, claimed, err := step.ReadClaim(home)
 	if errors.Is(err, step.ErrNewer) {

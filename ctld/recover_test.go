@@ -54,8 +54,8 @@ func controllerMain() {
 	os.Exit(1)
 }
 
-// A site contains a client of a controller that runs in a process of its own.
-// Tests can kill that process.
+// A site runs a controller in a separate process, which tests can kill. It also
+// contains a client of that controller.
 type site struct {
 	t      *testing.T
 	state  string
@@ -99,7 +99,8 @@ func (s *site) start(env ...string) {
 	}
 }
 
-// kill kills the controller like kill -9. The controller's steps get no signal.
+// kill sends SIGKILL to the controller. The controller's steps receive no
+// signal.
 func (s *site) kill() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill()
@@ -166,8 +167,8 @@ func (s *site) await(id uint32, want model.JobState) model.Job {
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // TestRestartAfterCrash checks that a restarted controller correctly reports
-// what happened while no controller ran: jobs ended, exceeded their limit, or
-// continued.
+// what happened to jobs while no controller was running: they ended, exceeded
+// their time limit, or continued.
 func TestRestartAfterCrash(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
@@ -217,8 +218,8 @@ func TestRestartAfterCrash(t *testing.T) {
 	}
 }
 
-// TestLostJobs checks that a job whose step exited without an outcome is lost,
-// and is not run again.
+// TestLostJobs checks that a job is reported as lost if its step exited without
+// recording an outcome, and that the job is not run again.
 func TestLostJobs(t *testing.T) {
 	tests := []struct {
 		name string
@@ -233,7 +234,7 @@ func TestLostJobs(t *testing.T) {
 		}},
 		{"its number belongs to another process now", func(t *testing.T, home string, c step.Claim) {
 			killStep(t, c)
-			self, err := process.Self() // the process that now has the step's process id
+			self, err := process.Self() // stands for a process that now has the step's process id
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -428,8 +429,9 @@ func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 	return nil
 }
 
-// TestSpool checks that the accounting daemon gets the records of jobs that ran
-// while it was unavailable, even if the controller was restarted meanwhile.
+// TestSpool checks that the accounting daemon receives the records of jobs that
+// ran while the daemon was unavailable, even if the controller was restarted in
+// the meantime.
 func TestSpool(t *testing.T) {
 	d := &recorder{unavailable: true, last: map[uint32]model.JobState{}}
 	c, stop := controller(t, Config{Accounting: d})

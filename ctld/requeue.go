@@ -15,12 +15,12 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleRequeue ends the run of a job and queues the job again. The job's
-// owner, root and the scheduler's user may requeue a job. Like handleKill,
-// handleRequeue sends the answer when the job's step has been notified. The job
-// is back in the queue when all of its processes have exited.
+// handleRequeue ends the current run of a job and queues the job again. A job
+// may be requeued by its owner, by root and by the scheduler's user. Like
+// handleKill, handleRequeue sends the answer when the job's step has been
+// notified. The job is back in the queue when all of its processes have exited.
 //
-// handleRequeue returns these errors:
+// handleRequeue returns these errors, among others:
 //
 //   - 2017: there is no such job, or the client may not see it.
 //   - 2002: the job belongs to another user.
@@ -87,8 +87,9 @@ func (c *Controller) requeueJob(client server.Identity, jobText string, flags mo
 	return ignoreGone(j.step.Cancel())
 }
 
-// awaitRunning returns a running job that the client may change. If the job is
-// being started, awaitRunning waits until it runs.
+// awaitRunning returns the job with this id if the job is running and the
+// client may change it. If the job is being started, awaitRunning waits until
+// it is running, but not beyond the deadline.
 func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline time.Time) (*job, error) {
 	for {
 		c.mu.Lock()
@@ -154,7 +155,7 @@ func (c *Controller) queueNextRun(j *job) {
 	}
 	r.Requeue, r.LimitChanged = requeueNone, false
 	if !c.persist(&r) {
-		return // the controller stops; the next one reads the files
+		return // the controller is stopping; the next one reads the files
 	}
 	failpoint.Here("requeued")
 	if err := step.RemoveHome(j.home); err != nil {
@@ -177,8 +178,8 @@ func (c *Controller) queueNextRun(j *job) {
 	c.wakeScheduler()
 }
 
-// toPending makes m a waiting job. It clears the fields that were set for the
-// last run.
+// toPending marks m as waiting. It clears the fields that were set for the
+// previous run.
 func toPending(m *model.Job) {
 	m.State = model.JobPending
 	m.StartTime, m.EndTime = 0, 0

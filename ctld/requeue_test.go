@@ -41,8 +41,8 @@ func TestRequeue(t *testing.T) {
 }
 
 // TestRequeueHeld checks that a job that is requeued with a hold waits until an
-// administrator releases it. While the job waits, its reason must say who holds
-// it.
+// administrator releases it. While the job waits, its state reason must show
+// whether its owner or an administrator held it.
 func TestRequeueHeld(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	for _, tt := range []struct {

@@ -10,7 +10,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Handlers returns the handlers of all requests that the controller answers.
+// Handlers returns a handler for each type of request that the controller
+// answers.
 func (c *Controller) Handlers() map[message.Type]server.Handler {
 	list := func(h server.Handler) server.Handler { return daemon.ListHandler(c.queries, h) }
 	handlers := map[message.Type]server.Handler{
@@ -63,17 +64,17 @@ func (c *Controller) Limit(t message.Type, _ server.Identity) int {
 	return server.MaxSmall
 }
 
-// refuse returns an error that has one of Slurm's error numbers and a message
-// for the user.
+// refuse returns an error of the given kind, with one of Slurm's error numbers
+// and a message for the user.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	e := errs.New(kind, format, args...)
 	e.Number = number
 	return e
 }
 
-// clientAttrs returns the log attributes in the argument more, followed by
-// attributes that identify the client of r. If the client acts for another
-// user, the attributes include both names.
+// clientAttrs appends attributes that identify the client of r to the log
+// attributes in more, and returns the result. If the client acts for another
+// user, the attributes include the names of both users.
 func clientAttrs(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {

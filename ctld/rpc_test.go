@@ -18,8 +18,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// newClient serves c on a UNIX socket in one protocol version. It returns a
-// client that is connected to that socket.
+// newClient serves c on a UNIX socket, in the protocol version v only. It
+// returns a client for that socket.
 func newClient(t *testing.T, c *Controller, v codec.Version) *client.Client {
 	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(c.cfg.StateDir, "rpc"))

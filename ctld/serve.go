@@ -14,8 +14,7 @@ import (
 )
 
 // Serve runs the controller with the configuration c until ctx is done, and
-// then returns nil. Running jobs continue, and the next controller resumes
-// them.
+// then returns nil. Running jobs continue, and the next controller adopts them.
 func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
@@ -61,16 +60,16 @@ const (
 	maxUserRequestBytes = 16 << 20 // of one user
 )
 
-// gcPercent is the value of GOGC. It is half of Go's default, so garbage is
-// collected about twice as often. This costs little, because most of the
-// controller's memory holds jobs, which live long.
+// gcPercent is the value of GOGC. It is half of Go's default, so the garbage
+// collector runs about twice as often. This costs little, because most of the
+// controller's memory holds jobs, which are long-lived.
 //
-// The kernel can't limit the controller's memory. MemoryMax= in the unit would
-// also count the processes of jobs. A limit on the controller's own cgroup
-// would also count the step processes, one for each running job. So each part
-// of the memory has a limit of its own: the quotas in usage.go for jobs, the
-// budgets of rpc/server for requests and answers, and daemon.NewQueries for
-// lists that are being encoded.
+// The kernel can't limit the memory of the controller alone. MemoryMax= in the
+// unit would also apply to the processes of jobs. A limit on the controller's
+// own cgroup would also apply to the step processes, of which there is one for
+// each running job. So each part of the controller's memory has its own limit.
+// The quotas in usage.go limit jobs, the budgets of rpc/server limit requests
+// and answers, and daemon.NewQueries limits the lists that are being encoded.
 const gcPercent = 50
 
 // socketMode returns the mode of the UNIX socket. Normally all users may

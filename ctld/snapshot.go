@@ -10,10 +10,11 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// A list is encoded from a snapshot of the jobs, without holding c.mu. This
-// works because a record is never modified: update replaces it. A snapshot has
-// one pointer for each job. All requests share a snapshot until a job changes,
-// and c.mu is held only while the pointers are copied.
+// Handlers encode a list of jobs from a snapshot, so they need not hold c.mu
+// while they encode it. This works because a record is never modified: update
+// replaces it. A snapshot contains one pointer for each job. All requests share
+// a snapshot until a job changes. c.mu is held only while the pointers are
+// copied into a new snapshot.
 
 // update replaces the record of j with a copy, and calls change to modify that
 // copy. The caller holds c.mu.
@@ -24,8 +25,9 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	c.markChanged(now)
 }
 
-// markChanged must be called whenever a job is changed, added or removed. The
-// caller holds c.mu.
+// markChanged discards the cached snapshot, and records now as the time of the
+// last change. It must be called whenever a job is changed, added or removed.
+// The caller holds c.mu.
 func (c *Controller) markChanged(now time.Time) {
 	c.changedAt = model.At(now)
 	c.revision++
@@ -57,8 +59,8 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 }
 
 // visible returns the records in list that the client may see. If ids is not
-// nil, it returns only the records of the jobs with these numbers. It sorts ids
-// in place.
+// nil, visible returns only records of jobs whose numbers are in ids. It sorts
+// ids in place.
 func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record
@@ -76,9 +78,9 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 	return found
 }
 
-// pull returns a function for the field Pull of a codec.Stream. Each call of
-// that function returns the element for the next record in list. Calls fail
-// when ctx is done.
+// pull returns a function for the field Pull of a codec.Stream. Each call to
+// that function returns the element for the next record in list. Once ctx is
+// done, calls return an error.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
 	var current T
 	return func() (*T, error) {

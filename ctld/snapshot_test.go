@@ -56,8 +56,9 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible checks that users see only their own jobs, sorted by number. If a
-// request names jobs, users must see only the jobs that it names.
+// TestVisible checks that ordinary users see only their own jobs, that the
+// controller's user sees all jobs, and that the jobs are sorted by number. If a
+// request names jobs, visible must return no other jobs.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
@@ -92,9 +93,9 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestUnreadListsTakeLittleMemory runs clients that request long lists and do
-// not read them. It checks that they neither fill the controller's memory nor
-// block other clients.
+// TestUnreadListsTakeLittleMemory runs clients that request long lists but do
+// not read the answers. It checks that these clients neither fill the
+// controller's memory nor block other clients.
 func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	s := newSite(t)
 	s.start()

@@ -12,21 +12,21 @@ import (
 	"schedrestd/model"
 )
 
-// Accounting is the interface to the accounting daemon. Record sends job
-// records to the daemon: one when a job starts and another one when the job
-// ends. If a batch is not acknowledged, it is sent again, so Record must be
-// idempotent.
+// Accounting is the interface to the accounting daemon. Record sends a batch of
+// job records to the daemon. Each job has one record for its start and another
+// one for its end. If the daemon does not acknowledge a batch, the controller
+// sends the batch again, so Record must be idempotent.
 type Accounting interface {
 	Record(ctx context.Context, jobs []model.Job) error
 }
 
-// A spool keeps records for the accounting daemon in the journal until the
-// daemon has acknowledged them. So no record is lost while either daemon is
-// down. Only the numbers of the records are in memory.
+// A spool keeps records for the accounting daemon in the journal until that
+// daemon has acknowledged them. So no record is lost while the controller or
+// the accounting daemon is down. Only the numbers of the records are in memory.
 //
 // If the accounting daemon is unavailable for a long time, the spool may become
 // full. The spool then drops the oldest records of the user whose records take
-// the most space. So a user can't displace the records of other users.
+// the most space. So the records of one user can't displace those of others.
 type spool struct {
 	c    *Controller
 	wake chan struct{}
@@ -40,12 +40,12 @@ type spool struct {
 // The type records is a list of records in the journal.
 type records struct {
 	prefix   string   // of their keys
-	maxBytes int64    // maximum number of bytes that they take in the journal
+	maxBytes int64    // maximum total size of the records in the journal
 	numbers  []uint64 // ascending: use insert and remove
 }
 
 // insert adds the record with number n. Commits can finish out of order, so n
-// may be lower than numbers in the list.
+// may be lower than a number that is already in the list.
 func (r *records) insert(n uint64) {
 	i, _ := slices.BinarySearch(r.numbers, n)
 	r.numbers = slices.Insert(r.numbers, i, n)
@@ -73,8 +73,8 @@ func newSpool(c *Controller) *spool {
 		refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
 }
 
-// load adds to the spool a record that an earlier controller stored under the
-// key k. It ignores keys that do not belong to records.
+// load checks whether an earlier controller stored a record under the key k. If
+// so, it adds the record to the spool. It ignores all other keys.
 func (s *spool) load(k string) {
 	for _, list := range []*records{&s.pending, &s.refused} {
 		if n, ok := parseKey(k, list.prefix); ok {
@@ -89,9 +89,9 @@ func (s *spool) add(j model.Job) error {
 	return s.addWith(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// addWith makes a journal entry with a record of job j, and calls commit to
-// store it. The function commit may store other entries in the same commit.
-// When commit succeeds, addWith adds the record to the pending ones.
+// addWith makes a journal entry that contains a record of job j. It passes this
+// entry to commit, which must store it and may store other entries together
+// with it. If commit succeeds, addWith adds the record to s.pending.
 func (s *spool) addWith(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next
@@ -154,8 +154,8 @@ func (s *spool) run() {
 	}
 }
 
-// isRefusal reports whether the error means that the daemon refuses the content
-// of a batch. It would then be useless to send the batch again.
+// isRefusal reports whether err means that the accounting daemon refuses the
+// content of a batch. Sending such a batch again would be useless.
 func isRefusal(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Malformed, errs.Invalid, errs.TooLarge:
@@ -170,9 +170,9 @@ func (s *spool) batch(limit int) []uint64 {
 	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), limit)])
 }
 
-// send sends the first n records of batch, where n is how many fit into one
-// message. When the daemon has acknowledged them, send removes them from the
-// spool.
+// send sends as many records of batch as fit into one message, starting with
+// the first, and returns their number n. When the accounting daemon has
+// acknowledged these records, send removes them from the spool.
 func (s *spool) send(batch []uint64) (n int, err error) {
 	var jobs []model.Job
 	bytes := 0
@@ -197,10 +197,10 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 	return n, s.drop(&s.pending, batch[:n])
 }
 
-// setAside removes record n from the pending records, because the accounting
-// daemon refuses it or because it is damaged. The journal keeps the record for
-// an administrator. If all such records together exceed maxRefusedBytes, some
-// of them are dropped.
+// setAside moves record n from the pending to the refused records, because the
+// accounting daemon refuses this record or because the record is damaged. The
+// journal keeps the refused records for an administrator. If they exceed
+// maxRefusedBytes in total, setAside drops some of them.
 func (s *spool) setAside(n uint64, cause error) error {
 	from, to := key(spoolPrefix, n), key(asidePrefix, n)
 	b, err := s.c.journal.Get(from)

@@ -103,9 +103,10 @@ func TestRecordsSetAsideStaySorted(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord checks that a damaged record counts against its owner.
-// After a restart the controller can't determine the owner, so the record must
-// count against no user. The record must not be logged as a record of job 0.
+// TestDamagedRecord checks that the journal charges a damaged record to its
+// owner. After a restart, the controller can't determine the owner, so the
+// journal must not charge the record to any user. The log must not describe the
+// record as one of job 0.
 func TestDamagedRecord(t *testing.T) {
 	const owner = 54321
 	var log bytes.Buffer
@@ -195,9 +196,9 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 }
 
-// TestNoUserPushesOutAnother fills the spool. It checks that the user whose
-// records take the most space loses their oldest records, even if there are
-// older records of other users.
+// TestNoUserPushesOutAnother fills the spool. It checks that the spool drops
+// the oldest records of the user whose records take the most space, even if
+// other users have older records.
 func TestNoUserPushesOutAnother(t *testing.T) {
 	c := idleSpool(t, quiet)
 	const ann, bea = 54321, 54322

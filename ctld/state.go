@@ -18,10 +18,10 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// openStateDir locks the state directory, and creates it if it is missing. The
-// result lock is an open file, so the kernel releases the lock when this
-// process exits for any reason. The result realPath is the path of the
-// directory without symbolic links.
+// openStateDir creates the state directory if it is missing, and locks it. The
+// returned lock is an open file, so the kernel releases the lock whenever this
+// process exits, even if it crashes. The returned realPath leads to the
+// directory without passing through a symbolic link.
 //
 // openStateDir checks the parent directories, too. Otherwise the owner of a
 // parent directory could replace the state directory with another one that
@@ -62,8 +62,8 @@ func openStateDir(dir string) (lock *os.File, realPath string, err error) {
 	return lock, realPath, nil
 }
 
-// openOrMakeDir opens the directory with this name in dir, and creates it if it
-// is missing.
+// openOrMakeDir opens the named directory in dir. If the named directory is
+// missing, openOrMakeDir creates it first.
 func openOrMakeDir(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)
@@ -95,8 +95,8 @@ func checkStateDir(d *os.File, dir string) error {
 }
 
 // flock locks f. If f is already locked, flock tries again for a short time. A
-// controller that was just killed may have a child between fork and exec, which
-// still holds the lock.
+// controller that was just killed may have left a child that has not called
+// exec yet and still holds the lock.
 func flock(f *os.File) (err error) {
 	for range 100 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {

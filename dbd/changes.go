@@ -184,7 +184,7 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 	base := e.catalog
 	d.editSlot.mu.Unlock()
 	if base == nil {
-		base = d.store.Catalog() // the transaction was rolled back meanwhile: touch returns the error
+		base = d.store.Catalog() // the transaction was rolled back, so touch will return an error
 	}
 	next := base.Clone()
 	if err := apply(next); err != nil {

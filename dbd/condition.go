@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// A condition is one term of a query's WHERE clause. It comes from one filter.
+// A condition is one term of a query's WHERE clause. It implements one filter.
 type condition struct {
 	sql  string
 	args []any
@@ -124,15 +124,15 @@ func equal(column string, value int64) condition {
 	return condition{column + " = ?", []any{value}, byColumn + column}
 }
 
-// unindexed returns c without an index. It is for conditions on columns that
-// have no index.
+// unindexed returns c without an index. It is for conditions on columns for
+// which jobIndices creates no index.
 func unindexed(c condition) condition {
 	c.from = ""
 	return c
 }
 
 // texts returns the condition that the value in a column is in list. If list is
-// empty, there is no condition.
+// empty, texts returns an empty condition.
 func texts(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -145,8 +145,8 @@ func texts(column string, list []string) condition {
 }
 
 // numbers returns the condition that the number in a column is in list. A
-// string such as "007", which is not the usual spelling of a number, matches no
-// job.
+// string that is not the usual decimal form of a number, such as "007", matches
+// no job.
 func numbers(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}

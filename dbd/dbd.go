@@ -1,7 +1,7 @@
-// Package dbd is the bundled accounting daemon. In an SQLite database it stores
-// the jobs of a cluster that has one machine. It also stores clusters,
-// accounts, users, associations and QOS. It counts the requests that it
-// receives.
+// Package dbd implements the bundled accounting daemon. The daemon stores the
+// jobs of a one-machine cluster in an SQLite database. The database also
+// contains clusters, accounts, users, associations and QOS. The daemon counts
+// the requests that it receives.
 //
 // The daemon speaks slurmdbd's protocol over persistent connections, so the
 // gateway uses the same client for this daemon and for slurmdbd. Jobs arrive in
@@ -12,15 +12,14 @@
 // wrong.
 //
 // All records except jobs are in memory, in a catalog.Catalog. edit.go
-// implements the transactions of clients, each of which changes a copy of the
-// Catalog. changes.go handles the requests that change records, and lists.go
-// handles the requests that list them. records.go stores the records in the
-// database.
+// implements transactions. Each transaction changes a copy of the Catalog.
+// changes.go handles the requests that change records, and lists.go handles the
+// requests that list them. records.go stores the records in the database.
 //
-// The remaining requests are handled in stats.go, record.go and jobs.go. The
-// code for the database is in store.go and migrate.go. find.go finds jobs by
-// the conditions in condition.go. serve.go connects all of this with the code
-// that the daemon shares with schedctld (package daemon).
+// stats.go, record.go and jobs.go handle the remaining requests. The code for
+// the database is in store.go and migrate.go. find.go finds jobs that meet the
+// conditions in condition.go. serve.go connects all of this with the code that
+// the daemon shares with schedctld (package daemon).
 package dbd
 
 import (
@@ -57,8 +56,8 @@ func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, queries: daemon.NewQueries()}
 }
 
-// Handlers returns the handlers for all requests. The result is for the field
-// Persistent of server.Server.
+// Handlers returns the handlers for all requests. The caller assigns the result
+// to the field Persistent of a server.Server.
 func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	list := func(h server.Handler) server.Handler { return daemon.ListHandler(d.queries, h) }
 	handlers := map[message.Type]server.Handler{

@@ -28,8 +28,8 @@ type edit struct {
 	rolledBack bool             // the transaction was rolled back because it was idle
 }
 
-// An editSlot holds the transaction that may change records. There is at most
-// one.
+// An editSlot holds the open transaction, if there is one. Only this
+// transaction may change records.
 type editSlot struct {
 	maxIdle time.Duration // see defaultMaxIdle
 
@@ -60,8 +60,8 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, err
 	}
 }
 
-// touch records that e was used now. If e was rolled back, it returns an error.
-// The caller holds g.mu.
+// touch sets the time of e's last request to now. If e was rolled back, touch
+// returns an error instead. The caller holds g.mu.
 func (g *editSlot) touch(e *edit) error {
 	if e.rolledBack {
 		return errs.New(errs.Conflict,
@@ -71,8 +71,9 @@ func (g *editSlot) touch(e *edit) error {
 	return nil
 }
 
-// beginEdit begins a transaction for the session s. It returns nil while
-// another client uses a transaction.
+// beginEdit begins a transaction for the session s. If another client's
+// transaction is in use, beginEdit returns nil. If that transaction has been
+// idle for maxIdle, beginEdit first rolls it back.
 func (d *Daemon) beginEdit(s *server.Session) *edit {
 	g := &d.editSlot
 	g.mu.Lock()
@@ -139,7 +140,8 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 
 // registerClusters adds a record for each cluster in names that has none. The
 // names come from recorded jobs. If a client's transaction is open,
-// registerClusters does nothing, because it is called again for the next job.
+// registerClusters does nothing. It is called again when the next jobs are
+// recorded.
 func (d *Daemon) registerClusters(ctx context.Context, names []string) error {
 	d.editSlot.mu.Lock()
 	defer d.editSlot.mu.Unlock()

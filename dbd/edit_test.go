@@ -56,8 +56,8 @@ func accounts(t *testing.T, list func(model.Listing) error) (names []string) {
 
 var rootCred = model.Credential{Token: "0"}
 
-// TestTransactions checks when clients see changes: immediately on the
-// connection that made them, and only after the commit on other connections. If
+// TestTransactions checks that changes are visible immediately on the
+// connection that made them, and on other connections only after the commit. If
 // a change fails, no client sees any change of the transaction.
 func TestTransactions(t *testing.T) {
 	path := storeFile(t)
@@ -232,8 +232,10 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestOperatorTakesNoLevel checks that an Operator can't become Administrator
-// by taking the name of an Administrator, in one transaction or in two.
+// TestOperatorTakesNoLevel checks that an Operator can't become an
+// Administrator by giving the Operator's own name to the record of an
+// Administrator. In the same transaction, the Operator first renames or removes
+// the Operator's own record.
 func TestOperatorTakesNoLevel(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()

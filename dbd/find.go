@@ -79,12 +79,14 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 }
 
 // selection returns an SQL statement that finds the jobs that meet all
-// conditions, and the arguments of the statement.
+// conditions, and the arguments of the statement. The search ends after limit+1
+// jobs.
 //
-// If several jobs have the same number, only the job that was submitted last
-// counts, unless duplicates is set. The statement returns one row: the number
-// of jobs found, the number of jobs that count, and the sorted keys of the jobs
-// that count. The search ends after limit+1 jobs.
+// If several of the jobs found belong to the same cluster and have the same
+// number, the statement selects only the job that was submitted last. If
+// duplicates is set, it selects all jobs found. The statement returns one row:
+// the number of jobs found, the number of jobs selected, and the sorted keys of
+// the jobs selected.
 func selection(from string, list []condition, duplicates bool, limit int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
@@ -135,20 +137,22 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// The function cheapest counts jobs up to a limit. It begins with the limit
-// firstProbe, and ends with the limit lastProbe.
+// The function cheapest counts jobs up to a limit. The limit begins at
+// firstProbe and is at most lastProbe.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns the FROM clause of a query. The query reads the table of
-// jobs through the index of the condition that the fewest jobs meet.
+// cheapest returns the FROM clause of a query. The clause makes the query read
+// the table of jobs through the index of the condition that the fewest jobs
+// meet.
 //
-// SQLite has no statistics about single values. So cheapest counts the jobs for
-// each condition, up to a limit, and uses only indices for this. It raises the
-// limit until the count for one condition is below the limit. So the cost of
-// counting is proportional to the cost of the query itself.
+// SQLite has no statistics about single values. So cheapest counts the jobs
+// that meet each condition, up to a limit, and reads only indices to do so. It
+// raises the limit until the count for at least one condition is below the
+// limit. So the cost of counting is proportional to the cost of the query
+// itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {
@@ -185,8 +189,9 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	return candidates[0].from, nil
 }
 
-// selectClusters is a statement that selects the names of all clusters. It uses
-// the index, with one search for each name.
+// selectClusters is a statement that selects the names of all clusters that
+// have jobs. It searches the index of the table's UNIQUE constraint once for
+// each name.
 const selectClusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
 	SELECT (SELECT min(cluster) FROM job WHERE cluster > each.name) FROM each WHERE name IS NOT NULL)

@@ -63,8 +63,10 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob
 	return false
 }
 
-// isNamed reports whether s names the job j. A name is the number of the job,
-// or the number of its array, with or without the index in the array.
+// isNamed reports whether s names the job j. s can contain the number of the
+// job, of its array or of its heterogeneous job. s can also contain the number
+// of the array with an array index, or the number of the heterogeneous job with
+// an offset.
 func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	id := s.Step.JobID
 	switch {
@@ -76,8 +78,8 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// expectedJobs returns the jobs that f selects from the list all, in the order
-// in which an answer lists them.
+// expectedJobs returns the jobs in all that f selects, in the order in which an
+// answer lists them.
 func expectedJobs(f *model.AccountingJobFilter, owner model.Opt[uint32], all []storedJob) (list []storedJob) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
@@ -149,8 +151,8 @@ func (c generator) job() storedJob {
 	return j
 }
 
-// randomList returns a list of random values. The list is usually empty,
-// because a request in which most filters had values would match no job.
+// randomList returns a list of random values. The list is usually empty. If
+// most lists of a filter contained values, the filter would match no job.
 func randomList[T any](c generator, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
@@ -368,8 +370,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// TestTooManyJobs checks that the daemon returns an error, and not a truncated
-// list, if the list would be too long.
+// TestTooManyJobs checks that the daemon returns an error instead of a
+// truncated list if a query selects too many jobs.
 func TestTooManyJobs(t *testing.T) {
 	s := open(t, storeFile(t))
 	s.maxJobs = 100

@@ -85,8 +85,8 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
-// notCancelled is the value of the canceller's uid if no user has cancelled the
-// job.
+// notCancelled is the value of the field ReqUserID, the uid of the canceller,
+// if no user has cancelled the job.
 const notCancelled = 1<<32 - 1
 
 func hetOffset(j *model.Job) model.Opt[uint32] {
@@ -111,7 +111,7 @@ func elapsed(j *model.Job) uint32 {
 }
 
 // tresByID converts amounts of resources, such as "cpu=2,mem=1G", to the format
-// of accounting records, such as "1=2,2=1024". That format has numbers instead
+// of accounting records, such as "1=2,2=1024". This format uses numbers instead
 // of names. tresByID omits resources that have no number.
 func tresByID(s string) string {
 	var list []string

@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// resources lists the trackable resources that this daemon knows. They are the
-// first four resources of Slurm, whose numbers are the same in every cluster.
+// resources lists the trackable resources that this daemon supports. They are
+// Slurm's first four resources, which have the same numbers in every cluster.
 var resources = []model.TRES{
 	{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"},
 }
@@ -25,8 +25,8 @@ const (
 	node
 )
 
-// listResponse returns an answer with the given records. An empty list is not
-// encoded as null.
+// listResponse returns an answer with the given records. If records is nil, the
+// answer contains an empty list, because nil would be encoded as null.
 func listResponse[T any](records []T) message.ListResponse[T] {
 	if records == nil {
 		records = []T{}

@@ -27,9 +27,10 @@ const (
 	jobVersion = 2
 )
 
-// jobTable is the statement that creates the table of jobs. All columns except
-// record exist only for queries. The column record is long. It comes last, so
-// that a query can read the other columns without it.
+// jobTable is the statement that creates the table of jobs. The column record
+// contains the whole job. Most other columns exist only for queries. The column
+// record is long. It comes last, so that a query can read the other columns
+// without it.
 const jobTable = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,

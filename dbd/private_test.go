@@ -10,8 +10,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestPrivate checks that PrivateData= determines which jobs and request counts
-// of other users an ordinary user sees.
+// TestPrivate checks that PrivateData= determines whether an ordinary user sees
+// the jobs of other users, and whether the user sees how many requests other
+// users have sent.
 func TestPrivate(t *testing.T) {
 	store := open(t, storeFile(t))
 	ownJob, otherJob := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

@@ -17,8 +17,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// serveTokens serves d to clients whose token is their uid. The returned
-// function connects a client.
+// serveTokens starts a server for d. The token of each client is its uid. The
+// result connect returns a new client of the server.
 func serveTokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 	t.Helper()
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,

@@ -14,7 +14,8 @@ import (
 )
 
 // recordTable is the statement that creates the table for the records of
-// package catalog. Each record is encoded as in the message that lists it.
+// package catalog. Each record is encoded as a message that lists only this
+// record.
 const recordTable = `CREATE TABLE record (
 	kind     TEXT    NOT NULL, -- a constant below
 	key      TEXT    NOT NULL, -- name, or number
@@ -24,9 +25,9 @@ const recordTable = `CREATE TABLE record (
 ) STRICT, WITHOUT ROWID`
 
 // These are the kinds of records. The number of a deleted association or QOS is
-// never used again. So two records of the kind kindLast store the highest
-// numbers that have ever been used. The record with the key kindAssoc is for
-// associations, and the record with the key kindQOS is for QOS.
+// never used again, so the database stores the highest numbers that have ever
+// been used. They are in two records of the kind kindLast. The key of one is
+// kindAssoc, for associations, and the key of the other is kindQOS, for QOS.
 const (
 	kindCluster = "cluster"
 	kindAccount = "account"
@@ -36,8 +37,8 @@ const (
 	kindLast    = "last"
 )
 
-// A row is a row of the table record. If its value is nil, the row will be
-// removed.
+// A row is a row to write to the table named record. If its value is nil, the
+// row is removed from the table instead.
 type row struct {
 	kind, key string
 	value     []byte
@@ -139,8 +140,8 @@ func writeRows(ctx context.Context, tx *sql.Tx, rows []row) error {
 func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
 
 // Replace replaces the committed records with the records of next, first on
-// disk and then in memory. The argument next must be a changed clone of the
-// result of Catalog. Replace must not be called concurrently.
+// disk and then in memory. The argument next must be a clone of the result of
+// Catalog, with changes. Replace must not be called concurrently.
 func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	rows, err := differences(s.Catalog(), next)
 	if err != nil || len(rows) == 0 {

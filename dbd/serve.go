@@ -22,8 +22,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// Files of SchedUser are trusted, because this process will run as that
-	// user.
+	// Files that belong to SchedUser are trusted, because this process will run
+	// as that user.
 	if err := daemon.CheckFiles(c.Files, user.UID); err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 }
 
 // dropPrivileges makes the process run as the scheduler's user if root started
-// it. The process can then safely parse input from the network. dropPrivileges
-// must be called before the process opens files of its own.
+// it. This makes it safe for the process to parse input from the network.
+// dropPrivileges must be called before the process opens files of its own.
 func dropPrivileges(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":

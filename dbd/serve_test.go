@@ -181,7 +181,7 @@ func TestRestart(t *testing.T) {
 		{job(1, 100, model.JobComplete)},
 	} {
 		stop := s.run(t)
-		for range 2 { // the second time, as if the first acknowledgement had been lost
+		for range 2 { // sends the batch twice, as if the first acknowledgement had been lost
 			if err := s.clients["unix"].RecordJobs(ctx, model.Credential{}, batch); err != nil {
 				t.Fatalf("run %d: %v", i, err)
 			}

@@ -12,8 +12,8 @@ import (
 
 // handleStats answers AccountingGetStats (DBD_GET_STATS) with counts of the
 // requests that the daemon has received since it started. All users see how
-// often each message was received. PrivateData=users determines who sees the
-// number of requests of each user.
+// often each message was received. PrivateData=users determines who sees how
+// many requests each user has sent.
 //
 // This daemon computes no usage. So the counts for the three periods (hour,
 // day, month) are zero, and there are no counts for clusters.

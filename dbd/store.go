@@ -28,11 +28,11 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// A Store is an open SQLite database. It contains jobs, and the records of a
-// catalog.Catalog, which is also kept in memory.
+// A Store is an open SQLite database. It contains jobs and the records of a
+// catalog.Catalog. The Catalog is also kept in memory.
 type Store struct {
 	db      *sql.DB
-	lock    *os.File // held while the database is open, so that no other daemon uses it
+	lock    *os.File // held while the database is open, so that no other daemon opens it
 	catalog atomic.Pointer[catalog.Catalog]
 
 	maxJobs      int
@@ -40,14 +40,16 @@ type Store struct {
 }
 
 // OpenStore opens the database at path, which must be absolute. If there is no
-// database, OpenStore creates it. It converts the database of an older release.
-// It returns an error if another user could read or replace the database, or if
-// another program or a newer release has written it.
+// database, OpenStore creates one. If the database was written by an older
+// release, OpenStore converts it. OpenStore returns an error if another user
+// could read or replace the database, or if another program or a newer release
+// has written it.
 //
 // The database uses a write-ahead log with synchronous=FULL. So a commit is on
-// disk before it is acknowledged. This is necessary because schedctld then
-// deletes its records. With synchronous=NORMAL a commit would need no fsync,
-// but the last batches could be lost in a power failure.
+// disk before it is acknowledged. This is necessary because schedctld deletes
+// its own records when it receives the acknowledgement. With
+// synchronous=NORMAL, a commit would need no fsync, but a power failure could
+// destroy the last batches.
 func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	path, err := prepareFile(path)
 	if err != nil {

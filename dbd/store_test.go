@@ -131,8 +131,8 @@ func TestStoreSurvives(t *testing.T) {
 	}
 }
 
-// TestCommitIsDurable checks that acknowledged jobs are on disk, even if the
-// process exits without closing the store.
+// TestCommitIsDurable checks the settings that make SQLite write a commit to
+// disk before the jobs are acknowledged.
 func TestCommitIsDurable(t *testing.T) {
 	s := open(t, storeFile(t))
 	var mode string

@@ -10,9 +10,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// unsupported lists the requests of Slurm's commands that this daemon does not
-// support. The daemon refuses them with Slurm's error number for "not
-// supported" and with a text, which sacctmgr prints.
+// unsupported contains the requests that Slurm's commands send but this daemon
+// does not support. The daemon answers them with Slurm's error number for "not
+// supported" and an error text, which sacctmgr prints.
 var unsupported = map[message.Type]string{
 	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",
 	1452: "workload keys", 1455: "workload keys", 1456: "workload keys", 1457: "workload key usage",

@@ -1,22 +1,23 @@
-// Package demo runs the whole system on this machine until the user stops it:
-// the accounting daemon, the controller and the gateway. They have a
-// configuration and a key of their own in a temporary directory. When the demo
-// ends, none of its processes is left.
+// Package demo runs the whole system on this machine until the user stops it.
+// The system consists of the accounting daemon, the controller and the gateway.
+// These programs have their own configuration and key in a temporary directory.
+// When the demo ends, none of its processes is left.
 //
-// Two processes ensure this. The process that the user started is called the
-// front. It creates the directory and starts a second process, the stage. The
-// stage starts the daemons and prints the output.
+// Two processes ensure that none is left. The process that the user started is
+// called the front. It creates the directory and starts a second process, the
+// stage. The stage starts the daemons and prints the output.
 //
 // The front and the stage are both child subreapers. If the parent of a process
 // exits, the process becomes a child of the stage. If the stage has exited, the
-// process becomes a child of the front. This includes jobs that called setsid.
-// So both can find and kill all of their descendants, without a list of process
-// ids:
+// process becomes a child of the front. This is also true for jobs that called
+// setsid. So the front and the stage can find and kill all of their descendants
+// without a list of process ids:
 //
-//   - After Ctrl-C, or at the end of --once, the stage stops the daemons in
-//     order. Then it kills all other processes.
-//   - If the front is killed with -9, its end of a pipe is closed, and the
-//     stage does the same.
+//   - After Ctrl-C, or at the end of --once, the stage stops the daemons one by
+//     one. Then it kills all other processes.
+//   - If the front is killed with -9, the kernel closes the front's end of the
+//     pipe that leads to the stage. The stage notices this and stops the demo in
+//     the same way.
 //   - If the stage is killed with -9, the kernel kills the daemons (Pdeathsig).
 //     Their jobs become children of the front, which kills them.
 //
@@ -24,8 +25,8 @@
 // continue until their time limit.
 //
 // By default the demo listens only on the loopback interface. Only users who
-// can read the token in the directory can use the demo. It is not suitable for
-// running a service.
+// can read the token in the directory can use the demo. The demo is not
+// suitable for running a service.
 package demo
 
 import (
@@ -57,13 +58,13 @@ var binaries = []string{
 type Options struct {
 	Listen string // HOST:PORT of the gateway; port 0: any free port
 	Once   bool   // run one job, show its output, then stop
-	Stage  string // directory of the demo if this process is its stage; see the package comment
+	Stage  string // directory of the demo if this process is the stage (see the package comment)
 	Out    io.Writer
 	Err    io.Writer
 }
 
-// Status is the exit status of the demo if the stage, its second process, has
-// already printed the error.
+// Status is the exit status of the demo if the stage, the demo's second
+// process, has already printed the error.
 type Status int
 
 func (s Status) Error() string { return fmt.Sprintf("demo exited with status %d", int(s)) }
@@ -86,8 +87,8 @@ func Run(opt Options) error {
 	if err := becomeSubreaper(); err != nil {
 		return err
 	}
-	// From here on, a signal must not end this process before this process has
-	// killed all others.
+	// From here on, a signal must not end this process until it has killed all
+	// other processes of the demo.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	dir, err := os.MkdirTemp("", "sched-demo-")
@@ -98,9 +99,9 @@ func Run(opt Options) error {
 	return errors.Join(err, sweep(), remove(dir))
 }
 
-// runFront starts the second process, the stage, and waits until it exits. At
-// the first signal runFront closes the pipe, so that the stage stops the demo.
-// At another signal it kills the stage.
+// runFront starts the second process, the stage, with a pipe, and waits until
+// the stage exits. At the first signal, runFront closes its end of the pipe, so
+// that the stage stops the demo. At any later signal, it kills the stage.
 func runFront(opt Options, program, dir string, signals <-chan os.Signal) error {
 	readEnd, writeEnd, err := os.Pipe()
 	if err != nil {
@@ -167,9 +168,9 @@ func findBinaries() (string, error) {
 		WithHint("run make build")
 }
 
-// freeAddress checks that the gateway can listen on address, before anything is
-// started. It returns the address. If the port is 0, freeAddress replaces it
-// with a free port.
+// freeAddress checks that the gateway can listen on address. The check takes
+// place before anything is started. freeAddress returns the address. If the
+// port is 0, it is replaced with a free port.
 func freeAddress(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

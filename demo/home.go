@@ -8,9 +8,9 @@ import (
 	"schedrestd/demo/site"
 )
 
-// A home is the directory of the demo. It contains a site, and these files of
-// the demo's user. If root runs the demo for another user, that user may enter
-// the directory but not list it.
+// A home is the directory of the demo. If root runs the demo for another user,
+// that user may enter the directory but not list it. The directory contains a
+// site, and these files of the demo's user:
 //
 //	job/   0700  working directory of the demo's jobs, with their output
 //	token  0600  the token as a header line, for curl -H @FILE, so that it appears in no list of processes
@@ -33,7 +33,7 @@ func createHome(dir string) (*home, error) {
 	if h.user, err = demoUser(); err != nil {
 		return nil, err
 	}
-	if os.Geteuid() == 0 { // then the gateway and perhaps the jobs have another uid, and use paths in dir
+	if os.Geteuid() == 0 { // the gateway, and perhaps the jobs, run under other uids and use paths in dir
 		if err := os.Chmod(dir, 0o711); err != nil {
 			return nil, err
 		}

@@ -32,8 +32,8 @@ const pollInterval = 50 * time.Millisecond
 // maxOutput limits how many bytes of a job's output are printed.
 const maxOutput = 64 << 10
 
-// runOnce shows what the REST API can do. It sends a ping, requests a node, and
-// follows a job from its submission to its output.
+// runOnce shows what the REST API can do. It sends a ping, requests information
+// about a node, and follows a job from its submission to its output.
 func (s *stage) runOnce(ctx context.Context) error {
 	s.screen.printIdentities(s)
 	s.screen.printf("\n")
@@ -75,8 +75,8 @@ func (h *home) describeJob(name, script string) site.Description {
 	return d
 }
 
-// exampleBody returns the body of a submission, which the user can paste into a
-// command.
+// exampleBody returns the body of a request that submits a job. printWelcome
+// prints the body in a command that the user can paste.
 func (h *home) exampleBody() string {
 	d := h.describeJob("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
 	var text bytes.Buffer
@@ -114,9 +114,9 @@ func (s *stage) followJob(ctx context.Context, id uint32) (site.Job, error) {
 
 // printOutput prints the output of the job.
 //
-// The directory belongs to the demo's user, and this process may run as root.
-// So printOutput opens only a regular file, and does not follow links out of
-// the directory.
+// The job directory belongs to the demo's user, and this process may run as
+// root. So printOutput opens only a regular file, and does not follow links out
+// of the directory.
 func (s *stage) printOutput(id uint32) error {
 	jobs, err := os.OpenRoot(s.jobDir())
 	if err != nil {

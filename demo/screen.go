@@ -30,8 +30,8 @@ func newScreen(w io.Writer) screen {
 
 func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
 
-// update prints a line that replaces the line before it. If the output is not a
-// terminal, update prints a normal line.
+// update prints a line that overwrites the current line. If the output is not a
+// terminal, update prints a separate line instead.
 func (s *screen) update(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if !s.terminal {

@@ -57,10 +57,9 @@ func interrupted(opt Options) error {
 	return nil
 }
 
-// frontContext returns a context that is cancelled when the front, which
-// started this process, closes its end of the pipe. Descriptor 3 is the stage's
-// end. The front closes the pipe to stop the demo. If the front is killed, the
-// kernel closes the pipe.
+// frontContext returns a context that is cancelled when the pipe from the front
+// is closed. Descriptor 3 is this process's end of the pipe. The front closes
+// its end to stop the demo. If the front is killed, the kernel closes that end.
 func frontContext() (context.Context, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
@@ -96,8 +95,8 @@ func (s *stage) run(ctx context.Context) (err error) {
 	})
 }
 
-// startDaemons starts the daemons one after the other. It starts a daemon only
-// when the one before it answers.
+// startDaemons starts the daemons one after another. It starts each daemon only
+// after the previous daemon has answered.
 func (s *stage) startDaemons(ctx context.Context) error {
 	bin, err := findBinaries()
 	if err != nil {

@@ -19,21 +19,22 @@ func becomeSubreaper() error {
 	return errs.Wrap(err, errs.Internal, "become a child subreaper")
 }
 
-// These times limit how long the end of the demo may take.
+// These times limit how long the demo may take to end.
 const (
 	sweepGrace   = 2 * time.Second // for step processes to clean up after their jobs
-	sweepTimeout = 6 * time.Second // for processes that can't be killed because they belong to another user or hang in the kernel
+	sweepTimeout = 6 * time.Second // until sweep gives up on processes of other users and on processes that hang in the kernel
 )
 
 // sweep kills all descendants of this process. The caller must have waited for
 // all children that os/exec started.
 //
-// The remaining children are the steps of jobs, whose controller has exited. A
-// step must remove the control group of its job. So sweep sends the steps only
-// SIGTERM until sweepGrace has passed. It kills all other processes at once.
-// The children of a killed process become children of a step or of this
-// process. So sweep lists and signals the processes again until this process
-// has no children.
+// The remaining children are step processes, which run jobs. The controller
+// that started them has exited. A step process must remove the control group of
+// its job. So until sweepGrace has passed, sweep sends only SIGTERM to step
+// processes. It kills all other descendants immediately. The children of a
+// killed process become children of a step process or of this process. So sweep
+// lists and signals the processes again until this process has no children or
+// sweepTimeout has passed.
 func sweep() error {
 	var killErr error
 	for startedAt := time.Now(); time.Since(startedAt) < sweepTimeout; {
@@ -71,8 +72,8 @@ func splitChildren(list []process.Stat, parent int) (descendants, children []pro
 	return descendants, children
 }
 
-// reap waits for children that have exited, and reports whether no children are
-// left. If no child has exited, reap pauses briefly.
+// reap collects all children that have exited, and reports whether no children
+// are left. If children are left, reap first waits briefly for them to exit.
 func reap() (done bool) {
 	for slept := false; ; {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

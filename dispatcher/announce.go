@@ -39,8 +39,8 @@ func exposesTokens(l ipc.Listening) bool {
 	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
 }
 
-// announceServing logs where the gateway listens. Listeners in another network
-// namespace are listed separately.
+// announceServing logs where the gateway listens. It also lists the listeners
+// in another network namespace separately.
 func (d *dispatcher) announceServing() {
 	attrs := []any{"listen", listenerNames(d.listeners)}
 	if d.config.Netns != "" {
@@ -59,15 +59,16 @@ func listenerNames(list []ipc.Listening) (names []string) {
 	return names
 }
 
-// announceConfinement logs once which parts of the workers' confinement are on.
+// announceConfinement logs once which parts of the workers' confinement are
+// active.
 func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 	if parts := d.config.Confinement; len(parts) > 0 { // a check prints them
 		confinement.Log(d.log, confinement.AllParts(parts, a.setup.Sandbox, security.Sandbox(enforced)), a.setup.Inetd)
 	}
 }
 
-// announceRules logs the settings in force, so that administrators notice if
-// they misspelled a setting, or if another file overrides it.
+// announceRules logs the effective settings, so that administrators notice a
+// setting that is misspelled or that another file overrides.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"),
@@ -103,7 +104,8 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	}
 }
 
-// describeAudit describes the audit log, for a line of the gateway's own log.
+// describeAudit returns a description of the audit log's settings, for a line
+// in the gateway's own log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
@@ -132,7 +134,8 @@ func trustedProxies(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns a string that lists networks and the strings in extra.
+// prefixes returns a comma-separated string of the networks in list and the
+// strings in extra, or "none" if there are none.
 func prefixes(list []netip.Prefix, extra ...string) string {
 	var words []string
 	for _, p := range list {

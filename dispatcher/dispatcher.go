@@ -4,10 +4,10 @@
 //
 // It has no privileges. The parent, which may be root, opens the listeners and
 // asks the kernel which user is at the other end of a UNIX socket. The parent
-// sends each accepted connection to the dispatcher. It also starts and ends
-// processes for the dispatcher. The dispatcher can only name a role, or a
-// connection whose user the new worker runs as. It can't choose a program or a
-// uid.
+// sends each accepted connection to the dispatcher. At the dispatcher's
+// request, the parent also starts and ends processes. The dispatcher names the
+// role of a new process. For a worker, it can also name the connection whose
+// user the worker runs as. It can't choose a program or a uid.
 //
 // Workers are assumed to be compromised. Their messages are checked against the
 // protocol table of package ipc, and a worker that breaks the protocol is
@@ -20,7 +20,7 @@
 //   - pool contains the loop, the slots, and the workers of each identity;
 //   - inetd serves the only client of an inetd run;
 //   - auditlog sends facts about connections to the auditor;
-//   - service starts keeper, resolver and auditor;
+//   - service starts keeper, resolver, auditor and exporter;
 //   - dial connects to daemons for workers;
 //   - admission decides which connection is served, and starts nothing;
 //   - process asks the parent for processes;
@@ -69,10 +69,10 @@ type Limits struct {
 	Age       time.Duration // all workers, all services and the key for session tickets are replaced after this time
 	Rest      time.Duration // become_user: a worker without connections is retired after this time
 	Farewell  time.Duration // after this time, a retired worker that still has connections is asked to finish
-	HandLimit time.Duration // a connection that no worker can take for this time is turned away
-	LogBurst  int           // lines that a worker may log at once
+	HandLimit time.Duration // a connection that no worker takes within this time is turned away
+	LogBurst  int           // lines that a worker may log in one burst
 	LogRate   int           // lines that a worker may log per second
-	DialBurst int           // connections to daemons that a worker may request at once
+	DialBurst int           // connections to daemons that a worker may request in one burst
 	DialRate  int           // connections to daemons that a worker may request per second
 }
 
@@ -102,8 +102,8 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	})
 }
 
-// newLog returns this process's log. With journald or syslog, its lines go
-// through out, like those of the other processes.
+// newLog returns the logger of this process. With journald or syslog, the lines
+// go through out, like those of the other processes.
 func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	if to == "" || to == "text" || to == "json" {
 		return loglevel.New(to, os.Stderr, level)
@@ -117,8 +117,8 @@ func confine(s ipc.SandboxOptions) (security.Sandbox, error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
-// dispatcher is the state of the process. Fields declared after Set belong to
-// the loop of Set.
+// A dispatcher holds the state of the process. Fields declared after Set belong
+// to the loop of Set.
 type dispatcher struct {
 	parent  *process.Parent
 	log     *slog.Logger
@@ -132,12 +132,12 @@ type dispatcher struct {
 	resolver, keeper, exporter *service.Spec
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
-	incoming                   announced         // configuration of the next generation, as far as it was received
+	incoming                   announced         // the part of the next generation's configuration that has been received
 	replies                    chan ipc.Received // the parent's answers for the goroutine that builds a generation
 	finishing                  chan struct{}     // closed when the gateway shuts down
 	closing                    sync.WaitGroup    // generations that are being closed
 	accepting                  sync.WaitGroup    // goroutines that receive connections from the parent
-	violations                 chan string       // inetd: why the worker was killed for breaking a service's protocol
+	violations                 chan string       // inetd: reasons why the worker, which broke a service's protocol, must be killed
 
 	*pool.Set
 	acceptor     *dispatch.Acceptor
@@ -145,9 +145,9 @@ type dispatcher struct {
 	subuids      []ipc.Subuids // current ranges of subordinate uids
 	current      *generation   // serves new connections; nil: the first generation is being built
 	builtAt      time.Time     // when current became the current generation
-	failures     int           // successive failures: a generation lost a service soon after its start, or could not be replaced
-	renewPending bool          // the parent was asked for a generation whose outcome is not known yet
-	renewTimer   *time.Timer   // runs until that generation is announced; nil: none is awaited
+	failures     int           // how many times in a row a generation lost a service soon after its start, or could not be replaced
+	renewPending bool          // the parent was asked for a generation, and the outcome is not known yet
+	renewTimer   *time.Timer   // limits the wait for the parent to announce a generation; nil: not waiting
 	stopped      bool
 }
 
@@ -192,8 +192,8 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 	return true, err
 }
 
-// configure sets what stays the same in all generations of workers and
-// services.
+// configure sets up what all generations of workers and services have in
+// common.
 func (d *dispatcher) configure(c ipc.Dispatch) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
@@ -216,8 +216,8 @@ func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	return service.New(o)
 }
 
-// createPools creates the pools when the parent announces the first generation
-// of workers.
+// createPools creates the pools for the first generation of workers. For later
+// generations, it does nothing.
 func (d *dispatcher) createPools(a announced) {
 	if d.Set != nil {
 		return
@@ -288,8 +288,8 @@ func (d *dispatcher) replace(a announced) {
 	})
 }
 
-// reportOutcome informs the parent that the workers of generation id now serve,
-// or why they can't serve.
+// reportOutcome informs the parent whether the workers of generation id can
+// serve, and if not, why.
 func (d *dispatcher) reportOutcome(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
@@ -303,9 +303,8 @@ func (d *dispatcher) reportOutcome(id uint32, err error) {
 	}
 }
 
-// activate makes g the current generation. If err is not nil, it is the reason
-// why the workers of g can't serve. In that case, activate only releases g and
-// returns err.
+// activate makes g the current generation. If err is not nil, the workers of g
+// can't serve. In that case, activate only releases g and returns err.
 func (d *dispatcher) activate(g *generation, err error) error {
 	if err != nil {
 		g.Release()
@@ -346,14 +345,15 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	wait := pool.Backoff(d.failures)
 	d.failures++
 	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Err()), "because", p.Err(), "pause", wait)...)
-	g.Replacing = wait == 0 // if true, connections wait for the next generation; false if several generations have failed in a row
+	g.Replacing = wait == 0 // if true, connections wait for the next generation; it is false after several failures in a row
 	d.After(wait, d.renew)
 }
 
-// retryRenew asks for another generation of workers and services after a pause,
-// if a service of the current generation has exited. It is called when a new
-// generation could not replace the current one. Until a new generation can do
-// so, the current workers serve without that service.
+// retryRenew handles the case that a new generation could not replace the
+// current one. If a service of the current generation has exited, retryRenew
+// asks for another generation of workers and services after a pause. Until a
+// new generation takes over, the current workers serve without the service that
+// has exited.
 func (d *dispatcher) retryRenew() {
 	if d.current == nil || !d.current.isBroken() {
 		return
@@ -406,8 +406,8 @@ func (d *dispatcher) show() {
 	}
 }
 
-// finish drains all workers, and then ends the process. It first dispatches the
-// connections that the parent has already sent.
+// finish first dispatches the connections that the parent has already sent.
+// Then it drains all workers, and ends the process.
 func (d *dispatcher) finish() {
 	d.accepting.Wait()
 	d.Do(func() {
@@ -423,7 +423,8 @@ func (d *dispatcher) finish() {
 		}
 		return nil
 	})
-	// Workers obey the same time limit, but a compromised worker may ignore it.
+	// Workers observe the drain limit themselves, but a compromised worker may
+	// ignore it.
 	timer := d.After(drain+process.ExitGrace, func() { d.End("did not exit in time") })
 	defer timer.Stop()
 	<-d.Done

@@ -13,7 +13,7 @@ import (
 )
 
 // A scraper answers the questions of one exporter process. It reads the totals
-// that the dispatcher keeps, which are not lost when the exporter exits.
+// from the dispatcher, so they are not lost when the exporter exits.
 type scraper struct {
 	*dispatcher
 	process *service.Process
@@ -22,8 +22,8 @@ type scraper struct {
 	quota   *rate.Bucket
 }
 
-// Limits on the questions of an exporter: how many at once, and how many per
-// second. An honest exporter asks at most ten times a second.
+// Limits on the questions of an exporter: how many in one burst, and how many
+// per second. An honest exporter asks at most ten times a second.
 const (
 	scrapeBurst = 40
 	scrapeRate  = 20
@@ -62,7 +62,7 @@ func (d *dispatcher) exportOnce() error {
 	}
 	var err error
 	x.process, err = d.exporter.Start(d.starter, g.ID, service.Hooks{Report: d.reportViolation, Handle: x.handle})
-	d.Do(g.Release) // the exporter belongs to the generation until it has exited
+	d.Do(g.Release) // only the start of the exporter needs the generation
 	if err != nil {
 		return err
 	}

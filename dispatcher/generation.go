@@ -17,11 +17,11 @@ import (
 )
 
 // A generation holds all processes that serve one configuration: the services,
-// and the workers in the pools. It also holds the keys for its workers. No
-// process or key in a generation is ever replaced. Instead, if the
-// configuration changes or a service exits, the next generation is built beside
-// the current one. The next generation takes over when its workers have proved
-// that they can serve.
+// and the workers in the pools. It also holds the keys for its workers. Once a
+// generation is built, its services and keys are never replaced. Instead, if
+// the configuration changes or a service exits, the next generation is built
+// alongside the current one. The next generation takes over when its workers
+// have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	announced
@@ -160,7 +160,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	}
 	select {
 	case answer := <-kept:
-		kept <- nil // the buffer stays full, so a second answer is not accepted
+		kept <- nil // keeps the buffer full, so that a second answer is rejected
 		return answer, nil
 	case <-g.keeper.Done:
 		return nil, g.keeper.Err()
@@ -193,8 +193,8 @@ func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 	return ipc.IgnoreClosed(to.Send(g.publicKeys, g.publicFDs...))
 }
 
-// onServiceExit waits in a goroutine until a service of g exits, and then calls
-// f with that service.
+// onServiceExit calls f with the first service of g that exits. It does not
+// block, because it waits in goroutines.
 func (g *generation) onServiceExit(f func(*service.Process)) {
 	var first sync.Once
 	for _, p := range g.services() {
@@ -232,7 +232,7 @@ func (g *generation) show() {
 	}
 }
 
-// close stops the services and closes the files of the keys.
+// close stops the services and closes the key files.
 func (g *generation) close() {
 	g.keeper.Stop()
 	g.resolver.Stop()

@@ -56,8 +56,8 @@ func must(t *testing.T, err error) {
 
 // TestRenew checks how often the dispatcher asks for a new generation of
 // workers after a service of the current generation has exited. It must ask
-// again after a time limit or a failure, but not while its last request is
-// still being handled.
+// again if the parent announces none within renewTimeout, or if building the
+// new generation fails, but not earlier.
 func TestRenew(t *testing.T) {
 	announce := func(d *dispatcher) { d.stopRenewTimer() }
 	failed := func(d *dispatcher) { d.reportOutcome(2, errors.New("no")) }

@@ -111,8 +111,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// HintOf returns the first hint of an *Error in err's chain, or "" if there is
-// none.
+// HintOf returns the hint of the first *Error in err's chain that has one, or
+// "" if none has.
 func HintOf(err error) string {
 	for err != nil {
 		e, ok := errors.AsType[*Error](err)

@@ -1,4 +1,4 @@
-// Package exitstatus interprets the status with which a process has ended, as
+// Package exitstatus interprets the status of a process that has ended, as
 // returned by wait(2).
 package exitstatus
 

@@ -21,7 +21,7 @@ const (
 	// dispatcher.
 	answerTimeout = 5 * time.Second
 
-	// cacheTTL is how long samples are reused. Without the reuse, several
+	// cacheTTL is how long samples are reused. Without caching, several
 	// Prometheus servers, or a client that scrapes continuously, could keep the
 	// dispatcher busy.
 	cacheTTL = 100 * time.Millisecond
@@ -103,9 +103,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics. In histograms, and in families with more than
-// maxDenseCells cells, it sends no metric for a combination of labels if the
-// metric's value would be 0.
+// Collect sends one metric for each combination of labels. If a family is a
+// histogram or has more than maxDenseCells cells, Collect omits the
+// combinations whose value is 0.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {
@@ -123,9 +123,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// maxDenseCells is the maximum number of cells in a family for which the
-// exporter also sends values of 0. If Prometheus has received the 0, it can
-// compute a rate from the first event on.
+// In a family with at most maxDenseCells cells, the exporter also sends values
+// of 0. Prometheus can then compute a rate from the first event on.
 const maxDenseCells = 16
 
 func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {

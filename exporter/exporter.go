@@ -1,14 +1,14 @@
 // Package exporter is the process that serves the gateway's metrics to
 // Prometheus. The process does not run as root, is not a worker, and has its
 // own sandbox. It accepts connections on sockets that the parent has opened,
-// and asks the dispatcher for the values of the metrics. It has no keys, no
-// tokens, no connections of the API's clients, and no names of users.
+// and asks the dispatcher for the values of the metrics. It has no access to
+// keys, tokens, API clients' connections or user names.
 //
-// Workers count events, the dispatcher adds up their counts, and this process
-// gives names to the totals (package metric/table). No counts are lost when
-// this process or a worker is restarted.
+// Workers count events, the dispatcher adds up their counts, and the exporter
+// gives names to the totals (package metric/table). No counts are lost when the
+// exporter or a worker is restarted.
 //
-// Main starts the process.
+// Main runs the exporter.
 package exporter
 
 import (

@@ -19,8 +19,8 @@ import (
 )
 
 // exporterWithValues returns an exporter with a fake dispatcher, which sends
-// the given values in several messages. *requests is the number of requests
-// that the dispatcher received.
+// the given values in several messages. *requests counts the requests that the
+// dispatcher receives.
 func exporterWithValues(t *testing.T, values map[uint16]uint64) (e *exporter, requests *int) {
 	t.Helper()
 	requests = new(int)
@@ -53,8 +53,8 @@ func everyCell() map[uint16]uint64 {
 	return values
 }
 
-// TestScrape checks that values are sent under the names of their cells. A
-// family without labels must be sent even if its value is 0.
+// TestScrape checks that each value is sent with the right metric name and
+// labels. In small families, values of 0 must be sent too.
 func TestScrape(t *testing.T) {
 	all := table.New()
 	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
@@ -134,8 +134,8 @@ func TestDispatcherGone(t *testing.T) {
 	}
 }
 
-// TestOtherPaths checks that other paths and methods are refused without a
-// request to the dispatcher.
+// TestOtherPaths checks that the exporter refuses unknown paths and methods
+// without asking the dispatcher.
 func TestOtherPaths(t *testing.T) {
 	e, requests := exporterWithValues(t, nil)
 	for path, want := range map[string]int{"GET /": 404, "GET /metrics/": 404, "POST /metrics": 405, "GET /debug/pprof/": 404} {

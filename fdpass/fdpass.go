@@ -4,11 +4,11 @@
 // lingering TCP socket, the call can block its thread for as long as the client
 // likes, past every deadline.
 //
-// Since Linux 6.16, Refuse makes the kernel reject messages with descriptors
-// when they are sent. On older kernels, and on connections that were made
-// before Refuse, calls of read(2) and close(2) must run in Do, which wakes a
-// sleeping thread. Package unixconn uses Do for its calls. To close a
-// descriptor or a connection in Do, call Close or Release.
+// On Linux 6.16 and later, Refuse makes the kernel reject a message with
+// descriptors when the client sends it. On older kernels, and on connections
+// that were made before Refuse, calls to read(2) and close(2) must run in Do,
+// which wakes the thread if it sleeps. Package unixconn uses Do for its calls.
+// Close closes a descriptor in Do, and Release closes a connection in Do.
 package fdpass
 
 import (
@@ -23,18 +23,18 @@ import (
 )
 
 // Refuse makes the kernel reject descriptors that are sent to fd. The sender
-// gets EPERM. The descriptor fd must be a UNIX socket that listens or is not
-// connected yet. Connections that are accepted from it reject descriptors too.
-// Refuse has no effect before Linux 6.16.
+// gets EPERM. The argument fd must refer to a UNIX socket that is listening or
+// not yet connected. Connections accepted from this socket reject descriptors
+// too. Refuse has no effect before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// wakeDelay is the time after which Do interrupts a call with a signal. The
-	// signal does no harm to a call that takes longer for a reason other than a
-	// lingering socket.
+	// wakeDelay is the time after which Do interrupts a call with a signal. If
+	// the call takes longer for a reason other than a lingering socket, the
+	// signal does no harm.
 	wakeDelay = 5 * time.Millisecond
 
-	// maxCalls limits the concurrent calls of Do, because each of them can
+	// maxCalls limits the concurrent calls to Do, because each of them can
 	// block a thread, and the runtime then starts another thread. Further calls
 	// wait.
 	maxCalls = 16
@@ -43,7 +43,7 @@ const (
 // callSlot is a slot for one call of Do.
 type callSlot struct {
 	timer  *time.Timer
-	thread atomic.Int64 // id of the thread in the call; 0: none
+	thread atomic.Int64 // id of the thread that makes the call; 0: none
 }
 
 var callSlots = sync.OnceValue(func() chan *callSlot {
@@ -68,9 +68,9 @@ func (c *callSlot) wake() {
 	}
 }
 
-// Do calls f, which makes one system call, and interrupts that system call if
-// it sleeps. The system call may close descriptors that a peer sent, and must
-// have no other reason to wait.
+// Do calls f, which makes a system call that may close descriptors sent by a
+// peer. If the system call sleeps, Do interrupts it. The system call must have
+// no other reason to sleep.
 func Do(f func()) {
 	slots := callSlots()
 	c := <-slots

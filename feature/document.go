@@ -7,12 +7,12 @@ import (
 	"schedrestd/errs"
 )
 
-// TablesMode is the first argument with which a worker's program prints the
-// OpenAPI document and exits.
+// TablesMode is the first argument that makes a worker's program print the
+// OpenAPI document and exit.
 const TablesMode = "openapi"
 
-// DefaultStatuses lists the responses that the OpenAPI document has by default
-// for each operation.
+// DefaultStatuses lists the responses that the OpenAPI document describes by
+// default for each operation.
 var DefaultStatuses = []string{"200", "default"}
 
 // ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It drops

@@ -1,11 +1,13 @@
 // Package feature names the features of a gateway that an administrator can
 // enable: authentication methods, content plugins, and API versions with their
-// flags. In slurmrestd all of these are plugins; here they are built in. Their
-// names are those in slurmrestd's options and documents.
+// flags. In slurmrestd, all of these are plugins; here they are built in.
+// Authentication methods and API versions have the same names as in
+// slurmrestd's options and documents. Content plugins have names of their own,
+// and Slurm's names as aliases.
 //
 // The package does not import the tables of the API, so package plan, which
-// parses command lines, can use it without them. A test compares the names with
-// package api.
+// parses command lines, can use it without the tables. A test compares the
+// names with package api.
 package feature
 
 import (

@@ -73,8 +73,8 @@ func TestParseSets(t *testing.T) {
 	}
 }
 
-// checkError checks that err contains text, and its hint contains hint. If text
-// is "", there must be no error.
+// checkError checks that err contains text, and that its hint contains hint. If
+// text is "", there must be no error.
 func checkError(t *testing.T, value string, err error, text, hint string) {
 	t.Helper()
 	switch {

@@ -1,11 +1,12 @@
-// Package guard opens the files that a process obeys (configuration), executes
-// (programs) or keeps secret (keys), and the directories of its sockets. It
-// refuses files that another user could have put there.
+// Package guard opens configuration files, programs to be executed, secret
+// keys, and the directories of sockets. It refuses files that another user
+// could have put there.
 //
 // It walks a path one component at a time, and opens each component relative to
 // the previous one. No path is looked up twice, so the file that is used is
-// always the file that was checked. It imports only x/sys and errs, because the
-// privileged parent links it.
+// always the file that was checked. Apart from the standard library, the
+// package imports only x/sys and errs, because it is linked into the privileged
+// parent.
 package guard
 
 import (
@@ -26,7 +27,7 @@ type Rule struct {
 	Owners      []uint32 // uids that may own the file; nil: any uid
 	Secret      bool     // only its owner and group may read it
 	AllowLink   bool     // the file itself may be a symbolic link
-	CreateFlags int      // flags for open(2) to write the file, which is created with mode 0600 if it is missing; 0: the file is read
+	CreateFlags int      // open(2) flags for writing the file, which is created with mode 0600 if missing; 0: open it for reading
 	Execute     bool     // the file will be executed, which needs no read permission; it is opened with O_PATH
 	Trust       *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
 }
@@ -40,16 +41,16 @@ type Facts struct {
 
 // Open opens path if it is a regular file and rule allows it.
 //
-// It always refuses a file that every user may write. It also refuses a path
-// through a directory in which every user may replace entries, that is, a
-// directory that every user may write and that has no sticky bit. The directory
-// of a secret must not be writable by every user even with the sticky bit. Open
-// also refuses a symbolic link, unless root, this process's user or the owner
-// of the link's directory created the link.
+// Open always refuses a world-writable file. It also refuses a path through a
+// world-writable directory without the sticky bit, because every user can
+// replace entries there. The directory of a secret must not be world-writable,
+// even with the sticky bit. Open also refuses a symbolic link that was created
+// by anyone other than root, this process's user or the owner of the link's
+// directory.
 //
 // Errors are *errs.Error: NotFound, Denied (this process can't read the file),
-// or Invalid (the process can read the file, but must not use it). The hint is
-// the command that fixes the problem.
+// or Invalid (the process can read the file, but must not use it). The hint, if
+// any, is a command that fixes the problem or shows what to change.
 func Open(path string, rule Rule) (*os.File, Facts, error) {
 	w := newWalk(path, rule)
 	defer w.close()
@@ -66,16 +67,16 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 	return f, facts, nil
 }
 
-// Parent opens the directory of path with O_PATH, if rule allows that directory
-// and all directories above it. It does not look at the file at path, which
-// need not exist. Afterwards the caller must not use path, but must access the
-// file relative to dir, by its name in that directory. System calls that take
-// no descriptor can use the path in real, which goes through no symbolic link.
-// Errors are the same as for Open.
+// Parent opens the directory that contains path with O_PATH, if rule allows
+// that directory and all directories above it. Parent does not look at the file
+// at path, which need not exist. Afterwards the caller must not use path, but
+// must access the file as name, relative to dir. For system calls that take no
+// descriptor, real is the file's path without symbolic links. Errors are the
+// same as for Open.
 func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
 	w := newWalk(path, rule)
 	defer w.close()
-	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned: ".." takes effect after links were followed
+	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned, because ".." must be resolved after links are followed
 	name = path[cut:]
 	if name == "" || name == "." || name == ".." {
 		return nil, "", "", w.refuse(errs.Invalid, "not a file name").WithHint("ls -ld %s  # use the path of a file in it", Quote(path))
@@ -93,7 +94,7 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 // later, because their content determines which users may own them.
 var Configuration = Rule{Label: "configuration", AllowLink: true}
 
-// Accounts is the rule for lists of uids, which only root may change.
+// Accounts is the rule for lists of uids. Only root may change such a list.
 var Accounts = Rule{Label: "list of uids", AllowLink: true, Trust: &Trust{Owners: []uint32{}}}
 
 // CheckFiles returns an error if any of the files violates rule or trust. It
@@ -110,9 +111,9 @@ func CheckFiles(files []string, rule Rule, trust Trust) error {
 	return nil
 }
 
-// checkFile checks the opened file itself. A named pipe or a device can't block
-// the process: the file was opened with O_NONBLOCK, and checkFile refuses it
-// before it is read.
+// checkFile checks the opened file itself. A named pipe or device can't block
+// the process: Open uses O_NONBLOCK, and checkFile refuses such a file before
+// anything is read from it.
 func (w *walk) checkFile(fd int, path string) (Facts, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -125,7 +126,7 @@ func (w *walk) checkFile(fd int, path string) (Facts, error) {
 	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
 		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, joinUIDs(w.rule.Owners))
 		return Facts{}, w.withOwnerHint(err, &st, path, "")
-	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may read the file through its group
+	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may have only group access, which chmod 0600 alone would remove
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).
 			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
 	case w.rule.Secret && mode&0o027 != 0, w.rule.CreateFlags != 0 && mode&0o077 != 0:

@@ -14,8 +14,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestOpen creates the file of each case below a directory of mode 0700 and
-// opens it. It checks the result, or the reason if the file is refused.
+// TestOpen creates the file of each case below a directory of mode 0700, and
+// opens that file. It checks the content that it reads, or the reason for the
+// refusal.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
 	key := Rule{Label: "key file", Owners: []uint32{self}, Secret: true}
@@ -103,8 +104,9 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestLinkOfAnotherUser checks links that another user left in a sticky
-// directory. With such a link, the user could choose the file that root reads.
+// TestLinkOfAnotherUser checks that Open refuses links that another user
+// created in a sticky directory. With such a link, that user could choose the
+// file that root reads.
 func TestLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make another user's link")
@@ -204,9 +206,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRests checks IsSettled for times in the future. A file with a time far in
-// the future is settled, because that time was set on purpose. A file with a
-// time in the near future is not, because that time comes from a fast clock.
+// TestRests checks IsSettled, also for times in the future. A time far in the
+// future was set on purpose, so the file is settled. A time in the near future
+// comes from a fast clock, so the file is not settled.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !IsSettled(path, time.Hour) {

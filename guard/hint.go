@@ -12,10 +12,11 @@ import (
 // error; the others show what to change. Explanations follow a "#".
 
 // EnterCommand returns the beginning of a shell command that lets all users
-// enter the directories above the file at the absolute path. If this process
-// can already enter all of them, it returns "". The command changes the first
-// directory that this process can't enter, and all directories below that one,
-// because EnterCommand can't check them.
+// enter the directories above the file at path, which must be absolute. If this
+// process can already enter all of these directories, EnterCommand returns "".
+// The command changes the first directory that this process can't enter. It
+// also changes the directories between that one and the file, because
+// EnterCommand can't check them.
 func EnterCommand(path string) string {
 	var closed string
 	dir := "/"
@@ -32,11 +33,11 @@ func EnterCommand(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecretCommand does the same as EnterCommand for a path that names a
-// secret. The command gives the secret's directory to owner, and lets only that user and
-// group enter it. It lets all users enter the directories above it. The
-// argument owner has the form "user:group", as for chown. An empty user leaves
-// the directory's user unchanged.
+// EnterSecretCommand works like EnterCommand, but path names a secret. The
+// command gives the secret's directory to owner, and lets only that user and
+// group enter it. All users may enter the directories above that one. The
+// argument owner has the form "user:group", as for chown. If the user is empty,
+// the directory's user remains unchanged.
 func EnterSecretCommand(path, owner string) string {
 	if EnterCommand(path) == "" {
 		return ""

@@ -13,9 +13,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestOwnerHints checks the hints about wrong owners. A directory that all
-// users can enter is given only to root. If the owner has no uid in this user
-// namespace, the hint does not change the owner.
+// TestOwnerHints checks the hints about wrong owners. If all users can enter a
+// directory, the hint must make root its owner. If the current owner has no uid
+// in this user namespace, the hint must not change the owner.
 func TestOwnerHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -46,9 +46,9 @@ func TestOwnerHints(t *testing.T) {
 	}
 }
 
-// TestTrustedHints checks a file that other users could change because of its
-// mode, its directory or the directory above that one. The test runs each hint
-// until there are no more. Then the file must be secure.
+// TestTrustedHints checks files that other users could change because of the
+// owner or mode of the file, its directory or the directory above. The test
+// runs the hint of each refusal until the file is accepted.
 func TestTrustedHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -102,8 +102,8 @@ func TestTrustedHints(t *testing.T) {
 	}
 }
 
-// TestReplace checks that the new file has the owner and mode of the old one,
-// and replaces it in one step.
+// TestReplace runs the command from ReplaceCommand. It checks that the file has
+// the new content and the old mode, and that no other file is left.
 func TestReplace(t *testing.T) {
 	path := file("a file", 0o640)(t, t.TempDir())
 	hint := ReplaceCommand(path, "(umask 077; echo next >%s)")
@@ -120,8 +120,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestEnter checks which directories the command lets all users enter: the one
-// that this process can't enter, and the directories below it.
+// TestEnter checks which directories the command from EnterCommand changes: the
+// first one that this process can't enter, and the directories below it.
 func TestEnter(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root enters everything")

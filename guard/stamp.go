@@ -28,9 +28,9 @@ func Stamp(paths ...string) string {
 }
 
 // IsSettled reports whether the file at path is probably complete, because its
-// last write was at least settleTime ago. For a missing file IsSettled returns
-// true. If the time of the last write is in the near future, the file counts as
-// just written: the clock of a file server may be fast.
+// last write was at least settleTime ago. For a missing file, IsSettled returns
+// true. If the time of the last write is in the near future, IsSettled returns
+// false, because the clock of a file server may be fast.
 func IsSettled(path string, settleTime time.Duration) bool {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {

@@ -17,15 +17,16 @@ import (
 type Trust struct {
 	Owners          []uint32                       // uids in addition to root; nil: any uid except ForbiddenOwners
 	ForbiddenOwners []uint32                       // the users that serve requests, who must not own the file or a directory above it
-	PrivateGroup    func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group counts as private
+	PrivateGroup    func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group is private
 	Groups          []uint32                       // groups that may have write permission, regardless of their members
 	DirOwners       []uint32                       // uids that may own the directory that Parent opens, but no directory above it
 }
 
 // checkTrust refuses a file or directory that an untrusted user owns or may
-// change. The error's message contains label, and the command that fixes the
-// problem contains path. If sticky is true, a sticky directory such as /tmp is
-// allowed, because other users can add entries there, but can't change ours.
+// change. The error's message contains label, and its hint contains path. If
+// sticky is true, st describes a sticky directory such as /tmp. Other users may
+// have write permission there, because they can add entries, but can't change
+// ours.
 //
 // In addition to the rule's owners, the users in dirOwners may own the file or
 // directory.
@@ -84,9 +85,9 @@ func (w *walk) chmodMode(st *unix.Stat_t) string {
 	return "o-w"
 }
 
-// intendedOwner returns the owner for a hint. Normally that is the owner that
-// the rule demands for the file. For a directory that all users can enter it is
-// root, because that directory may be far above the file.
+// intendedOwner returns the owner for a hint. If st describes a directory that
+// all users can enter, this is root, because the directory may be far above the
+// file. Otherwise it is the owner that the rule demands for the file.
 func (w *walk) intendedOwner(st *unix.Stat_t) string {
 	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
 	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {

@@ -13,11 +13,12 @@ import (
 	"schedrestd/errs"
 )
 
-// maxLinks limits the symbolic links in one path, as Linux does.
+// maxLinks is the maximum number of symbolic links in one path, the same as in
+// Linux.
 const maxLinks = 40
 
-// walk opens a path from the root down. The field dir is the current directory
-// of the walk, which is not that of the process.
+// walk opens a path from the root down. The field dir is the walk's current
+// directory, not the process's.
 type walk struct {
 	rule      Rule
 	refuse    func(errs.Kind, string, ...any) *errs.Error
@@ -43,7 +44,7 @@ func (w *walk) resolve(path string, file bool) (int, error) {
 		if err != nil {
 			return -1, w.explain(err)
 		}
-		path = cwd + "/" + path // not cleaned: ".." takes effect after links were followed
+		path = cwd + "/" + path // not cleaned, because ".." must be resolved after links are followed
 	}
 	if err := w.restart(); err != nil {
 		return -1, err
@@ -137,9 +138,9 @@ func (w *walk) create(name string) (fd int, err error) {
 }
 
 // readLink reads a symbolic link, if its creator is trusted. The owner of the
-// directory could put any file there, so a link of that owner adds no risk. In
-// a sticky directory such as /tmp, a link of another user would let that user
-// choose the file that is read.
+// directory could put any file there, so a link that this owner created adds no
+// risk. In a sticky directory such as /tmp, another user's link would let that
+// user choose the file that is read.
 func (w *walk) readLink(link int, name string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(link, &st); err != nil {
@@ -163,8 +164,8 @@ func (w *walk) readLink(link int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// checkDir refuses the current directory if untrusted users could replace
-// its entries. In the directory of a secret these users must not even be able
+// checkDir refuses the current directory if untrusted users could replace its
+// entries. In the directory of a secret, untrusted users must not even be able
 // to create entries, so the sticky bit makes no difference.
 func (w *walk) checkDir(secret bool, dirOwners ...uint32) error {
 	sticky := w.dirStat.Mode&unix.S_ISVTX != 0 && !secret

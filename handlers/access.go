@@ -23,13 +23,13 @@ type Access struct {
 	Status       int
 	Bytes        int
 	Duration     time.Duration
-	Reason       string // why the request was refused or malformed; "" otherwise
+	Reason       string // why the request was refused or could not be parsed; "" otherwise
 }
 
-// Log writes the line. The line contains neither headers nor the query, because
-// a token may be in either. It names a user only if the credential was
-// verified, so that a client with a forged token can't make a line appear under
-// another user's name.
+// Log writes the line. The line contains neither the headers nor the query,
+// because both may contain a token. The attribute "user" names a user only if
+// the credential was verified. Otherwise, a client with a forged token could
+// make a line appear under another user's name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
@@ -76,7 +76,7 @@ func (c *call) logAccess() {
 // Observation describes a request and its answer for the metrics.
 type Observation struct {
 	Endpoint *api.Endpoint // nil for none
-	Page     string        // a path outside of the API; "" for none
+	Page     string        // id of a page outside the API; "" for none
 	Version  schema.Version
 	Method   string
 	Status   int

@@ -100,8 +100,8 @@ func changeAgain[T any](c *call, e model.Editor, list string, records []T, name 
 	return err
 }
 
-// withoutCoordinators returns a copy of the accounts without coordinators,
-// because the users who are to be coordinators may not exist yet.
+// withoutCoordinators returns a copy of the accounts without their
+// coordinators. The users who are to be coordinators may not exist yet.
 func withoutCoordinators(all []model.Account) []model.Account {
 	all = slices.Clone(all)
 	for i := range all {

@@ -11,13 +11,12 @@ import (
 	"schedrestd/model"
 )
 
-// defaultJobFlags are the flags of a search for jobs in which the client sets
-// none.
+// defaultJobFlags are the flags of a job search if the client sets none.
 const defaultJobFlags = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
 // getAccountingJobs returns recorded jobs. A request without a query selects
-// all jobs. A query selects only jobs of this cluster, unless it names other
-// clusters.
+// all jobs. A request with a query selects only jobs of this cluster, unless
+// the query names other clusters.
 func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -131,7 +130,7 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 }
 
 // isPart reports whether j is the record of the selected task or component. All
-// pending tasks of an array have a record in common.
+// pending tasks of an array share one record.
 func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	if selected.HetOffset.Set {
 		return j.HetJobID == selected.Step.JobID && j.HetJobOffset == selected.HetOffset

@@ -17,7 +17,7 @@ import (
 const allocationWait = 5 * time.Minute
 
 // postJobAllocate requests resources without a batch script. It answers when
-// the job has got the resources.
+// the resources have been allocated.
 func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if c.r.Header.Get(api.HeaderKey) != "" {
 		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").

@@ -12,10 +12,10 @@ import (
 	"schedrestd/model"
 )
 
-// TestAllocate checks requests for resources. The controller must get no port
-// for callbacks. If the client sends no number of nodes, the controller must be
-// asked for one node. The gateway must refuse a request that has no job, that
-// sets both job and hetjob, or that has a script.
+// TestAllocate checks requests for resources. The gateway must not send the
+// controller a port for callbacks. If the client does not specify the number of
+// nodes, the gateway must request one node. The gateway must refuse a request
+// that has no job, that sets both job and hetjob, or that has a script.
 func TestAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

@@ -11,8 +11,9 @@ import (
 	"schedrestd/handlers/apipage"
 )
 
-// apiPages returns the pages below /docs, by path. They are static and served
-// without a token, like the OpenAPI document that they show.
+// apiPages returns the page at /docs and the page's other files, keyed by path.
+// They are static. Like the OpenAPI document that the page shows, they are
+// served without a token.
 func (h *handler) apiPages() map[string]page {
 	pages := map[string]page{}
 	if !h.Docs {

@@ -12,9 +12,9 @@ import (
 	"schedrestd/handlers/apipage"
 )
 
-// TestAPIPage checks that the page's files are served without a token and with
-// the policy, whether or not the client supports compression. If the page is
-// disabled, they must not be served.
+// TestAPIPage checks that the page's files are served without a token, and with
+// the Content-Security-Policy, whether or not the client supports compression.
+// If the page is disabled, its files must not be served.
 func TestAPIPage(t *testing.T) {
 	get := func(h http.Handler, method, path, coding string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, nil)

@@ -111,8 +111,8 @@ func checkInCluster(e model.Editor, account, cluster, source string) error {
 	return err
 }
 
-// fillAssociation sets those fields of the record that contain ids, if the
-// client sent names instead.
+// fillAssociation resolves the names in row to ids, and sets the record's
+// fields to these ids.
 func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, old *model.Association, at string) error {
 	if len(row.Limits) == 0 && row.DefaultQOS == "" && row.QOS == nil {
 		return nil

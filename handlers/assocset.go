@@ -69,9 +69,9 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 // atSet is the place of an api.AssocSet in a body.
 const atSet = "#/association_condition"
 
-// checkSet returns an error if a list in s contains an empty name, or if the
-// argument required, which is one of these lists, is empty. The argument name
-// is this list's name in the body.
+// checkSet returns an error if a list in s contains an empty name. The argument
+// required is one of these lists, and must not be empty. The argument name is
+// the name of that list in the body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)

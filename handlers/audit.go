@@ -13,10 +13,10 @@ import (
 
 // Audit writes a line to the audit log before each change.
 type Audit interface {
-	// Intend records a change before it is made. It returns when the line is
-	// written. If it returns an error, the change must not be made. If it
-	// returns no error, the caller must make the change, and then call the
-	// function report once.
+	// Intend records a change before it is made. It returns when the line has
+	// been written. If it returns an error, the caller must not make the
+	// change. Otherwise the caller must make the change, and then call report
+	// once.
 	Intend(context.Context, Change) (report func(Result), err error)
 }
 
@@ -25,7 +25,7 @@ type Change struct {
 	Request       string // id of the request
 	Forwarded     string // client address that a trusted proxy sent; "" for none
 	User          string // user of the credential; "" if it has only a uid
-	Local         bool   // whether the kernel identified the user, as UID
+	Local         bool   // whether the kernel identified the user, whose uid is UID
 	UID           uint32
 	ActAs         string // user to act as; "" if this is the user of the credential
 	Method, Route string // "job/{job_id}"
@@ -41,10 +41,10 @@ type Result struct {
 	Objects string // created or changed objects
 }
 
-// change calls the function do to make a change, and records the change in the
-// audit log. Every call that makes a daemon change something must be inside the
-// function that is passed as do. Before change calls this function, it
-// evaluates the client's If-Match and If-None-Match.
+// change evaluates the client's If-Match and If-None-Match, and then calls the
+// function do to make a change. It records the change in the audit log. Every
+// call that makes a daemon change something must be inside the function that is
+// passed as do.
 //
 // The argument object is the name of the object, or "" if the name is not known
 // before the change. After a successful change, the function describe returns
@@ -83,7 +83,7 @@ func (c *call) auditChange(object string) Change {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}
-	if c.fromProxy { // the gateway's own ids contain no colon, so a client can't forge one
+	if c.fromProxy { // the gateway's own ids contain no colon, so a client can't imitate them
 		a.Request = "proxy:" + c.id
 	}
 	if c.route != nil {

@@ -26,9 +26,9 @@ func (u untouched) Read([]byte) (int, error) {
 
 func (untouched) Close() error { return nil }
 
-// TestNobodyUnknownIsServed checks requests without a valid credential. No
-// daemon may do any work except to verify the credential, the body must not be
-// read, and all answers must be the same.
+// TestNobodyUnknownIsServed checks requests without a valid credential. A
+// daemon may be asked only to verify the credential, the body must not be read,
+// and all answers must be the same.
 func TestNobodyUnknownIsServed(t *testing.T) {
 	forged := &errs.Error{Kind: errs.Unauthenticated, Message: "protocol authentication error", Number: 1007}
 	tests := []struct {

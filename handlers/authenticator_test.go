@@ -34,8 +34,8 @@ func verifyCount(f *fake) (n int) {
 }
 
 // TestAuthenticatesFirst checks that a client without a valid credential gets
-// 401. Other answers may only reveal whether the path, the method and the
-// format exist. The OpenAPI document reveals this to everyone.
+// 401. Any other answer may reveal only whether the gateway supports the path,
+// the method and the format. The OpenAPI document reveals this to everyone.
 func TestAuthenticatesFirst(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	header := func(name, value string) func(*http.Request) {
@@ -162,9 +162,9 @@ func TestWordCounts(t *testing.T) {
 }
 
 // TestOneDaemonDown checks that each request's credential is verified by the
-// daemon that serves the request, even while the other daemon is down. If this
-// daemon is down or refuses the credential, the client must not be served, and
-// the log must name no verified user.
+// daemon that serves the request, even while the other daemon is down. If the
+// daemon that serves the request is down or refuses the credential, the client
+// must not be served, and the log must name no verified user.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -208,9 +208,9 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey checks a daemon that gets a new key after it has
-// verified a token. The gateway relies on the verification for one minute. But
-// if the daemon refuses the token when it serves a request, the gateway must
+// TestAfterAChangeOfKey checks the case that a daemon gets a new key after it
+// has verified a token. The gateway relies on the verification for one minute.
+// But if the daemon refuses the token when serving a request, the gateway must
 // forget the verification at once.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
@@ -246,9 +246,10 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	}
 }
 
-// TestRefusedLater checks a daemon that refuses the credential only when it
-// serves the request. The answer must be the same 401 as for a credential that
-// was not verified before, and the log must name no verified user.
+// TestRefusedLater checks the case that a daemon has verified a credential, but
+// refuses it when serving a request. The answer must be the same 401 as if the
+// daemon had refused to verify the credential. The log must name no verified
+// user.
 func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
@@ -418,7 +419,7 @@ func TestTokenElsewhere(t *testing.T) {
 }
 
 // TestLocalUserIsNotVerified checks that a client on a UNIX socket is served
-// without a verification by a daemon, because the kernel identifies it.
+// without verification by a daemon, because the kernel identifies the client.
 func TestLocalUserIsNotVerified(t *testing.T) {
 	f := demo()
 	cfg := config(f)

@@ -17,7 +17,7 @@ type bodyMemory struct {
 const (
 	freeBody  = 1 << 20  // uncounted bytes per body; most bodies are shorter
 	stepBody  = 4 << 20  // bytes that are reserved at a time
-	largeBody = 64 << 10 // of longer bodies, only a few are parsed at a time, because parsing takes many times a body's memory
+	largeBody = 64 << 10 // minimum length of a large body; only a few large bodies are parsed at a time, because parsing takes many times a body's memory
 )
 
 // MaxBody returns the maximum length of a body, for a budget of the given

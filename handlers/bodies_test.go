@@ -30,9 +30,9 @@ func (p *lockedPot) Release(c model.Credential, n int) {
 }
 
 // TestLargeBodies checks that only a few large bodies are accepted
-// concurrently. Another client with a large body must be asked to retry, but
-// small bodies must be accepted. When the large requests have ended, a large
-// body must be accepted again.
+// concurrently. A client that sends another large body must be asked to retry,
+// but small bodies must be accepted. When the requests with large bodies have
+// ended, a large body must be accepted again.
 func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody

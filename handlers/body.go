@@ -72,18 +72,18 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 
 // closeUnlessRead makes the connection end after the answer if the request has
 // a body. If net/http kept the connection, it would wait for the rest of the
-// body before it sends the answer. An unauthenticated client that sends one
-// byte of a thousand could then occupy one of the worker's connection slots
-// permanently.
+// body before sending the answer. An unauthenticated client that announces a
+// thousand bytes and sends one could then occupy one of the worker's connection
+// slots permanently.
 //
 // If readBody later reads the whole body, the connection may stay open, unless
 // its worker is retired or another connection waits for a slot.
 //
 // A connection always ends after a chunked body or an HTTP/1.0 request, because
-// a proxy may parse chunks differently. Bytes that the proxy takes for a part
-// of the body could look like another request to the gateway. The proxy's
-// client would have chosen the headers of that request (RFC 9112, 6.1 and
-// 11.2). Package http1 has already refused requests that have a length and
+// a proxy may parse chunks differently. The gateway could mistake bytes that
+// the proxy considers part of the body for another request. The proxy's client
+// would have chosen the headers of that request (RFC 9112, 6.1 and 11.2).
+// Package http1 has already refused requests that have both a length and
 // chunks, and HTTP/1.0 requests with chunks.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
@@ -94,9 +94,9 @@ func (c *call) closeUnlessRead() {
 	}
 }
 
-// body returns the request's body. It limits the length, and the time until the
-// next bytes arrive. So a slow client is served, but not a client that stops
-// sending.
+// body returns a reader for the request's body. The reader limits the length of
+// the body, and the time until the next bytes arrive. So the gateway serves a
+// slow client, but not a client that stops sending.
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
@@ -161,8 +161,9 @@ func (c *call) requestFormat() (bodyFormat, error) {
 	return bodyFormat{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
 }
 
-// unsupported returns the error for a body whose encoding or format is not
-// supported, according to the given header.
+// unsupported returns the error for a body with an unsupported encoding or
+// format. The argument header is the name of the header field that declares the
+// encoding or format.
 func (c *call) unsupported(header string) *errs.Error {
 	value := strings.Join(c.r.Header.Values(header), ", ")
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))

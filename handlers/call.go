@@ -63,8 +63,8 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 }
 
 // ErrorHandler returns a function that answers a request with an error. The
-// answer has the negotiated format and the usual envelope, and is logged like
-// others.
+// answer has the negotiated format and contains the usual envelope. The request
+// is logged like any other.
 func ErrorHandler(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 	h := newHandler(cfg)
 	return func(w http.ResponseWriter, r *http.Request, err error) {
@@ -109,9 +109,10 @@ func (c *call) serve() error {
 	return c.answerNotFound(c.forgetIfRefused(do()))
 }
 
-// authenticate verifies the credential of the request. It is called before
-// anything else. A client without a valid credential must not make the gateway
-// read a body, and learns only that its credential was refused.
+// authenticate verifies the credential of the request. Only the request line
+// and the Accept header are checked earlier. A client without a valid
+// credential must not make the gateway read a body, and learns only that its
+// credential was refused.
 func (c *call) authenticate() error {
 	if err := checkURLToken(c.r.URL); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (c *call) daemon() (name string, verify func(context.Context, model.Credent
 // forgetIfRefused returns err, the result of the request. If the daemon has
 // refused the credential, forgetIfRefused removes the cached verification. A
 // daemon may refuse a credential that it has verified before, for example
-// because its key was replaced.
+// because the daemon's key was replaced.
 func (c *call) forgetIfRefused(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()

@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// changeResults has the results of a request that changes several records one
-// by one.
+// changeResults contains the results of a request that changes several records
+// one by one.
 type changeResults struct {
 	kind       string // "reservation"
 	list       string // place of the records in the body, "#/reservations/"; "" for a body that is a single record
@@ -97,9 +97,9 @@ func (e *changeResults) result() Result {
 	return r
 }
 
-// envelope returns the envelope of the answer. It has an error for each record
-// that was not changed. If there are such records, it also has a warning for
-// each record that was changed.
+// envelope returns the envelope of the answer. It contains an error for each
+// record that was not changed. If there are such records, it also contains a
+// warning for each record that was changed.
 func (e *changeResults) envelope(c *call) api.Envelope {
 	code := e.status()
 	var list []api.Error

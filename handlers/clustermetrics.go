@@ -61,8 +61,8 @@ func (h *handler) getClusterMetrics(c *call) error {
 	return nil
 }
 
-// countCluster reads the controller's records, and counts each one when it
-// arrives. The lists of nodes and jobs are never in memory as a whole.
+// countCluster reads the controller's records, and counts each record as it
+// arrives. It never keeps a whole list of nodes or jobs in memory.
 func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.ctx, c.cred)

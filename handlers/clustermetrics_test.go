@@ -58,8 +58,9 @@ func TestClusterMetrics(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsRefused tests requests for metrics that must be refused.
-// The answer must have the usual envelope with an error, and no metrics.
+// TestClusterMetricsRefused checks the answer when a request for metrics must
+// fail. The answer must contain the usual envelope with an error, and no
+// metrics.
 func TestClusterMetricsRefused(t *testing.T) {
 	tests := []struct {
 		name, path string

@@ -50,22 +50,22 @@ var countAttacks = []attack{
 		sendFrame(counts(0, 1<<32-1, metric.FromWorkers), 0)
 		return "is added"
 	}},
-	{"the largest number for the last cell, which stands for nothing", func() string {
+	{"the largest number for the last cell, which no metric uses", func() string {
 		sendFrame(counts(0, 1<<32-1, metric.MaxCells-1), 0)
 		return "is not shown"
 	}},
-	{"a million requests in progress", func() string { sendFrame(counts(1<<20, 0), 0); return "are shown until it reports again" }},
+	{"a million requests in progress", func() string { sendFrame(counts(1<<20, 0), 0); return "are shown until the worker reports again" }},
 	sends("more than a million requests in progress", func() []byte { return counts(1<<20+1, 0) }, 0),
-	sends("a number of the dispatcher's: workers that were killed by their sandbox", func() []byte { return counts(0, 1, metric.WorkersExited.Cell(metric.ExitForbidden)) }, 0),
+	sends("a counter that belongs to the dispatcher: workers that were killed by their sandbox", func() []byte { return counts(0, 1, metric.WorkersExited.Cell(metric.ExitForbidden)) }, 0),
 	sends("a counter twice in a message", func() []byte { return counts(0, 1, metric.FromWorkers, metric.FromWorkers) }, 0),
-	{"numbers endlessly", func() string {
+	{"an endless stream of counts", func() string {
 		for {
 			sendFrame(counts(0, 1, metric.FromWorkers), 0)
 		}
 	}},
 	sends("Counts cut short", func() []byte { return counts(0, 1, metric.FromWorkers)[:12] }, 0),
 	sends("Counts with trailing bytes", func() []byte { return append(counts(0, 1, metric.FromWorkers), 0) }, 0),
-	sends("the exporter's question, Scrape", func() []byte { return []byte{byte(ipc.KindOf(new(query.Scrape)))} }, 0),
+	sends("the exporter's request, Scrape", func() []byte { return []byte{byte(ipc.KindOf(new(query.Scrape)))} }, 0),
 	frame("the dispatcher's answer, Samples", ipc.KindOf(new(query.Samples)), 3, 0),
 	frame("a socket for scrapes (MetricsFD)", ipc.KindOf(new(ipc.MetricsFD)), 0, 0),
 }
@@ -73,48 +73,48 @@ var countAttacks = []attack{
 // exporterAttacks lists the attacks of a compromised exporter. The first attack
 // shows which text an exporter can send to the servers that scrape it.
 var exporterAttacks = slices.Concat([]attack{
-	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},
-	{"numbers, as an intact exporter asks for them", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "are sent to it" }},
+	{"false numbers and labels for the servers that scrape it", func() string { return "are sent" }},
+	{"a request for the numbers, as an intact exporter sends it", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "is answered" }},
 }, attacksNamed(
 	"read /etc/shadow", "read /proc/1/environ", "make a file in /tmp", "leave its root directory through a descriptor", "list a directory",
 	"signal the parent", "kill all processes that it may signal", "open a process (pidfd_open)", "read the memory of another process", "debug another process (ptrace)",
 	"fork", "execute /bin/sh", "make a program in memory", "become root", "unshare a user namespace", "enter a namespace",
-	"map memory to write and execute", "io_uring", "bpf", "keyctl", "install another filter",
+	"map memory that is writable and executable", "io_uring", "bpf", "keyctl", "install another filter",
 	"a socket: IPv4", "a socket: UNIX", "a socket: netlink", "make a pair of sockets",
 ), []attack{
 	{"connect from the socket for scrapes", func() string { return onListener(unix.SYS_CONNECT, address(unix.AF_UNIX), 16) }},
-	{"bind it to another address", func() string { return onListener(unix.SYS_BIND, address(unix.AF_UNIX), 16) }},
-	{"listen on it with another length", func() string { return onListener(unix.SYS_LISTEN, 1) }},
-	{"shut it down", func() string { return onListener(unix.SYS_SHUTDOWN, unix.SHUT_RDWR) }},
-	{"shut it down for reading", func() string { return onListener(unix.SYS_SHUTDOWN, unix.SHUT_RD) }},
-	{"shut it down for writing", func() string {
-		return "returns " + onListener(unix.SYS_SHUTDOWN, unix.SHUT_WR) + ": another scrape is answered"
+	{"bind that socket to another address", func() string { return onListener(unix.SYS_BIND, address(unix.AF_UNIX), 16) }},
+	{"listen on that socket with another queue length", func() string { return onListener(unix.SYS_LISTEN, 1) }},
+	{"shut that socket down", func() string { return onListener(unix.SYS_SHUTDOWN, unix.SHUT_RDWR) }},
+	{"shut that socket down for reading", func() string { return onListener(unix.SYS_SHUTDOWN, unix.SHUT_RD) }},
+	{"shut that socket down for writing", func() string {
+		return "returns " + onListener(unix.SYS_SHUTDOWN, unix.SHUT_WR) + ": another scrape is still answered"
 	}},
-	{"questions endlessly", func() string {
+	{"endless requests for the numbers (Scrape)", func() string {
 		for {
 			sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0)
 		}
 	}},
 	frame("a message that is not in the protocol table", 99, 0, 0),
-	frame("an empty frame's kind, 0", 0, 0, 0),
+	frame("kind 0", 0, 0, 0),
 	frame("Scrape with trailing bytes", ipc.KindOf(new(query.Scrape)), 1, 0),
 	frame("Scrape with a descriptor", ipc.KindOf(new(query.Scrape)), 0, 1),
-	frame("Samples, as the dispatcher", ipc.KindOf(new(query.Samples)), 3, 0),
-	frame("Counts, as a worker", ipc.KindOf(new(query.Counts)), 10, 0),
+	frame("Samples, as if from the dispatcher", ipc.KindOf(new(query.Samples)), 3, 0),
+	frame("Counts, as if from a worker", ipc.KindOf(new(query.Counts)), 10, 0),
 	frame("Breach, to have a worker killed", ipc.KindOf(new(work.Breach)), 6, 0, 0, 1),
 	frame("Start, to have a process started", ipc.KindOf(new(ipc.Start)), 26, 0),
 	frame("Renew, to have the generation replaced", ipc.KindOf(new(ipc.Renew)), 4, 0),
 	frame("Dial, for a connection to a daemon", ipc.KindOf(new(work.Dial)), 10, 0),
 	frame("Lookup, for a name", ipc.KindOf(new(work.Lookup)), 15, 0),
-	frame("Verify, for a guess at a token", ipc.KindOf(new(query.Verify)), 42, 0),
+	frame("Verify, to guess a token", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Sign, for a handshake", ipc.KindOf(new(query.Sign)), 16, 0),
-	frame("Done, of a client's connection", ipc.KindOf(new(work.Done)), 8, 0),
-	frame("its own SecretKeys", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
-	frame("Kept, as the keeper", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
+	frame("Done, for a client's connection", ipc.KindOf(new(work.Done)), 8, 0),
+	frame("keys of its own (SecretKeys)", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
+	frame("Kept, as if from the keeper", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
 	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 4, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
 	frame("an oversized message", ipc.KindOf(new(query.Scrape)), 60_000, 0),
-	{"half of its channel closed", func() string { _ = unix.Shutdown(ipc.ServiceChannelFD, unix.SHUT_WR); return wait() }},
+	{"its side of the channel shut down", func() string { _ = unix.Shutdown(ipc.ServiceChannelFD, unix.SHUT_WR); return wait() }},
 	{"an empty packet", func() string { _, _ = unix.Write(ipc.ServiceChannelFD, nil); return wait() }},
 })
 
@@ -217,7 +217,7 @@ func TestCapturedCounts(t *testing.T) {
 		g, scraper := serveMetrics(t, as, c)
 		first := int(g.await("exporter ready", nil)["pid"].(float64))
 		table := &strings.Builder{}
-		fmt.Fprintf(table, "| sent as counts | result |\n|---|---|\n")
+		fmt.Fprintf(table, "| sent by the worker | result |\n|---|---|\n")
 		for _, a := range countAttacks {
 			fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attack(a.name))
 			g.mustGet("/pid")
@@ -294,7 +294,7 @@ func (g *gateway) attackExporter(scraper *http.Client, name string) string {
 	case strings.Contains(reason, "forbidden system call"):
 		return "is killed by SIGSYS"
 	case strings.Contains(reason, "signal 9"):
-		return "loses its channel, and ends"
+		return "loses its channel, and exits"
 	}
 	return "is killed: " + reason
 }

@@ -100,11 +100,11 @@ var keeperAttacks = []serviceAttack{
 	{name: "sign a digest", frame: signFrame(ecdsaSHA256, noMAC)},
 	{name: "sign nothing", frame: signFrame(ecdsaSHA256, nil)},
 	{name: "sign as a TLS client", frame: signFrame(ecdsaSHA256, client13())},
-	{name: "sign with 63 spaces before it", frame: signFrame(ecdsaSHA256, transcript[1:])},
+	{name: "sign a text with 63 leading spaces instead of 64", frame: signFrame(ecdsaSHA256, transcript[1:])},
 	{name: "sign with a transcript of 31 bytes", frame: signFrame(ecdsaSHA256, handshake(31))},
 	{name: "sign with a transcript of 64 bytes", frame: signFrame(ecdsaSHA256, handshake(64))},
 	{name: "sign a handshake with trailing bytes", frame: signFrame(ecdsaSHA256, append(slices.Clone(transcript), transcript...))},
-	{name: "sign a TLS 1.2 handshake, which is off", frame: signFrame(ecdsaSHA256, params12())},
+	{name: "sign a TLS 1.2 handshake although TLS 1.2 is disabled", frame: signFrame(ecdsaSHA256, params12())},
 	{name: "sign a token", frame: signFrame(ecdsaSHA256, []byte(header13))},
 	{name: "sign a certificate", frame: signFrame(ecdsaSHA256, append([]byte{0x30, 0x82, 1, 0x22}, make([]byte, 0x122)...))},
 	{name: "sign with RSA PKCS #1", frame: signFrame(0x0401, transcript)},
@@ -117,34 +117,34 @@ var keeperAttacks = []serviceAttack{
 	{name: "verify a token with the algorithm none", frame: verifyFrame(headerNone, noMAC)},
 	{name: "verify 8 KiB of garbage", frame: verifyFrame(strings.Repeat("\xff\x00", 4<<10), noMAC)},
 	{name: "verify nothing", frame: verifyFrame("", noMAC)},
-	{name: "guess 2000 times", frame: verifyFrame(header13, noMAC), times: 2000},
+	{name: "guess a token's signature 2000 times", frame: verifyFrame(header13, noMAC), times: 2000},
 	{name: "request verdicts endlessly, and read none", frame: verifyFrame(strings.Repeat("x", 8<<10), noMAC), times: 10_000, neverReads: true},
 
 	// Messages that are not in the protocol table, or that a worker may not
 	// send.
 	{name: "a message that is not in the protocol table", frame: zeroFrame(99, 0), breaksProtocol: true},
-	{name: "a kind that is 0", frame: zeroFrame(0, 0), breaksProtocol: true},
+	{name: "kind 0", frame: zeroFrame(0, 0), breaksProtocol: true},
 	{name: "the parent's message ServiceSetup", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 8), breaksProtocol: true},
 	{name: "the parent's message Attributes", frame: zeroFrame(ipc.KindOf(new(ipc.Attributes)), 2), breaksProtocol: true},
-	{name: "its own keys", frame: zeroFrame(ipc.KindOf(new(ipc.SecretKeys)), 4), breaksProtocol: true},
+	{name: "keys of its own (SecretKeys)", frame: zeroFrame(ipc.KindOf(new(ipc.SecretKeys)), 4), breaksProtocol: true},
 	{name: "a second channel (Client)", frame: zeroFrame(ipc.KindOf(new(work.Client)), 4), breaksProtocol: true},
 	{name: "the parent's message Ping", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
 	{name: "the keeper's message Signed", frame: zeroFrame(ipc.KindOf(new(query.Signed)), 10), breaksProtocol: true},
 	{name: "the keeper's message Verified", frame: zeroFrame(ipc.KindOf(new(query.Verified)), 9), breaksProtocol: true},
 	{name: "the keeper's message Kept", frame: zeroFrame(ipc.KindOf(new(ipc.Kept)), 7), breaksProtocol: true},
-	{name: "a violation by another worker (Breach)", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
-	{name: "Done, which it sends to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
-	{name: "Ready, as to the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ready)), 2), breaksProtocol: true},
+	{name: "a report that another worker violated the protocol (Breach)", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
+	{name: "Done, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
+	{name: "Ready, as if to the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ready)), 2), breaksProtocol: true},
 	{name: "Sign cut short", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 11), breaksProtocol: true},
 	{name: "Sign with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 13), breaksProtocol: true},
-	{name: "Sign of a message longer than any handshake", frame: signFrame(ecdsaSHA256, make([]byte, 1025)), breaksProtocol: true},
-	{name: "Sign with a length beyond its end", frame: func() []byte { return signFrame(ecdsaSHA256, transcript)()[:60] }, breaksProtocol: true},
+	{name: "Sign with a message longer than any handshake", frame: signFrame(ecdsaSHA256, make([]byte, 1025)), breaksProtocol: true},
+	{name: "Sign with a length beyond the end of the message", frame: func() []byte { return signFrame(ecdsaSHA256, transcript)()[:60] }, breaksProtocol: true},
 	{name: "Sign with a descriptor", frame: signFrame(ecdsaSHA256, transcript), fds: 1, breaksProtocol: true},
 	{name: "Sign with 100 descriptors", frame: signFrame(ecdsaSHA256, transcript), fds: 100, breaksProtocol: true},
 	{name: "Verify with a signature of 31 bytes", frame: verifyFrame(header13, noMAC[1:]), breaksProtocol: true},
-	{name: "Verify of a text longer than any token", frame: verifyFrame(strings.Repeat("x", 8<<10+1), noMAC), breaksProtocol: true},
+	{name: "Verify with a text longer than any token", frame: verifyFrame(strings.Repeat("x", 8<<10+1), noMAC), breaksProtocol: true},
 	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(query.Verify)), 60_000), breaksProtocol: true},
-	{name: "half of its channel closed", close: true},
+	{name: "its side of the channel shut down", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
@@ -219,7 +219,7 @@ func (s serviceAttack) run(fd int) string {
 		case err == unix.EAGAIN && s.neverReads && s.breaksProtocol:
 			return wait()
 		case err == unix.EAGAIN && s.neverReads:
-			return "has its own channel full"
+			return "fills only its own channel"
 		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.breaksProtocol: // the service noticed the violation before the last message
 			return wait()
 		case err != nil:
@@ -250,7 +250,7 @@ func receive(fd int) string {
 		case err != nil:
 			return unix.ErrnoName(err.(syscall.Errno))
 		case n == 0:
-			return "has no channel to it any more"
+			return "loses its channel to the service"
 		case raw[0] == byte(ipc.KindOf(new(query.Signed))) && n == 11:
 			return "gets no signature"
 		case raw[0] == byte(ipc.KindOf(new(query.Signed))):

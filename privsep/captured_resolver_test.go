@@ -45,30 +45,30 @@ var resolverAttacks = []serviceAttack{
 	{name: "the name of root", frame: lookupFrame(0, "")},
 
 	// Names that no user can have.
-	{name: "the number of an option of getent", frame: lookupFrame(0, "--service=x")},
-	{name: "the number of a line of a file", frame: lookupFrame(0, "root:x:0:0\nroot")},
-	{name: "the number of 255 bytes of garbage", frame: lookupFrame(0, strings.Repeat("\xff\x00", 127))},
+	{name: "the uid of a user whose name is an option of getent", frame: lookupFrame(0, "--service=x")},
+	{name: "the uid of a user whose name contains a line of /etc/passwd", frame: lookupFrame(0, "root:x:0:0\nroot")},
+	{name: "the uid of a user whose name is 254 bytes of garbage", frame: lookupFrame(0, strings.Repeat("\xff\x00", 127))},
 
-	{name: "root's name 2000 times", frame: lookupFrame(0, ""), times: 2000},
+	{name: "the name of root 2000 times", frame: lookupFrame(0, ""), times: 2000},
 	{name: "the names of 1000 users at once", frame: nextUser(), times: 1000, neverReads: true, breaksProtocol: true},
 
 	// Messages that the protocol does not have, or that a worker may not send.
 	{name: "a kind that is not in the protocol", frame: zeroFrame(99, 0), breaksProtocol: true},
 	{name: "kind 0", frame: zeroFrame(0, 0), breaksProtocol: true},
-	{name: "ServiceSetup, as the parent", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 16), breaksProtocol: true},
+	{name: "ServiceSetup, as if from the parent", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 16), breaksProtocol: true},
 	{name: "a second channel (Client)", frame: zeroFrame(ipc.KindOf(new(work.Client)), 4), breaksProtocol: true},
-	{name: "Ping, as the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
-	{name: "LookupResult, as the resolver", frame: zeroFrame(ipc.KindOf(new(work.LookupResult)), 15), breaksProtocol: true},
-	{name: "Breach of another worker", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
-	{name: "Sign, as to the keeper", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 16), breaksProtocol: true},
-	{name: "Done, as to the parent", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
+	{name: "Ping, as if from the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
+	{name: "LookupResult, as if from the resolver", frame: zeroFrame(ipc.KindOf(new(work.LookupResult)), 15), breaksProtocol: true},
+	{name: "Breach, about another worker", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
+	{name: "Sign, as if to the keeper", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 16), breaksProtocol: true},
+	{name: "Done, as if to the parent", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
 	{name: "Lookup cut short", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 14), breaksProtocol: true},
 	{name: "Lookup with trailing bytes", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 16), breaksProtocol: true},
 	{name: "a name of 256 bytes", frame: lookupFrame(0, strings.Repeat("x", 256)), breaksProtocol: true},
 	{name: "a name with a length beyond the end of the message", frame: func() []byte { return lookupFrame(0, "alice")()[:18] }, breaksProtocol: true},
 	{name: "Lookup with a descriptor", frame: lookupFrame(0, ""), fds: 1, breaksProtocol: true},
 	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 60_000), breaksProtocol: true},
-	{name: "half of its channel closed", close: true},
+	{name: "its side of the channel shut down", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 

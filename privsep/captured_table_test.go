@@ -131,7 +131,7 @@ func (g *gateway) attack(name string) string {
 	case r["msg"] == process.WorkerViolation && r["level"] == "ERROR" && r["hint"] == process.CaptureHint:
 		return "is killed by SIGSYS"
 	}
-	return "loses its channel, and ends"
+	return "loses its channel, and exits"
 }
 
 // worker finds a worker that has had a connection before. It returns the

@@ -43,7 +43,7 @@ var attacks = []attack{
 	call("remove a file", unix.SYS_UNLINKAT, atCWD, text("/tmp/captured"), 0),
 	call("change a file's mode", unix.SYS_FCHMODAT, atCWD, text("/tmp"), 0o777),
 	call("mount", unix.SYS_MOUNT, text("none"), text("/tmp"), text("tmpfs")),
-	call("change the root", unix.SYS_CHROOT, text("/tmp")),
+	call("change the root directory", unix.SYS_CHROOT, text("/tmp")),
 	call("watch files", unix.SYS_INOTIFY_INIT1, 0),
 
 	// Other processes.
@@ -75,7 +75,7 @@ var attacks = []attack{
 	call("become dumpable", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1),
 
 	// Memory.
-	call("map memory to write and execute", unix.SYS_MMAP, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, invalid, 0),
+	call("map memory that is writable and executable", unix.SYS_MMAP, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, invalid, 0),
 	call("make memory executable", unix.SYS_MPROTECT, 0, 0, unix.PROT_EXEC),
 	call("share memory", unix.SYS_SHMGET, 0, 4096, 0),
 
@@ -90,7 +90,7 @@ var attacks = []attack{
 	call("load a module", unix.SYS_INIT_MODULE, 0, 0, text("")),
 	call("load a kernel", unix.SYS_KEXEC_LOAD, 0, 0, 0, 0),
 	call("set the clock", unix.SYS_CLOCK_SETTIME, 0, 0),
-	call("type at a terminal (TIOCSTI)", unix.SYS_IOCTL, 2, unix.TIOCSTI, 0),
+	call("type into a terminal (TIOCSTI)", unix.SYS_IOCTL, 2, unix.TIOCSTI, 0),
 
 	// The network.
 	family("IPv4", unix.AF_INET, unix.SOCK_STREAM),
@@ -106,24 +106,24 @@ var attacks = []attack{
 	family("Bluetooth", unix.AF_BLUETOOTH, unix.SOCK_RAW),
 	family("XDP", unix.AF_XDP, unix.SOCK_RAW),
 	call("make a pair of sockets", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, 0),
-	{"undo a client's connection (AF_UNSPEC)", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_UNSPEC), 16) }},
-	{"connect it to somewhere else", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_INET), 16) }},
-	{"bind it", func() string { return onClient(unix.SYS_BIND, address(unix.AF_INET), 16) }},
-	{"listen on it", func() string { return onClient(unix.SYS_LISTEN, 1) }},
-	{"make the parent's close of it wait (SO_LINGER)", func() string {
+	{"disconnect a client's socket (AF_UNSPEC)", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_UNSPEC), 16) }},
+	{"connect that socket to another address", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_INET), 16) }},
+	{"bind that socket", func() string { return onClient(unix.SYS_BIND, address(unix.AF_INET), 16) }},
+	{"listen on that socket", func() string { return onClient(unix.SYS_LISTEN, 1) }},
+	{"make the parent wait when it closes that socket (SO_LINGER)", func() string {
 		return onClient(unix.SYS_SETSOCKOPT, unix.SOL_SOCKET, unix.SO_LINGER, text("\x01\x00\x00\x00\x00\x0e"), 8)
 	}},
-	{"accept on it", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
+	{"accept on that socket", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
 
 	// The parent, over the worker's channel.
 	frame("a message that is not in the protocol table", 99, 0, 0),
-	frame("an empty frame's kind, 0", 0, 0, 0),
+	frame("kind 0", 0, 0, 0),
 	frame("the parent's message Drain", ipc.KindOf(new(work.Drain)), 0, 0),
 	frame("Setup, to the parent", ipc.KindOf(new(ipc.Setup)), 200, 0),
 	frame("a connection, to the parent", ipc.KindOf(new(ipc.Connection)), 27, 0),
 	frame("secret keys, to the parent", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
 	frame("public keys, to the parent", ipc.KindOf(new(work.Keys)), 6, 0),
-	frame("a client of the keeper's, to the parent", ipc.KindOf(new(work.Client)), 4, 0),
+	frame("a client of the keeper (Client), to the parent", ipc.KindOf(new(work.Client)), 4, 0),
 	frame("a channel to the keeper, to the parent", ipc.KindOf(new(work.ServiceFD)), 1, 0),
 	frame("Kept for the second time", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
 	frame("the keeper's message Breach, about a sibling", ipc.KindOf(new(work.Breach)), 6, 0, 0, 2),
@@ -131,33 +131,33 @@ var attacks = []attack{
 	frame("a request to verify, to the parent", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 2, 0),
 	frame("Refused, after Ready", ipc.KindOf(new(ipc.Refused)), 2, 0),
-	frame("Done of a connection that it does not hold", ipc.KindOf(new(work.Done)), 8, 0),
-	frame("Taken of a connection that it was not given", ipc.KindOf(new(work.Taken)), 8, 0),
-	{"Progress of a connection that it does not hold", func() string { return sendAndWait(&work.Progress{ID: 1 << 40, Stage: work.Idle}) }},
+	frame("Done for a connection that it does not hold", ipc.KindOf(new(work.Done)), 8, 0),
+	frame("Taken for a connection that it was not given", ipc.KindOf(new(work.Taken)), 8, 0),
+	{"Progress for a connection that it does not hold", func() string { return sendAndWait(&work.Progress{ID: 1 << 40, Stage: work.Idle}) }},
 	frame("Progress with an invalid state", ipc.KindOf(new(work.Progress)), 9, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
 	frame("a truncated message", ipc.KindOf(new(work.Done)), 3, 0),
 	frame("a message with trailing bytes", ipc.KindOf(new(work.Done)), 9, 0),
 	frame("an oversized message", ipc.KindOf(new(work.Done)), 60_000, 0),
-	frame("a descriptor with a message that has none", ipc.KindOf(new(work.Done)), 8, 1),
+	frame("a descriptor with a message that may have none", ipc.KindOf(new(work.Done)), 8, 1),
 	frame("100 descriptors", ipc.KindOf(new(work.Done)), 8, 100),
 	{"a connection to a daemon that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
 	{"a connection to a socket that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamMunge}) }},
 	frame("prepared sockets for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 3, 0, 1, 200),
-	frame("prepared sockets, as the dispatcher sends them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
+	frame("prepared sockets, as if from the dispatcher", ipc.KindOf(new(work.DialedBatch)), 2, 0),
 	frame("a connection with an invalid upstream", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
-	frame("a name, of the parent", ipc.KindOf(new(work.Lookup)), 15, 0),
-	frame("a name, as the resolver finds it", ipc.KindOf(new(work.LookupResult)), 15, 0),
-	frame("a change, to the parent", ipc.KindOf(new(query.Intent)), 34, 0),
-	frame("its outcome, to the parent", ipc.KindOf(new(query.Outcome)), 18, 0),
-	frame("the auditor's question, Follow", ipc.KindOf(new(ipc.Follow)), 0, 0),
+	frame("a request for a name, to the parent", ipc.KindOf(new(work.Lookup)), 15, 0),
+	frame("a name, as if from the resolver", ipc.KindOf(new(work.LookupResult)), 15, 0),
+	frame("the announcement of a change, to the parent", ipc.KindOf(new(query.Intent)), 34, 0),
+	frame("the outcome of a change, to the parent", ipc.KindOf(new(query.Outcome)), 18, 0),
+	frame("the auditor's request, Follow", ipc.KindOf(new(ipc.Follow)), 0, 0),
 	{"400 connections to daemons at once", func() string {
 		for i := range uint64(400) {
 			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
-		return "goes on"
+		return "continues"
 	}},
-	{"connections to daemons endlessly", func() string {
+	{"endless requests for connections to daemons", func() string {
 		for i := uint64(0); ; i++ {
 			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
@@ -166,9 +166,9 @@ var attacks = []attack{
 		for range 20_000 {
 			_, _ = os.Stderr.WriteString("captured level=ERROR msg=\"root\x1b[2J\" worker=1\n")
 		}
-		return "goes on"
+		return "continues"
 	}},
-	{"half of its channel closed", func() string { _ = unix.Shutdown(ipc.WorkerFD, unix.SHUT_WR); return wait() }},
+	{"its side of the channel shut down", func() string { _ = unix.Shutdown(ipc.WorkerFD, unix.SHUT_WR); return wait() }},
 	{"an empty packet", func() string { _, _ = unix.Write(ipc.WorkerFD, nil); return wait() }},
 }
 

@@ -25,14 +25,14 @@ var connectingAttacks = []struct {
 	name string
 	do   func(path string) string
 }{
-	{"connect to another UNIX socket of this machine, open to every user", func(path string) string { return connectUnix(path) }},
+	{"connect to another UNIX socket on this machine that is open to every user", func(path string) string { return connectUnix(path) }},
 	{"connect to an abstract UNIX socket", func(path string) string { return connectUnix("\x00" + path) }},
-	{"climb to a UNIX socket over a descriptor that it has", func(path string) string {
+	{"reach a UNIX socket through a descriptor that the worker has", func(path string) string {
 		return connectUnix(fmt.Sprintf("/proc/self/fd/%d/../..%s", ipc.WorkerFD, path))
 	}},
 	{"a UNIX datagram socket", func(string) string { return sys(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM, 0) }},
 	{"a TCP socket", func(string) string { return sys(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0) }},
-	{"undo a client's connection (AF_UNSPEC), and connect it to somewhere else", func(string) string {
+	{"disconnect a client's socket (AF_UNSPEC), and connect it to another address", func(string) string {
 		return onClient(unix.SYS_CONNECT, address(unix.AF_UNSPEC), 16) + ", then " + onAny(unix.SYS_CONNECT, address(unix.AF_INET), 16)
 	}},
 }

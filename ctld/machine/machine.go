@@ -1,7 +1,8 @@
 // Package machine reads the properties and the load of this machine from the
-// kernel. The controller shows them for its only node. The controller reads the
-// properties when it starts, and exits if it can't read them. It reads the load
-// for each request. If it can't read the load, it answers without the load.
+// kernel. The controller reports them in the record of its only node. It reads
+// the properties at start-up, and exits if it can't read them. It reads the
+// load for each node request. If it can't read the load, the answer omits the
+// load.
 package machine
 
 import (
@@ -20,12 +21,12 @@ import (
 // Facts are the properties that do not change while the machine is up.
 type Facts struct {
 	Hostname string
-	CPUs     int // logical processors that this process, and so its jobs, may run on
+	CPUs     int // logical processors on which this process and its jobs may run
 	Sockets  int
 	Cores    int       // per socket
 	Threads  int       // per core
 	Memory   uint64    // MiB
-	TmpDisk  uint64    // MiB: size of the file system of /tmp
+	TmpDisk  uint64    // MiB: size of the file system that contains /tmp
 	BootTime time.Time // of the boot, to the second
 	Arch     string    // machine name of uname(2): "x86_64"
 	OS       string    // kernel name, release and version
@@ -77,11 +78,10 @@ func bootTime(stat []byte) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("/proc/stat has no boot time")
 }
 
-// topology returns the number of sockets, of cores per socket and of threads
-// per core. The product of these numbers is cpus. topology returns one socket
-// whose cores have one thread each in three cases: the kernel does not report
-// the topology, the machine is asymmetric, or only some of its CPUs are
-// available.
+// topology returns the number of sockets, the number of cores per socket, and
+// the number of threads per core. Their product is cpus. If the kernel does not
+// report the topology, the machine is asymmetric, or only some of its CPUs are
+// available, topology returns one socket with single-threaded cores.
 func topology(dir string, cpus int) (sockets, cores, threads int) {
 	type core struct{ socket, core string }
 	perSocket, perCore := map[string]map[string]bool{}, map[core]int{}

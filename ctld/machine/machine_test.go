@@ -47,7 +47,7 @@ func TestBootTime(t *testing.T) {
 func TestTopology(t *testing.T) {
 	tests := []struct {
 		name                      string
-		ids                       []string // "socket core" of each cpu; "" is offline
+		ids                       []string // "socket core" of each CPU; "" for an offline CPU
 		cpus                      int
 		sockets, cores, threadsOf int
 	}{

@@ -2,11 +2,11 @@
 // of a process.
 //
 // The kernel reuses process ids. So a process id that was read from a file may
-// now belong to another process, and root may signal every process. Therefore
-// an Identity also has the boot id and the process's start time, and signals
-// are sent through a Handle (a pidfd), which refers to the process itself. A
-// process may be signalled by its id only if it is a child for which its parent
-// has not waited.
+// now belong to another process, and root could signal that process by mistake.
+// Therefore an Identity also contains the boot id and the process's start time.
+// Signals are sent through a Handle (a pidfd), which always refers to the same
+// process. Only a parent may signal a process by its id, and only before the
+// parent has waited for the process.
 package process
 
 import (
@@ -48,9 +48,9 @@ var BootID = sync.OnceValues(func() (string, error) {
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
 // Of returns the identity of the process that now has the id pid. The caller
-// must make sure that the kernel does not reuse the id during the call. This is
-// certain for the caller's own id, and for the id of a child for which it has
-// not waited.
+// must make sure that the kernel does not reuse the id during the call. The
+// kernel can't reuse the caller's own id, or the id of a child for which the
+// caller has not waited.
 func Of(pid int) (Identity, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -69,9 +69,9 @@ func (id Identity) String() string {
 	return fmt.Sprintf("%d (started %d, boot %s)", id.PID, id.Start, boot)
 }
 
-// Open returns a handle of the process. It returns ErrGone in three cases: the
-// process has exited and its parent has waited for it, another process now has
-// the same id, or the machine has been rebooted.
+// Open returns a Handle for the process that id identifies. It returns ErrGone
+// in three cases: the process has exited and its parent has waited for it,
+// another process now has the same id, or the machine has been rebooted.
 func (id Identity) Open() (*Handle, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -87,7 +87,7 @@ func (id Identity) Open() (*Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pidfd of process %d: %w", id.PID, err)
 	}
-	// The start time is checked only now, while the pidfd is open. If it
+	// Check the start time only now that the pidfd is open. If the start time
 	// matches, the pidfd refers to the right process.
 	h := &Handle{file: os.NewFile(uintptr(fd), "pidfd")}
 	st, err := ReadStat(id.PID)
@@ -101,18 +101,19 @@ func (id Identity) Open() (*Handle, error) {
 	return h, nil
 }
 
-// A Handle refers to one process until it is closed, even after that process
-// has exited.
+// A Handle refers to one process. It still refers to that process after the
+// process has exited. It becomes invalid when it is closed.
 type Handle struct{ file *os.File }
 
-// NewHandle returns a Handle for pidfd. The Handle owns pidfd from then on.
+// NewHandle returns a Handle for pidfd. The Handle takes ownership of pidfd.
 func NewHandle(pidfd int) *Handle {
 	unix.SetNonblock(pidfd, true) // required by the runtime's poller
 	return &Handle{file: os.NewFile(uintptr(pidfd), "pidfd")}
 }
 
-// Signal sends sig to this process and to no other. It returns ErrGone when the
-// process has exited.
+// Signal sends sig to the process to which h refers, and never to another
+// process. It returns ErrGone if the process has exited and its parent has
+// waited for it.
 func (h *Handle) Signal(sig syscall.Signal) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -128,9 +129,9 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 	return signalErr
 }
 
-// Wait waits until the process has exited and returns nil. If ctx is done
+// Wait waits until the process has exited, and then returns nil. If ctx is done
 // first, Wait returns ctx's error. Wait blocks no thread, because the runtime
-// polls the pidfd. It must not be called concurrently.
+// polls the pidfd. Wait must not be called concurrently on the same Handle.
 func (h *Handle) Wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -144,14 +145,14 @@ func (h *Handle) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the deadline is left over from an earlier call
+		if !errors.Is(err, os.ErrDeadlineExceeded) { // an expired deadline is left over from an earlier call
 			return err
 		}
 	}
 }
 
-// hasExited reports whether the process of the pidfd fd has exited. The kernel
-// makes a pidfd readable when its process exits.
+// hasExited reports whether the process to which the pidfd fd refers has
+// exited. The kernel makes a pidfd readable when its process exits.
 func hasExited(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, _ := unix.Poll(p, 0)

@@ -35,11 +35,11 @@ func ReadStat(pid int) (Stat, error) {
 
 var pageSize = uint64(os.Getpagesize())
 
-// parseStat parses a line of proc_pid_stat(5). A process chooses its own name,
-// which is in parentheses and may itself contain spaces, parentheses and
-// digits. So parseStat takes the last closing parenthesis as the end of the
-// name. If it took the first, a process named "x) Z 1 1" could choose the
-// parent that parseStat returns.
+// parseStat parses the content of /proc/PID/stat, which proc_pid_stat(5)
+// describes. The process chooses its own name. The name is in parentheses, and
+// may itself contain spaces, parentheses and digits. So parseStat takes the
+// last closing parenthesis as the end of the name. If it took the first, a
+// process named "x) Z 1 1" could choose the parent that parseStat returns.
 func parseStat(line []byte) (Stat, error) {
 	openParen, closeParen := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if openParen < 1 || closeParen < openParen {
@@ -51,7 +51,7 @@ func parseStat(line []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("stat line %.40q: %w", line, err)
 	}
 	st.PID = pid
-	f := bytes.Fields(line[closeParen+1:]) // f[0] is field 3 of the manual page
+	f := bytes.Fields(line[closeParen+1:]) // f[0] is field 3 in the manual page
 	if len(f) < 22 || len(f[0]) != 1 {
 		return Stat{}, fmt.Errorf("stat line of process %d has %d fields after the name", pid, len(f))
 	}

@@ -39,8 +39,8 @@ func All() ([]Stat, error) {
 // Descendants returns all children of the process with the id root, their
 // children, and so on. The list includes exited processes for which their
 // parents have not waited. If the process with the id root is a child
-// subreaper, a running descendant stays in the list after it calls setsid and
-// after its parents exit.
+// subreaper, the list also includes running descendants that have called setsid
+// and whose parents have exited.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -64,16 +64,16 @@ func descendants(all []Stat, root int) []Stat {
 			found = append(found, st)
 			next = append(next, st.PID)
 		}
-		delete(children, parent) // the list may contain a cycle because processes change while it is read
+		delete(children, parent) // processes change while /proc is being read, so the list may contain a cycle
 	}
 	return found
 }
 
-// Children returns the ids of this process's own children, including exited
-// children for which it has not waited. The kernel does not reuse the id of a
-// child until the caller has waited for that child. Children takes only a
-// hundredth of the time that All takes. It returns fs.ErrNotExist if the kernel
-// was built without the option CONFIG_PROC_CHILDREN.
+// Children returns the ids of the calling process's children, including exited
+// children for which the caller has not waited. The kernel does not reuse the
+// id of a child until the caller has waited for that child. Children is about a
+// hundred times as fast as All. It returns fs.ErrNotExist if the kernel was
+// built without the option CONFIG_PROC_CHILDREN.
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(lists) == 0 {
@@ -94,8 +94,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// WithVariable returns the running processes of the user uid that were started
-// with the given environment variable. The variable has the form NAME=value.
+// WithVariable returns the user's running processes that were started with the
+// given environment variable. The argument variable has the form NAME=value.
 func WithVariable(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -118,8 +118,9 @@ func WithVariable(uid uint32, variable string) ([]Stat, error) {
 }
 
 // SignalAll sends each signal in sigs, in order, to each process in list. It
-// skips a process whose id now belongs to another process. It returns the
-// number of processes to which it has sent the signals.
+// skips processes that have exited, even if another process now has the same
+// id. It returns the number of processes to which it has tried to send the
+// signals.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	boot, err := BootID()
 	if err != nil {
@@ -149,12 +150,12 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 }
 
 // Resident returns the resident memory of the processes in list, in bytes.
-// Several processes may share a page. If byPSS is false, the page counts once
-// for each process, which is fast to compute. If byPSS is true, each process
-// counts with its proportional share of the page (PSS). To compute these
-// shares, the kernel walks every mapping, so callers set byPSS only to confirm
-// a result. If the kernel does not report the share of a process, all of the
-// process's resident memory counts.
+// Several processes may share a page of memory. If byPSS is false, Resident
+// counts such a page in full for each of these processes. This is fast. If
+// byPSS is true, Resident counts only each process's proportional share of the
+// page (PSS). To compute these shares, the kernel walks every mapping, so
+// callers set byPSS only to confirm a result. If the kernel does not report a
+// process's PSS, Resident counts all of that process's resident memory.
 func Resident(list []Stat, byPSS bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

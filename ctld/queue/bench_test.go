@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// BenchmarkStart measures the search for jobs to start among 10,000 held jobs.
-// The controller does this under its lock after each submission.
+// BenchmarkStart measures how long the queue takes to look for jobs that can
+// start when it contains 10,000 held jobs. The controller makes this search
+// after each submission, while it holds its lock.
 func BenchmarkStart(b *testing.B) {
 	q := New(Resources{CPUs: 1})
 	for id := range uint32(10_000) {

@@ -1,9 +1,9 @@
-// Package queue decides which job starts next on one machine. It orders jobs by
-// priority, and jobs of equal priority by submission. The first job that fits
-// is the next to start. A job that does not fit now does not delay smaller jobs
-// behind it, so a large job may wait for a long time.
+// Package queue decides which job starts next on one machine. It sorts jobs by
+// priority, and jobs of equal priority in order of submission. The first job
+// that fits is the next to start. A job that does not fit now does not delay
+// smaller jobs behind it, so a large job may wait for a long time.
 //
-// The package identifies jobs by their numbers. It does not lock and does not
+// The package identifies jobs by their numbers. It uses no locks and does not
 // read the clock.
 package queue
 
@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Resources is an amount of CPUs and memory, for example what a job needs.
+// Resources is a number of CPUs and an amount of memory, for example those that
+// a job needs.
 type Resources struct {
 	CPUs   uint64
 	Memory uint64 // MiB; 0: not counted
@@ -28,7 +29,7 @@ var ErrExceedsMachine = errors.New("more than this machine has")
 // use.
 type Queue struct {
 	total, used Resources
-	waiting     []entry // in the order in which they start: see compare
+	waiting     []entry // sorted in the order that compare defines
 	running     map[uint32]Resources
 }
 
@@ -48,8 +49,8 @@ func compare(a, b entry) int {
 func New(total Resources) *Queue { return &Queue{total: total, running: make(map[uint32]Resources)} }
 
 // Fits returns an error that wraps ErrExceedsMachine if a job needs more than
-// the whole machine has. The error contains the needed amount and the machine's
-// amount.
+// the whole machine has. The error states how much the job needs and how much
+// the machine has.
 func (q *Queue) Fits(need Resources) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
@@ -79,8 +80,8 @@ func (q *Queue) Remove(id uint32) bool {
 }
 
 // Occupy counts the resources in need as used by the job with this id, even if
-// fewer resources are free. This can happen if an earlier controller started
-// the job and the machine had more memory then.
+// fewer resources are free. Fewer may be free if the machine had more memory
+// when an earlier controller started the job.
 func (q *Queue) Occupy(id uint32, need Resources) {
 	q.Remove(id)
 	q.Release(id)

@@ -20,7 +20,7 @@ var ErrClaimed = errors.New("the job is claimed by another step")
 // ErrNewer is returned for a file that a newer version of this program wrote.
 var ErrNewer = errors.New("written by a newer version of this program")
 
-// A Claim records which process runs the job. It never changes.
+// A Claim records which step process runs the job. A claim never changes.
 type Claim struct {
 	Format  int              `json:"format"`
 	Step    process.Identity `json:"step"`
@@ -53,18 +53,18 @@ type Outcome struct {
 	MaxRSS     uint64        `json:"max_rss"` // bytes: of all processes if they were sampled, otherwise of the largest one
 }
 
-// These are the versions of the formats of claims and outcomes. After an
-// upgrade, a step may be older or newer than the controller that reads its
-// files. Format 2 of a claim means that the step applies the time limit in the
-// file home/limit.
+// These constants are the format versions of claims and outcomes. After an
+// upgrade, the step that wrote a file may be older or newer than the controller
+// that reads the file. Claim format 2 means that the step applies the time
+// limit in the file home/limit.
 const (
 	claimFormat   = 2
 	outcomeFormat = 1
 )
 
-// Adjustable reports whether the step obeys a changed time limit. A step of an
-// older release has no handler for the signal that announces the change, so the
-// signal would kill it.
+// Adjustable reports whether the step obeys a changed time limit. A step from
+// an older release has no handler for the signal that announces the change, so
+// the signal would kill the step.
 func (c Claim) Adjustable() bool { return c.Format >= 2 }
 
 // A Limit is a time limit that replaces the time limit in the Spec.
@@ -96,10 +96,9 @@ func Withdraw(home string) error {
 	return fmt.Errorf("withdraw %s: %w", home, err)
 }
 
-// RemoveHome removes the directory of a run whose files the controller no
-// longer needs. It first renames the directory. If it instead removed the files
-// one by one, a slow step could claim the job again after the claim was
-// removed.
+// RemoveHome removes the directory home, which the controller no longer needs.
+// It first renames the directory. Otherwise a slow step could claim the job
+// again while the claim is already gone but the directory still exists.
 func RemoveHome(home string) error {
 	trash := home + ".gone"
 	if err := os.RemoveAll(trash); err != nil {
@@ -111,9 +110,9 @@ func RemoveHome(home string) error {
 	return os.RemoveAll(trash)
 }
 
-// RemoveLeftovers removes files that remained after crashes: drafts of claims,
-// and directories that RemoveHome was removing. The directory homes contains
-// the directories of all runs.
+// RemoveLeftovers cleans up after crashes. It removes drafts of claims, and
+// directories that RemoveHome renamed but did not remove. The directory homes
+// contains the directories of all runs.
 func RemoveLeftovers(homes string) error {
 	entries, err := os.ReadDir(homes)
 	if err != nil {
@@ -128,10 +127,10 @@ func RemoveLeftovers(homes string) error {
 }
 
 // writeClaim stores c as the claim in the directory home. It writes a draft,
-// and then links the draft to the name of the claim. link(2) fails if that name
-// exists, and makes the complete claim visible at once. writeClaim returns only
-// when the claim is on disk. If it returned earlier, the job could start a
-// second time after a power failure.
+// and then calls link(2) to make the draft the claim. This call is atomic, so
+// no reader sees an incomplete claim. It fails if there already is a claim.
+// writeClaim returns only when the claim is on disk. If it returned earlier,
+// the job could start a second time after a power failure.
 func writeClaim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
@@ -143,7 +142,7 @@ func writeClaim(home string, c Claim) error {
 	os.Remove(draft)
 	switch {
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
-		return ErrClaimed // or the start was withdrawn; both mean that this step must not run the job
+		return ErrClaimed // or the start was withdrawn; either way, this step must not run the job
 	case err != nil:
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -169,8 +168,8 @@ func writeOutcome(home string, o Outcome) error {
 	return replaceFile(home, "outcome", o)
 }
 
-// replaceFile writes v to the file with this name in the directory home. It is
-// atomic and durable.
+// replaceFile atomically and durably writes v to the named file in the
+// directory home.
 func replaceFile(home, name string, v any) error {
 	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks all inherited descriptors close-on-exec. The controller may
-// have inherited open files of root, and without the mark the processes of the
-// job would inherit them, too.
+// closeOnExec marks all inherited descriptors, except the standard ones, as
+// close-on-exec. The controller may have inherited files that root opened.
+// Without the mark, the processes of the job would inherit these files, too.
 func closeOnExec() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors at exec: %w", err)
@@ -31,8 +31,8 @@ func disableTracing() error {
 
 // leaveKeyring gives the calling thread and its children an empty session
 // keyring. Otherwise the job would have the keys of the session in which root
-// started the controller. If the kernel has no keyrings, or a container may not
-// use them, leaveKeyring does nothing and returns nil.
+// started the controller. If the kernel does not support keyrings, or does not
+// permit them in this container, leaveKeyring does nothing and returns nil.
 func leaveKeyring() error {
 	_, _, e := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 	if e == 0 || errors.Is(e, unix.ENOSYS) || errors.Is(e, unix.EPERM) {

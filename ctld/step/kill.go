@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	maxFreezePasses = 20                    // passes over /proc until all processes have stopped
+	maxFreezePasses = 20                    // maximum number of passes over /proc in the method freeze
 	chaseTime       = 20 * time.Millisecond // how long the method chase runs
 )
 
-// killAll kills the remaining processes of the job, and starts a timer after
-// which it is called again.
+// killAll kills the remaining processes of the job. It sets killTimer, so that
+// it is called again after a pause.
 //
 // The kernel kills a cgroup atomically. Without a cgroup, a process could fork
-// after killAll has listed the processes and before it kills them. So killAll
-// stops processes until it finds none that runs, and then kills all of them.
+// after killAll has listed the processes but before killAll kills them. So
+// killAll stops all running processes, and repeats this until it finds none.
+// Then it kills all processes.
 //
-// A job can evade this with a chain of processes that each fork and exit at
-// once: each process is gone before the list is complete. But the child of such
-// a process then becomes a child of this process. The kernel lists the children
-// of this process so fast that the chain is eventually caught. Only a cgroup
-// can end a job that creates processes faster than killAll kills them.
+// A job can evade this with a chain of processes, each of which forks and then
+// exits at once. Such a process is gone before the list is complete. But its
+// child then becomes a child of the step process. The step process can list its
+// own children so fast that it eventually catches the chain. If a job creates
+// processes faster than killAll kills them, only a cgroup can end the job.
 func (w *watch) killAll() {
 	if w.group != nil {
 		if err := w.group.Kill(); err != nil {
@@ -57,8 +58,9 @@ func (w *watch) freeze() {
 	}
 }
 
-// chase kills new children of this process for a short time. It does not reap
-// the killed children, so the kernel does not reuse their process ids.
+// chase repeatedly kills new children of this process until chaseTime has
+// passed. It does not reap the killed children, so the kernel does not reuse
+// their process ids.
 func (w *watch) chase() {
 	for deadline := time.Now().Add(chaseTime); time.Now().Before(deadline); {
 		pids, err := process.Children()

@@ -15,8 +15,8 @@ import (
 const samplingInterval = 500 * time.Millisecond
 
 // makeGroup creates a cgroup for the job if the controller found that this is
-// permitted. If the kernel can't enforce the job's memory limit, the step
-// measures the memory instead.
+// permitted. If the kernel can't enforce the job's memory limit, makeGroup
+// starts a ticker, and the step measures the job's memory at each tick.
 func (w *watch) makeGroup() {
 	limit := w.spec.Memory
 	if w.spec.Cgroup.Path != "" {
@@ -41,10 +41,10 @@ func (w *watch) removeGroup() {
 	}
 }
 
-// checkMemory ends the job when its processes use more memory than the limit.
-// It first adds up their resident sets, in which shared pages count more than
-// once. Only if this sum exceeds the limit, checkMemory adds up the
-// proportional set sizes (PSS), which are exact but slow to compute.
+// checkMemory ends the job if its processes use more memory than the limit
+// permits. It first adds up their resident sets, in which shared pages count
+// more than once. If this sum exceeds the limit, checkMemory adds up the
+// proportional set sizes (PSS) instead. These are exact but slow to compute.
 func (w *watch) checkMemory() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {
@@ -64,8 +64,8 @@ func (w *watch) checkMemory() {
 const oomScore = "/proc/self/oom_score_adj"
 
 // dropOOMProtection makes the out-of-memory killer treat this process like any
-// other. The controller may be protected from it, and the job must not inherit
-// that protection.
+// other. The controller may be protected from the out-of-memory killer, and the
+// job must not inherit that protection.
 func (w *watch) dropOOMProtection() {
 	b, err := os.ReadFile(oomScore)
 	if err == nil && bytes.HasPrefix(b, []byte("-")) {
@@ -77,9 +77,9 @@ func (w *watch) dropOOMProtection() {
 }
 
 // enableOOMProtection protects this process from the kernel's out-of-memory
-// killer, so that the kernel kills the job and not its supervisor. It is called
-// after the script was started, because the script would otherwise inherit the
-// protection.
+// killer, so that the kernel kills processes of the job instead. It must be
+// called after the script's process was created. Otherwise that process would
+// inherit the protection.
 func (w *watch) enableOOMProtection() {
 	if err := os.WriteFile(oomScore, []byte("-1000"), 0); err != nil && os.Getuid() == 0 {
 		w.log.Warn("setting oom_score_adj failed", "error", err)

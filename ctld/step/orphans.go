@@ -10,19 +10,20 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// KillOrphans kills the remaining processes of a job whose step was killed, and
-// returns how many it killed. The kernel has killed the script together with
-// the step, but the script's children continue to run.
+// KillOrphans kills the remaining processes of a job whose step was killed. It
+// returns how many it killed individually, without the cgroup. The kernel has
+// killed the script together with the step, but the script's children continue
+// to run.
 //
-// If the job has a cgroup, KillOrphans finds all of its processes. Otherwise it
-// finds only the processes whose environment contains the job's variable. A
-// process can remove the variable from its own environment, but not from the
-// environment of another process.
+// If the kernel can kill the job's cgroup, no process of the job escapes.
+// Otherwise KillOrphans finds only processes whose environment contains the
+// variable that stepVariable returns. A process can remove the variable from
+// its own environment, but not from the environment of another process.
 func KillOrphans(c Claim, uid uint32) (killed int, err error) {
 	if c.Cgroup != "" {
 		g := cgroup.Group{Path: c.Cgroup}
 		if err = g.Kill(); errors.Is(err, fs.ErrNotExist) {
-			err = nil // the cgroup is gone, or the kernel does not support it
+			err = nil // the cgroup is gone, or the kernel does not support cgroup.kill
 		}
 		defer g.Remove()
 	}

@@ -25,8 +25,8 @@ const (
 	startName = "schedctld-start"
 )
 
-// Both stages of a step have these descriptors, in addition to the three
-// standard ones.
+// Both stages of a step have the descriptors specFD and reportFD, in addition
+// to the three standard ones.
 const (
 	specFD   = 3
 	reportFD = 4
@@ -38,9 +38,9 @@ const (
 // keep open the cgroup files from which it reads its CPU limit.
 var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 
-// Main runs one of a step's stages and then exits, if this process was started
-// as a stage. Otherwise it returns. The program's main function must call Main
-// before it opens any file.
+// Main checks whether this process was started as a stage of a step. If so,
+// Main runs that stage and then exits. Otherwise it returns. The program's main
+// function must call Main before it opens any file.
 func Main() {
 	stage, ok := map[string]func() int{watchName: watchMain, startName: startMain}[os.Args[0]]
 	if !ok {
@@ -55,8 +55,7 @@ func Main() {
 }
 
 // A Program keeps the executable of this process open. So steps can be started
-// even if another file has replaced the executable, or if the job's user has no
-// access to its path.
+// even if another file has replaced the executable at its path.
 type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
@@ -89,18 +88,19 @@ func (p *Program) Close() error { return unix.Close(p.fd) }
 type Step struct {
 	Claim    Claim
 	handle   *process.Handle
-	childPID int // process id of a child for which this process must wait, otherwise 0
+	childPID int // process id of the step if Wait must reap it as a child, otherwise 0
 }
 
-// claimTimeout limits how long a step may take to claim its job. The step
-// writes the claim to disk in this time.
+// claimTimeout limits how long a step may take to claim its job. This includes
+// the time for writing the claim to disk.
 var claimTimeout = time.Minute
 
 // Start starts a step for spec, and returns when the step has claimed the job.
-// The directory spec.Home must be prepared. Start kills the step if it does not
-// claim the job before claimTimeout. The step writes messages for
-// administrators to the file log. If another step has claimed the job, Start
-// returns ErrClaimed, and the caller can adopt that other step.
+// The caller must have called Prepare for the directory spec.Home. If the step
+// does not claim the job within claimTimeout, Start kills the step. The step
+// writes messages for administrators to the file log. If another step has
+// claimed the job, Start returns ErrClaimed, and the caller can adopt that
+// other step.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -205,9 +205,9 @@ func closeAll(fds []uintptr) {
 	}
 }
 
-// Adopt attaches to the step that an earlier controller started. If that step
-// has exited, Adopt returns process.ErrGone. The step's outcome is then final:
-// if there is none yet, none will appear.
+// Adopt attaches to a step that an earlier controller started. If that step has
+// exited, Adopt returns process.ErrGone. In this case the step can no longer
+// write an outcome, so a missing outcome will not appear later.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
 	if err != nil {
@@ -216,8 +216,8 @@ func Adopt(c Claim) (*Step, error) {
 	return &Step{Claim: c, handle: h}, nil
 }
 
-// Wait waits until the step has exited and returns nil. If ctx is done first,
-// Wait returns ctx's error.
+// Wait waits until the step has exited, and then returns nil. If ctx is done
+// first, Wait returns ctx's error.
 func (s *Step) Wait(ctx context.Context) error {
 	if err := s.handle.Wait(ctx); err != nil {
 		return err
@@ -234,9 +234,9 @@ func (s *Step) Wait(ctx context.Context) error {
 // of the job. After Spec.KillWait it sends SIGKILL.
 func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 
-// SetTimeLimit writes a new time limit into the directory home of a step. The
-// limit counts from the start of the job. The step reads it after
-// ReloadTimeLimit.
+// SetTimeLimit writes a new time limit to a file in the directory home of a
+// step. The limit counts from the start of the job. The step does not read the
+// file until ReloadTimeLimit is called.
 func SetTimeLimit(home string, limit time.Duration) error {
 	return replaceFile(home, "limit", Limit{limit})
 }
@@ -248,8 +248,8 @@ func (s *Step) ReloadTimeLimit() error { return s.handle.Signal(limitChanged) }
 // limitChanged is the signal that announces a new time limit.
 const limitChanged = syscall.SIGUSR1
 
-// Signal asks the step to send the signal sig, from 1 to 30, to all processes
-// of its job.
+// Signal asks the step to send the signal sig to all processes of its job. The
+// number of the signal must be in the range 1 to 30.
 func (s *Step) Signal(sig syscall.Signal) error {
 	if sig < 1 || sig > lastSignal {
 		return fmt.Errorf("signal %d can't be sent to a job", sig)
@@ -257,10 +257,11 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	return s.handle.Signal(signalOffset + sig)
 }
 
-// To signal the job, the controller sends a real-time signal to the step. The
-// number of the real-time signal is that of the signal for the job, plus
-// signalOffset. The kernel queues real-time signals, and the step can't confuse
-// them with signals for the step itself.
+// To send a signal to the job, the controller sends a real-time signal to the
+// step. The number of the real-time signal is signalOffset plus the number of
+// the signal for the job. There are two reasons for real-time signals: the
+// kernel queues them, and the step can't confuse them with signals for the step
+// itself.
 const (
 	signalOffset = syscall.Signal(34)
 	lastSignal   = syscall.Signal(30)

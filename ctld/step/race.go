@@ -2,6 +2,6 @@
 
 package step
 
-// The race detector makes every process wait for a second when it exits, and a
-// test starts hundreds of processes.
+// The race detector makes every process wait for a second when it exits. That
+// would be too slow, because a test starts hundreds of processes.
 func init() { stageEnv = append(stageEnv, "GORACE=atexit_sleep_ms=0") }

@@ -1,9 +1,10 @@
 // Package step runs one job in a process that outlives the controller.
 //
 // The controller starts the step process from its own executable, and passes
-// the job's Spec in a sealed memory file. From then on the controller and the
-// step communicate only by signals and through a directory. This directory is
-// the home of the job's run, below the controller's state directory:
+// the job's Spec in a sealed memory file. Once the step has claimed the job,
+// the step and the controller communicate only through signals and a directory.
+// This directory, below the controller's state directory, is the home of the
+// job's run:
 //
 //	home/         created by the controller: permission to start; removing it while it is empty withdraws the permission
 //	home/claim    created by the step, exclusively and durably, before any process of the job runs
@@ -13,18 +14,19 @@
 // A restarted controller reads these files. If there is no claim, the job was
 // never started and may be started. If the process named in the claim is
 // running, the job is running. If there is an outcome, the job has ended. If
-// there is a claim, but no process and no outcome, the job is lost and must not
-// run again.
+// there is a claim, but no such process and no outcome, the job is lost and
+// must not run again.
 //
 // A step has two stages, because Go can't fork without exec. The first stage
 // (watch) runs as the controller's user, usually root. It claims the job,
-// enforces time and memory limits, kills the whole process tree and writes the
-// outcome. It never uses a path that the user names. The second stage (start)
-// runs as the job's user from its first instruction (package become/stage). It
-// enters the working directory, opens the output file and executes the script.
-// If root opened the output file, a user could put a link to /etc/shadow in its
-// place, and root would overwrite /etc/shadow. The job's user can't open such a
-// link.
+// enforces time and memory limits, kills the whole process tree when the job
+// must end, and writes the outcome. It never uses a path that the user names.
+// The second stage (start) runs as the job's user from its first instruction
+// (see package become/stage). It enters the working directory, opens the output
+// file and executes the script. If root opened the output file, a user could
+// put a link to /etc/shadow in its place, and root would overwrite /etc/shadow.
+// The second stage can't do this, because the job's user may not write to
+// /etc/shadow.
 package step
 
 import (
@@ -112,7 +114,7 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sealedFile returns a memory file with the given content, which can no longer
+// sealedFile returns a memory file that has the given content and can no longer
 // be modified.
 func sealedFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -134,8 +136,8 @@ func sealedFile(name string, content []byte) (*os.File, error) {
 
 // readSpec reads the Spec from f, the memory file that the controller made.
 func readSpec(f *os.File) (*Spec, error) {
-	// Another descriptor of the same file may have changed the read position,
-	// so readSpec reads from the start.
+	// The read position is shared with other descriptors of the same file, and
+	// may have changed. So readSpec reads from the start.
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
 		return nil, fmt.Errorf("no job was passed (only schedctld can start this program): %w", err)
@@ -147,9 +149,9 @@ func readSpec(f *os.File) (*Spec, error) {
 	return spec, nil
 }
 
-// stepVariable returns an environment variable that all processes of a job
-// have. It identifies the step. With this variable the job's processes can be
-// found after the step was killed.
+// stepVariable returns the environment variable that identifies the step. All
+// processes of the job inherit this variable. KillOrphans uses it to find them
+// when the step has been killed.
 func stepVariable(id process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", id.PID, id.Start)
 }

@@ -20,10 +20,11 @@ import (
 // number is high because scripts use low numbers themselves.
 const scriptFD = 100
 
-// start executes the second stage as the job's user and returns. A goroutine
-// reads the report of the second stage. The user can stop the second stage,
-// even before its first instruction. But the user can't stop this process, so
-// this process can still enforce the time limit (see package stage).
+// start executes the second stage as the job's user, and returns without
+// waiting for the report of the second stage. A goroutine reads the report. The
+// user can stop the second stage, even before its first instruction. But the
+// user can't stop this process, so this process can still enforce the time
+// limit (see package stage).
 //
 // The second stage gets none of the user's environment variables, so variables
 // such as LD_PRELOAD affect only the script.
@@ -102,7 +103,8 @@ func (s *Spec) execute() error {
 		return fmt.Errorf("enter the working directory: %w", err)
 	}
 	// All streams are opened before the first of them replaces a standard
-	// descriptor. So this process is unchanged if opening fails.
+	// descriptor. So the standard descriptors are unchanged if opening a stream
+	// fails.
 	in, out, errFile, err := s.openStreams()
 	if err != nil {
 		return err
@@ -131,14 +133,14 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// resetSignals resets the signals that the controller ignores. The controller
-// ignores a signal if it was started by a program that ignored the signal, for
-// example nohup, a shell or a service manager. Without the reset, the script
-// would ignore these signals, too.
+// resetSignals resets the signals that the controller ignores. Otherwise the
+// script would ignore these signals, too. The controller ignores a signal if
+// the program that started the controller ignored that signal. Examples of such
+// programs are nohup, shells and service managers.
 //
-// For all signals except the real-time signals, resetSignals installs a
-// handler, because exec resets every signal that has a handler. The Go runtime
-// does not handle real-time signals, so resetSignals resets them directly.
+// resetSignals installs a handler for each ignored signal from 1 to 31, because
+// exec resets every signal that has a handler. It resets the real-time signals
+// directly, because the Go runtime can't install handlers for all of them.
 func resetSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {

@@ -34,7 +34,7 @@ type Program struct {
 type Daemon struct {
 	Part
 	cmd  *exec.Cmd
-	done chan struct{} // closed when the daemon has exited; err is valid then
+	done chan struct{} // closed when the daemon has exited and err is set
 	err  error
 }
 
@@ -62,7 +62,7 @@ func Start(p Part) (*Daemon, error) {
 	d.cmd.Dir = "/"
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
 	// The daemon has a process group of its own, so that Ctrl-C in the terminal
-	// does not reach it. The demo stops the daemons in order.
+	// does not reach it. Instead, the demo stops the daemons one by one.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.Credential}
 	if err := thread.Start(d.cmd); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "start %s", p.Name)

@@ -27,9 +27,9 @@ func (s *Site) newPart(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
 
-// Scheddbd returns a Part for the accounting daemon. Its check succeeds when
-// the daemon accepts connections. The check of Schedrestd shows whether the
-// accounting daemon also answers requests.
+// Scheddbd returns a Part for the accounting daemon. The check of this Part
+// succeeds when the daemon accepts connections. The check of the Part that
+// Schedrestd returns shows whether the accounting daemon also answers requests.
 func (s *Site) Scheddbd(bin string) Part {
 	p := s.newPart(bin, "scheddbd", s.DbdConf())
 	p.Address = fmt.Sprintf("127.0.0.1:%d", s.Accounting)

@@ -38,8 +38,8 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		// This abstract socket marks the port as reserved. Its name is visible
-		// in the same network namespace as the port.
+		// This abstract socket marks the port as reserved. The name of the
+		// socket belongs to the same network namespace as the port.
 		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port))
 		if err != nil {
 			continue
@@ -52,7 +52,7 @@ func FreePorts(n int) ([]int, error) {
 		reservedPorts.Lock()
 		reservedPorts.marks = append(reservedPorts.marks, mark)
 		reservedPorts.Unlock()
-		defer l.Close() // closed only after all ports are chosen, so that they differ
+		defer l.Close() // closed only after all ports are chosen, so that no port is chosen twice
 		ports = append(ports, port)
 	}
 	return nil, errs.New(errs.Internal, "no free port of the loopback interface found")

@@ -122,8 +122,8 @@ func (g Gateway) Job(ctx context.Context, id uint32) (Job, error) {
 	return answer.Jobs[0], nil
 }
 
-// JobState is a job in the short list of jobs, in which the id of a job is a
-// string.
+// JobState is an element of the answer to a request for the states of all jobs.
+// In this answer, the id of a job is a string.
 type JobState struct {
 	ID    string   `json:"job_id"`
 	State []string `json:"state"`

@@ -1,4 +1,4 @@
-// Package site creates a site. A site is a cluster of one machine whose
+// Package site creates a site. A site is a one-machine cluster. Its
 // configuration, key and state are in one directory. The package also starts
 // the daemons of the cluster. The demo, the integration tests and the
 // benchmarks use sites.
@@ -21,7 +21,7 @@ import (
 	"schedrestd/errs"
 )
 
-// A Site is a cluster of one machine in a directory:
+// A Site is a one-machine cluster whose files are in one directory:
 //
 //	etc/    configuration and key
 //	state/  state of controller and accounting daemon
@@ -123,8 +123,8 @@ StorageLoc="%s"
 		s.authText(s.DbdSocket()))
 }
 
-// authText returns the part of the configuration that is the same for both
-// daemons: how users authenticate, and which information is private.
+// authText returns a part of the configuration that both daemons need: how
+// users authenticate, and which information is private.
 func (s *Site) authText(socket string) string {
 	private := ""
 	if s.PrivateData != "" {

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Set sets the kernel parameter with this name, such as fs.suid_dumpable, until
-// the test ends. If this is impossible, Set skips the test. A parameter applies
-// to the whole machine, so tests that set the same parameter run one after the
-// other.
+// Set changes the kernel parameter with this name, such as fs.suid_dumpable,
+// until the test ends. If it can't change the parameter, Set skips the test. A
+// parameter applies to the whole machine, so tests that set the same parameter
+// run one after another.
 func Set(t testing.TB, name, value string) {
 	t.Helper()
 	lock, err := os.OpenFile(filepath.Join("/run", "schedrestd-test-"+name), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)

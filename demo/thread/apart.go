@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnNewThread calls the function do on a new thread, which then exits. The
-// function may change attributes of its thread, such as the namespace or the
-// user. Other goroutines are not affected.
+// OnNewThread calls the function do on a new thread. The thread exits when do
+// has returned. So do may change attributes of the thread, such as the
+// namespace or the user, without affecting other goroutines.
 func OnNewThread(do func() error) error {
 	done := make(chan error)
 	go func() {
@@ -32,8 +32,8 @@ func OnNewThread(do func() error) error {
 }
 
 // RunAs calls the function do on a new thread with the effective ids uid and
-// gid. It requires root. The functions of package syscall would change the ids
-// of all threads.
+// gid. It requires root. It does not use the functions of package syscall,
+// because they would change the ids of all threads.
 func RunAs(uid, gid uint32, do func() error) error {
 	return OnNewThread(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func init() { runtime.LockOSThread() } // no test runs on the first thread of the process, which can't exit
+func init() { runtime.LockOSThread() } // the first thread of the process can't exit, so no test may run on it
 
 // TestStart calls Start in a goroutine. It checks that the child outlives the
 // goroutine's thread.

@@ -7,20 +7,21 @@
 // Its methods must not be called concurrently. While connections wait, the
 // caller must call Tick every TickInterval.
 //
-// The rules, in the order in which they apply to a connection that arrives:
+// These rules apply to a connection that arrives, in this order:
 //
-//   - A source that is blocked for its offences is refused (package penalty).
-//   - A source may have every slot while no other source waits, but never more
-//     than Config.PerSource, if that is set.
+//   - If the source of the connection is blocked for its offences, the connection
+//     is refused (package penalty).
+//   - A source may have every slot while no other source waits. But if
+//     Config.PerSource is set, a source never has more slots than that.
 //   - A connection that finds no free slot enters the waiting room, which has
 //     space for Config.Waiting connections. One source can fill at most half of
-//     it. When the waiting room is full, the source with the most connections
-//     in it loses its newest connection.
+//     the waiting room. When the waiting room is full, the newest connection of
+//     the source with the most waiting connections is refused.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources
-//     with only a few slots count as having none, and are served in the order
-//     of arrival.
+//     with only a few slots are treated as if they had none, and are served in the
+//     order of arrival.
 //   - To make room for a waiting connection, another connection is asked to
-//     yield, that is, to close soon (reclaim.go). This happens at once if the
+//     yield, that is, to close soon (reclaim.go). It is asked at once if the
 //     source of the waiting connection has less than half of the slots, and
 //     otherwise after TickInterval.
 //
@@ -46,8 +47,8 @@ type Config struct {
 }
 
 // TickInterval is the time between two calls of Tick while connections wait.
-// Some steps to get a slot for a waiting connection are taken only in Tick (see
-// askForSlots).
+// Some of the steps that free slots for waiting connections are taken only in
+// Tick (see askForSlots).
 const TickInterval = 200 * time.Millisecond
 
 // Conn is one connection. The caller sets the exported fields before it calls
@@ -55,19 +56,19 @@ const TickInterval = 200 * time.Millisecond
 type Conn struct {
 	Source Source
 	Exempt bool // penalties and fair shares do not apply to its source
-	Proxy  bool // it carries requests of many clients, so PerSource does not apply
+	Proxy  bool // it carries requests from many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 
 	hasSlot bool      // it has a slot
 	excused bool      // its worker is silent, so its slot was given to another connection
 	arrival uint64    // orders waiting connections
-	expires time.Time // when it is refused, if it waits for other connections of its source; otherwise zero
+	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	queue        *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
 	elem         *list.Element
 	round        int       // the last round (see reclaim) in which it was asked to yield
-	asked        bool      // it was asked in this round, and has not changed its state since
+	asked        bool      // it was asked to yield, and its stage has not changed since
 	firstAskedAt time.Time // when AskToYield asked it for the first time
 }
 
@@ -108,7 +109,7 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 		return
 	}
 	sourceLimit := max(1, s.maxWaiting/2) // each source leaves space for others
-	if full {                             // c waits for connections of its own source, which may never end
+	if full {                             // other connections of c's own source must end first, which may never happen
 		sourceLimit = min(sourceLimit, s.half())
 		c.expires = now.Add(s.waitLimit)
 	}
@@ -135,8 +136,8 @@ func (s *State) Taken(c *Conn) {
 	s.move(c, &s.busy)
 }
 
-// Progress reports the stage of c. It returns false if the stage has not
-// changed.
+// Progress reports that c has reached the given stage. It returns false if the
+// stage has not changed.
 func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	if c.stage == stage {
 		return false
@@ -161,11 +162,12 @@ func (s *State) Release(c *Conn) {
 	s.admitNext()
 }
 
-// Silent reports connections whose workers have not answered for a while. For
-// example, with become_user, users can stop their own workers. The slots of
-// silent connections are given to other connections. The silent connections
-// stay open and still count against their sources. The number of slots that can
-// be given away in this manner is limited to the total number of slots.
+// Silent reports connections whose workers have not answered for a while. This
+// can happen because, with become_user, users can stop their own workers. The
+// slots of silent connections are given to other connections. The silent
+// connections stay open and still count against their sources. The number of
+// slots that can be given away at the same time is limited to the total number
+// of slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.hasSlot && !c.excused && s.excused < s.size {
@@ -181,7 +183,7 @@ func (s *State) Silent(conns []*Conn) {
 func (s *State) Tick(now time.Time) {
 	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
 	if s.waitCount > 0 {
-		s.askedCount = 0 // connections that were asked before and are still open no longer count
+		s.askedCount = 0 // a new round: do not count connections asked in earlier rounds
 		s.round++
 		s.askForSlots(true)
 	}

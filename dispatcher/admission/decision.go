@@ -13,7 +13,7 @@ type Decision struct {
 	Conn   *Conn
 
 	Reason  Reason        // reason of a Refuse
-	Wait    time.Duration // for Refuse with reason Blocked, Pause and Report: how long the source is blocked
+	Wait    time.Duration // for Pause, Report, and Refuse with reason Blocked: how long the source is blocked
 	Offence penalty.Kind  // for Report: the offence for which the source is blocked
 }
 
@@ -22,7 +22,7 @@ type Action uint8
 
 // The actions.
 const (
-	Admit  Action = iota // give the connection to a worker; it has a slot
+	Admit  Action = iota // give the connection, which has a slot, to a worker
 	Refuse               // close the connection; it has no slot, and this package has forgotten it
 	Yield                // ask its worker to close the connection as soon as no request on it is being answered
 	Pause                // tell its worker to answer with 429 for the duration Wait
@@ -36,7 +36,7 @@ type Reason uint8
 const (
 	Blocked  Reason = iota // its source is blocked for offences
 	Crowded                // too many connections of its source are already waiting
-	TimedOut               // it has waited too long for other connections of its source
+	TimedOut               // it has waited too long for other connections of its source to end
 	ShutDown               // the gateway is stopping
 	numReasons
 )
@@ -56,8 +56,8 @@ type decisions []Decision
 
 func (d *decisions) decide(decision Decision) { *d = append(*d, decision) }
 
-// Decisions returns the decisions since its last call. The caller must carry
-// them out.
+// Decisions returns the decisions that were made since it was last called. The
+// caller must carry them out.
 func (d *decisions) Decisions() []Decision {
 	list := *d
 	*d = nil

@@ -8,8 +8,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// penalties records the offences of sources. Workers report the offences. The
-// kernel identifies the sources.
+// penalties records the offences of sources. Workers report the offences, but
+// the source of a connection is known from the kernel, not from the worker.
 type penalties struct {
 	debts    *penalty.Table[Source]
 	rejected *penalty.Memory // hashes of rejected credentials
@@ -35,16 +35,17 @@ func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
 	return s.debts.BlockedFor(now, c.Source)
 }
 
-// Offence reports an offence by the client of c. A credential that some worker
-// has already reported as rejected costs nothing, because a client that repeats
-// a credential is not guessing. If the offence blocks the source, all
-// connections of the source are paused: their workers answer requests with 429.
+// Offence reports an offence by the client of c. If the offence is a rejected
+// credential that some worker has already reported, it costs nothing, because a
+// client that repeats a credential is not guessing. If the offence blocks the
+// source, all connections of the source are paused: their workers answer
+// requests with 429.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.BlockedFor(now, c)
 	switch {
 	case c.Exempt:
-	case wait > 0: // c may have arrived after the source was blocked
+	case wait > 0: // a worker may have received c after the source was blocked
 		s.decide(Decision{Action: Pause, Conn: c, Wait: wait})
 	case kind != penalty.Auth || s.rejected.Add(credential):
 		s.charge(now, c, kind)
@@ -54,7 +55,7 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 // Crash reports that a worker crashed while it had the connections conns. Only
 // a request that the worker was answering can be the cause. Each source with
 // such a request is charged once. If the worker has not reported the stage of a
-// connection, the connection counts as having a request.
+// connection, Crash assumes that the worker was answering a request on it.
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	charged := map[Source]bool{}
 	for _, c := range conns {

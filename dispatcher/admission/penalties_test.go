@@ -49,9 +49,9 @@ func TestBlockedBySource(t *testing.T) {
 	}
 }
 
-// TestCrashCost checks that a crash counts once for each source whose requests
-// were being answered. A connection must not count if it was at rest, if it had
-// sent no complete header, or if the worker had not taken it.
+// TestCrashCost checks that a crash counts once for each source with a request
+// that was being answered. A connection must not count if it was at rest, if no
+// complete header had arrived on it, or if the worker had not taken it.
 func TestCrashCost(t *testing.T) {
 	s := withPenalties()
 	in := func(uid uint32, stage work.Stage) *Conn {
@@ -124,8 +124,9 @@ func TestPauseReachesAll(t *testing.T) {
 	}
 }
 
-// TestCredentials checks that a rejected credential counts only once for its
-// source. Each different credential counts again.
+// TestCredentials checks that a source that repeats a rejected credential
+// commits only one offence. Each different rejected credential must be a
+// further offence.
 func TestCredentials(t *testing.T) {
 	for _, tt := range []struct {
 		name        string

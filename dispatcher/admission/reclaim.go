@@ -8,15 +8,16 @@ import (
 )
 
 // reclaim selects the connections that must close to make room for waiting
-// connections. It first asks connections at rest to yield, beginning with the
-// one that has rested longest. A connection that is being answered closes after
-// its answer.
+// connections. It prefers connections at rest, beginning with the one that has
+// rested longest. A connection on which a request is being answered closes
+// after the answer.
 //
-// Each call of Tick begins a new round.
+// Each call of Tick begins a new round, in which at most maxAsked connections
+// are asked to yield.
 type reclaim struct {
-	resting    list.List // connections reported as Waiting or Resting, oldest report first
-	busy       list.List // connections that are being answered, as far as is known, or were already asked to yield
-	askedCount int       // number of connections that were asked to yield in this round and are still open
+	resting    list.List // connections reported as Waiting or Idle, oldest report first
+	busy       list.List // connections reported as Answering or not reported yet, and connections already asked to yield
+	askedCount int       // number of connections asked to yield in this round that have neither closed nor changed their stage since
 	round      int       // number of the round, from 1
 }
 
@@ -39,20 +40,21 @@ func (s *State) move(c *Conn, to *list.List) {
 // askForSlots asks connections to yield, so that waiting connections get slots.
 // It takes these steps in order, until it has asked enough connections:
 //
-//  1. For waiting sources that have less than half of the slots, it asks
-//     connections of sources that have more than their fair share,
-//     connections at rest first.
-//  2. For the same waiting sources, it asks any connection at rest.
-//  3. If onTick is true, it also asks connections at rest for the other waiting
-//     sources.
-//  4. If onTick is true, it asks connections that are being answered. Normally
-//     these are connections of waiting sources that can't get more slots from
-//     other sources at once (see wantsOwn). But if a source with less than half
-//     of the slots waits, and steps 1 to 3 found no connection, they may be
-//     connections of any source.
+//  1. To serve waiting sources that have less than half of the slots, it asks
+//     connections of sources that have more than their fair share. It begins
+//     with connections at rest.
+//  2. To serve the same waiting sources, it asks connections at rest of any
+//     source.
+//  3. If onTick is true, it asks further connections at rest, to serve the
+//     other waiting sources.
+//  4. If onTick is true, it also asks connections that are being answered.
+//     Normally these are connections of waiting sources that can't get more
+//     slots from other sources at once (see wantsOwn). But if a source with
+//     less than half of the slots waits, and steps 1 to 3 found no connection,
+//     they may be connections of any source.
 //
-// onTick is true in calls from Tick, when connections have already waited for a
-// while.
+// onTick is true in calls from Tick. By then, connections have already waited
+// for a while.
 func (s *State) askForSlots(onTick bool) {
 	owed, total := s.demand()
 	if !onTick {
@@ -74,9 +76,9 @@ func (s *State) askForSlots(onTick bool) {
 	}
 }
 
-// askOwnSource asks the oldest resting connection of c's source to yield. It
-// does so only if connections of this source wait and the source can't get
-// slots from others at once (see wantsOwn).
+// askOwnSource asks one connection of c's source to yield: the connection that
+// has rested longest. It does so only if the source has waiting connections,
+// and can't get slots from other sources at once (see wantsOwn).
 func (s *State) askOwnSource(c *Conn) {
 	if s.wantsOwn(c) {
 		s.askUpTo(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
@@ -97,8 +99,8 @@ func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	}
 }
 
-// requestYield asks c to yield, and moves c to the end of the list of busy
-// connections, so that c is asked last.
+// requestYield asks c to yield. It moves c to the end of the list of busy
+// connections, so that the other connections are asked before c is asked again.
 func (s *State) requestYield(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
@@ -115,7 +117,7 @@ func (s *State) cancelYield(c *Conn) {
 }
 
 const (
-	yieldLimit = 2 * time.Second // how long a connection that was asked to yield counts as about to end
+	yieldLimit = 2 * time.Second // a connection that was asked to yield is expected to close within this time
 	closeLimit = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
@@ -123,10 +125,11 @@ const (
 // that the worker can exit and another can replace it. If busy is false, it
 // does so only if all these connections are at rest.
 //
-// The result closing reports whether the connections will close soon. It is
-// false if a connection that was asked a while ago is still open. The result
-// stubborn is true if a connection was asked long ago, and the worker still
-// reports it at rest. An honest worker would have closed it.
+// The result closing reports whether all these connections are expected to
+// close soon. It is false if a connection is still open yieldLimit after it was
+// asked. The result stubborn reports whether a connection is still at rest
+// closeLimit after it was asked. An honest worker would have closed such a
+// connection.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
 	closing = len(conns) > 0
 	for _, c := range conns {

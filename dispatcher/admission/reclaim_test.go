@@ -8,9 +8,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// five is a State with five slots. newFive takes the number of slots of source
-// 1, source 2 and so on. The connections are numbered from 0, and requests on
-// all of them are being answered.
+// five is a State with five slots. The arguments of newFive are the numbers of
+// slots that source 1, source 2 and so on have. The connections are numbered
+// from 0, and a request is being answered on each of them.
 type five struct {
 	*State
 	list []*Conn
@@ -79,9 +79,10 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedBefore checks that for each waiting connection, only one connection
-// at a time is asked to yield. If a connection that was asked in an earlier
-// round changes its stage, no further connection may be asked.
+// TestAskedBefore checks that in each round, only one connection is asked to
+// yield for each waiting connection. If a connection that was asked in this
+// round changes its stage, another one must be asked. If a connection that was
+// asked in an earlier round changes its stage, no other may be asked.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -89,7 +90,7 @@ func TestAskedBefore(t *testing.T) {
 	}
 	f.arrive(2)
 	f.wantAsked(t, 0)
-	f.Tick(noon) // connection 0 was asked to close, and is still open
+	f.Tick(noon) // connection 0 was asked to yield, but is still open
 	f.wantAsked(t, 1)
 	f.cancelYield(f.list[0])
 	f.setResting(f.list[4])
@@ -117,9 +118,9 @@ func TestCrowdGivesWay(t *testing.T) {
 	}
 }
 
-// TestExcusedGiveNoWay checks that a connection is not asked to yield if its
-// slot was already given to another connection, because closing it frees no
-// slot.
+// TestExcusedGiveNoWay tests connections whose slots were already given to
+// others. Such a connection must not be asked to yield, because its end would
+// free no slot.
 func TestExcusedGiveNoWay(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list {
@@ -153,9 +154,9 @@ func TestOwnSourceGivesWay(t *testing.T) {
 }
 
 // TestMoreThanHalfHasToWait tests a waiting connection whose source already has
-// at least half of the slots. At the next Tick, and not before, connections at
-// rest must be asked to yield. If none is left at the following Tick, a busy
-// connection of the same source must be asked, but none of another source.
+// at least half of the slots. At the next Tick, and not before, a connection at
+// rest must be asked to yield. If no connection is at rest at the Tick after
+// that, a busy connection of the waiting source must be asked.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.setResting(f.list[4])
@@ -169,8 +170,8 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 
 // TestAskToYield checks that the connections of a worker are asked to yield
 // only once, and only if busy is true or all of them are at rest. If a
-// connection stays open for a while, closing must be false. If it also stays at
-// rest, stubborn must be true.
+// connection is still open after yieldLimit, closing must be false. If it is
+// still at rest after closeLimit, stubborn must be true.
 func TestAskToYield(t *testing.T) {
 	f := newFive(2)
 	f.setResting(f.list[0])

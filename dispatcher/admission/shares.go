@@ -5,11 +5,11 @@ import "slices"
 // A shares divides slots fairly among sources, like a semaphore.
 type shares struct {
 	size       int // number of slots
-	limit      int // maximum number of slots of one source, even if no other source waits; 0: none
+	limit      int // maximum number of slots of one source, even if no other source waits; 0: no limit
 	maxWaiting int // number of connections that can wait
 
 	free      int // free slots, including those of excused connections
-	excused   int // number of excused connections, which are open without a slot
+	excused   int // number of excused connections, whose slots were given to other connections
 	sources   map[Source]*account
 	waiting   map[Source]*account // accounts of sources with waiting connections
 	waitCount int                 // number of waiting connections
@@ -18,8 +18,9 @@ type shares struct {
 	decisions
 }
 
-// An account contains the slots and waiting connections of one source. A source
-// that has neither has no account.
+// An account holds the number of slots and the waiting connections of one
+// source. A source that has neither slots nor waiting connections has no
+// account.
 type account struct {
 	held    int
 	waiting []*Conn // in the order of arrival
@@ -40,8 +41,8 @@ func (s *shares) account(source Source) *account {
 	return a
 }
 
-// closeAccount deletes the account of a source that has no slots and no waiting
-// connections.
+// closeAccount deletes the account of a source if the source has no slots and
+// no waiting connections.
 func (s *shares) closeAccount(source Source) {
 	a := s.sources[source]
 	if len(a.waiting) == 0 {
@@ -113,11 +114,11 @@ func (s *shares) releaseSlot(c *Conn) {
 	s.closeAccount(c.Source)
 }
 
-// admitNext gives free slots to waiting connections whose sources may have
-// another slot.
+// admitNext gives free slots to waiting connections whose sources have not
+// reached their limit.
 func (s *shares) admitNext() {
 	for s.free > 0 {
-		threshold := max(s.fairShare(), min(8, s.half())) // so the worker of a user gets several requests in a row
+		threshold := max(s.fairShare(), min(8, s.half())) // lets the worker of a user get several requests in a row
 		rank := func(c *Conn) int {
 			if n := s.countedSlots(c); n >= threshold {
 				return n
@@ -157,27 +158,28 @@ func (s *shares) countedSlots(c *Conn) int {
 	return s.slotsOf(c.Source)
 }
 
-// half returns half of the number of slots. If a waiting source has fewer
-// slots, connections of other sources are asked to yield at once.
+// half returns half of the number of slots. If a waiting source has fewer slots
+// than this, connections of other sources are asked to yield at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fairShare returns how many slots each source with connections would have if
-// all had the same number.
+// fairShare returns how many slots each source would have if all slots were
+// divided equally among the sources with connections.
 func (s *shares) fairShare() int { return max(1, s.size/max(1, len(s.sources))) }
 
 // wantsOwn reports whether c's source has waiting connections, but can't get
-// more slots from other sources at once. Such a source already has half of all
-// slots, or the maximum for one source.
+// more slots from other sources at once. Such a source already has at least
+// half of all slots, or the maximum for one source.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]
 	return a != nil && (s.atLimit(a.waiting[0]) || s.countedSlots(a.waiting[0]) >= s.half())
 }
 
-// demand counts the waiting connections that could use a slot. The result total
-// counts all of these. The result owed counts only those that would leave their
-// source with at most half of the slots. For these, connections of other
-// sources are asked to yield at once. There may be thousands of sources, so
-// demand stops counting when owed reaches maxAsked.
+// demand returns two numbers of waiting connections. total counts the
+// connections that could use a slot. owed counts only those for which other
+// sources' connections are asked to yield at once. For each source that is not
+// exempt, these are at most as many as the source needs to reach half of the
+// slots. There may be thousands of sources, so demand stops counting when owed
+// reaches maxAsked.
 func (s *shares) demand() (owed, total int) {
 	for _, a := range s.waiting {
 		c, n := a.waiting[0], len(a.waiting)

@@ -22,8 +22,8 @@ func withSlots(slots, perSource, waiting int) *State {
 
 // play reports events to s and returns the decisions. Each word of script is an
 // event: "a" is a new connection of source a, "-a" closes the oldest connection
-// of a, and "!a" reports a connection of a as silent. Sources with a capital
-// letter are exempt.
+// of source a, and "!a" reports a connection of source a as silent. Sources
+// with a capital letter are exempt.
 func play(s *State, script string) (events []string) {
 	admitted := map[string][]*Conn{}
 	follow := func() {

@@ -12,16 +12,16 @@ import (
 	"schedrestd/rate"
 )
 
-// A Feed informs the auditor of one generation. It reports which worker gets
-// each connection, who the client is, and when connections and workers end.
-// These facts come from the dispatcher and the kernel, never from workers. The
+// A Feed reports facts to the auditor of one generation: which worker gets each
+// connection, who the client is, and when connections and workers end. These
+// facts come from the dispatcher and the kernel, never from workers. The
 // methods of a nil Feed do nothing.
 type Feed struct {
 	*service.Process
 	log           *Log
-	followQuota   *rate.Bucket     // limits how often the auditor may ask about the file
-	followPending atomic.Bool      // the auditor has asked and has no answer yet
-	messages      chan ipc.Message // messages for the auditor; nil is the last one
+	followQuota   *rate.Bucket     // limits how often the auditor may ask about the log's file
+	followPending atomic.Bool      // the auditor has asked about the log's file and has no answer yet
+	messages      chan ipc.Message // messages for the auditor; nil marks the end
 	flushed       chan struct{}    // closed when all messages were sent
 }
 
@@ -54,9 +54,9 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle handles a message from the auditor. The auditor's only kind of message
-// asks whether the log's path still leads to the same file. The parent answers
-// this question.
+// handle handles an ipc.Follow message, in which the auditor asks whether the
+// log's path still leads to the same file. handle passes this question on to
+// the parent. For any other message, handled is false.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -101,7 +101,7 @@ func (f *Feed) run() {
 	close(f.flushed)
 }
 
-// Send queues m for the auditor, without waiting for the auditor.
+// Send queues m for the auditor. It does not wait until the auditor receives m.
 func (f *Feed) Send(m ipc.Message) {
 	if f == nil {
 		return
@@ -117,8 +117,8 @@ func (f *Feed) ConnAssigned(worker uint32, c *ipc.Connection) {
 	f.Send(&work.Facts{Worker: worker, Connection: *c})
 }
 
-// ConnClosed informs the auditor that connection id no longer belongs to any
-// worker.
+// ConnClosed informs the auditor that the connection with the given id no
+// longer belongs to any worker.
 func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
 
 // WorkerExited informs the auditor how a worker exited.

@@ -1,7 +1,7 @@
-// Package auditlog connects the dispatcher to the audit log. It starts the
-// auditor of each generation, and sends it the kernel's facts about
-// connections. It can't write to the log's file: the parent gives the file only
-// to the auditor.
+// Package auditlog connects the dispatcher to the audit log. It starts an
+// auditor for each generation, and reports to it what the kernel and the
+// dispatcher know about connections. The dispatcher can't write to the log's
+// file, because the parent gives the file only to the auditor.
 package auditlog
 
 import (
@@ -20,7 +20,7 @@ type Log struct {
 	parent  *process.Parent
 
 	mu      sync.Mutex // guards waiting
-	waiting []*Feed    // feeds whose auditors wait for an answer about the file, in order
+	waiting []*Feed    // feeds whose auditors have asked about the log's file, oldest question first
 }
 
 // New returns a Log that has started no auditor yet.
@@ -28,8 +28,8 @@ func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *
 	return &Log{spec: spec, starter: starter, parent: parent}
 }
 
-// Followed passes an answer of the parent to the auditor that has waited
-// longest for one.
+// Followed passes an answer from the parent to the auditor that has waited
+// longest.
 func (l *Log) Followed(m *ipc.Followed) {
 	l.mu.Lock()
 	f := l.waiting[0]
@@ -38,8 +38,8 @@ func (l *Log) Followed(m *ipc.Followed) {
 	f.answer(m)
 }
 
-// askParent asks the parent, for the auditor of f, whether the log's path still
-// leads to the same file.
+// askParent asks the parent, on behalf of f's auditor, whether the log's path
+// still leads to the same file.
 func (l *Log) askParent(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

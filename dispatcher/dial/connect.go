@@ -17,12 +17,12 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// A conn is a descriptor that a worker gets to reach a daemon. It is either a
+// A conn is a descriptor with which a worker reaches a daemon. It is either a
 // TCP socket, which may still be connecting, or the inode of a UNIX socket.
 type conn struct {
 	fd     int
-	owner  uint32 // owner of the UNIX socket's directory; ipc.NoID with TCP
-	server uint32 // uid of the process at the other end if it is on this machine, or owner of the UNIX socket; otherwise ipc.NoID
+	owner  uint32 // owner of the UNIX socket's directory; ipc.NoID for TCP
+	server uint32 // TCP: uid of the server process, if it is on this machine; UNIX: owner of the socket; otherwise ipc.NoID
 }
 
 func (c conn) close() { unix.Close(c.fd) }
@@ -38,7 +38,7 @@ func errnoOf(err error) unix.Errno {
 // target is a TCP address to connect to.
 type target struct {
 	netip.AddrPort
-	local bool // the address is on this machine, so the uid of the process that serves each connection is looked up
+	local bool // the address is on this machine, so the uid of each connection's server is looked up
 	diag  int  // netlink socket for the look-up; -1 if the address is on another machine
 }
 
@@ -61,11 +61,11 @@ func (t target) close() {
 	}
 }
 
-// connect returns a TCP socket that is connecting to a target, in the network
-// namespace of the calling thread. If deferred is true, the socket only stores
-// the address, and connects with its first write. For an address on this
-// machine, deferred must be false, because the server's uid can be checked only
-// when the socket is connected.
+// connect creates a TCP socket in the network namespace of the calling thread,
+// and begins to connect it to a target. If deferred is true, the socket only
+// stores the address, and connects when it is first written to. For an address
+// on this machine, deferred must be false, because the server's uid can be
+// looked up only for a connected socket.
 func connect(to target, ports uint32, deferred bool) (conn, error) {
 	family, sa := sockaddr.Sockaddr(to.AddrPort)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -103,8 +103,8 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	return c, nil
 }
 
-// server returns the uid of the process on this machine that fd is connected
-// to. It returns become.Overflow if the kernel does not know that uid.
+// server returns the uid of the process on this machine to which fd is
+// connected. It returns become.Overflow if the kernel does not know the uid.
 func (t target) server(fd int) (uint32, error) {
 	local, remote, err := sockdiag.Addrs(fd)
 	if err == unix.ENOTCONN { // the server's queue of connections is full
@@ -120,9 +120,9 @@ func (t target) server(fd int) (uint32, error) {
 	return uid, err
 }
 
-// deferConnect prepares fd so that connect(2) only stores the address. It uses
-// TCP fast open without a cookie, so that writing no bytes starts a normal
-// handshake.
+// deferConnect prepares fd so that connect(2) only stores the address. It
+// enables TCP Fast Open without a cookie. A write of zero bytes then starts a
+// normal handshake.
 func deferConnect(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
 		return err
@@ -134,10 +134,10 @@ func deferConnect(fd int) error {
 // looks up the path for each connection, because a daemon that restarts may
 // create a new socket.
 //
-// The result's server is the owner of the socket. This is the user that called
-// bind(2), unless root has changed the owner. If the path is a link to another
-// user's socket, the owner is that other user, which is right, because the
-// socket leads to that user's process.
+// In the result, server is the owner of the socket. This is the user that
+// called bind(2), unless root has changed the owner. If the path is a link to
+// another user's socket, server is that other user. This is correct, because
+// the socket leads to that user's process.
 func openInode(path string) (conn, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -161,7 +161,7 @@ func openInode(path string) (conn, error) {
 const ipLocalPortRange = 51
 
 // PortShares is the number of parts into which this machine's local ports are
-// divided for workers. The side of a connection that closes it first keeps its
+// divided for workers. The side that closes a connection first keeps its own
 // port occupied for a minute. A single worker must not be able to occupy all
 // ports in this way.
 //

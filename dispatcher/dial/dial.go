@@ -30,14 +30,14 @@ type Options struct {
 	Setup   *work.Setup // has the addresses of the daemons
 	Ports   uint32      // local ports for the worker's connections (see Ports); 0: all
 	Foreign bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
-	Burst   int         // connections that the worker may request at once
+	Burst   int         // connections that the worker may request in one burst
 	Rate    int         // connections per second that the worker may request
 	Counts  *Counters
 }
 
 // Counters counts the requests of workers.
 type Counters struct {
-	Dialed, Failed, Limited atomic.Uint64 // requests for one connection, by result; Limited includes requests for spare sockets
+	Dialed, Failed, Limited atomic.Uint64 // requests for a single connection, by result; Limited also counts requests for spare sockets
 	Spares                  atomic.Uint64 // spare sockets sent to workers
 }
 
@@ -54,8 +54,8 @@ type Dialer struct {
 // worker that repeats its requests without waiting is killed.
 const (
 	waitBurst  = 10_000
-	waitRate   = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
-	noPortCost = 100  // cost of an attempt that found no free port; the kernel has then tried all ports
+	waitRate   = 1000 // per second; an honest worker has at most 48 pending requests, and waits for 50 ms before it repeats one
+	noPortCost = 100  // additional cost if no port is free, because the kernel then tries all ports
 )
 
 // New returns a Dialer for the worker at the other end of channel.
@@ -64,7 +64,7 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), retries: rate.New(waitBurst, waitRate, time.Now())}
 }
 
-// Handle handles a message of the worker, without waiting. The result handled
+// Handle handles a message from the worker, without waiting. The result handled
 // is false if the message does not request connections. An error means that the
 // worker broke the protocol.
 func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
@@ -77,8 +77,8 @@ func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// countLimited counts a request that is not granted for now. It returns an
-// error if the worker has sent too many such requests.
+// countLimited counts a request that is not granted. It returns an error if the
+// worker sends such requests too often.
 func (d *Dialer) countLimited() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.retries.Take(time.Now(), 1) {
@@ -118,7 +118,7 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
 		if !d.o.Foreign {
-			c.server = ipc.NoID // the worker can ask the kernel for the process that listens, which is more precise
+			c.server = ipc.NoID // the worker itself asks the kernel which process listens, because that is more precise
 		}
 		return c, err
 	}
@@ -132,8 +132,8 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 
 // maxUnread limits the unread bytes in a worker's channel. A worker with more
 // unread bytes gets no spare sockets (sockets for later connections). The
-// kernel has one limit for the descriptors in transit in all channels of this
-// process. A single worker must not be able to reach this limit.
+// kernel limits the total number of descriptors in transit in all channels of
+// this process. A single worker must not be able to reach this limit.
 const maxUnread = 8 << 10
 
 // offerSpares sends the worker spare sockets, if possible. A worker that gets
@@ -183,11 +183,12 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 //
 // For a daemon on another machine, each socket connects when it is first
 // written to, and the uid is ipc.NoID. spares fails if the kernel or its
-// settings do not permit such sockets.
+// settings do not permit deferred connections.
 //
-// For a daemon on this machine, the sockets are already connected, because only
-// then can the kernel tell the server's uid. The server can't change later.
-// spares fails if the sockets have servers with different uids.
+// For a daemon on this machine, the sockets are already connected, because the
+// kernel can report a server's uid only for a connected socket. The server of a
+// connected socket can't change later. spares fails if the sockets have servers
+// with different uids.
 func (d *Dialer) spares(t target, n int) (fds []int, server uint32, err error) {
 	for range n {
 		c, err := connect(t, d.o.Ports, !t.local)
@@ -248,9 +249,9 @@ func (d *Dialer) reply(m ipc.Message, fds ...int) error {
 	return nil
 }
 
-// Spread selects one of the ports of each controller in s, for the given
-// worker. Controllers listen on several ports so that clients can be spread
-// over them.
+// Spread selects the port that the given worker uses for each controller in s.
+// Controllers can listen on several ports, so that different clients can use
+// different ports.
 func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }

@@ -177,8 +177,9 @@ func enter(t *testing.T, name string) {
 
 // TestSpares checks spare sockets for a daemon on another machine. They must
 // connect to that daemon, but only when they are written to. A worker that does
-// not read its channel must get only a few. A worker must get none for a UNIX
-// socket, for an invalid address, and for an address of this machine.
+// not read its channel must get only a few spare sockets. A worker must get
+// none for a UNIX socket, for an invalid address, or for an address of this
+// machine.
 func TestSpares(t *testing.T) {
 	local, remote := machines(t)
 	enter(t, remote)
@@ -291,7 +292,7 @@ func TestCost(t *testing.T) {
 		}
 		d.dials.Charge(time.Now(), many)
 		d.retries = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
-		for n, ends := range []bool{false, true} { // the first request beyond the quota is answered with "try again", the second is a violation
+		for n, ends := range []bool{false, true} { // the first request beyond the quota is answered with "try again"; the second is a violation
 			if _, err := d.Handle(tt.request); (err != nil) != ends {
 				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.request), tt.request, n+1, err)
 			}
@@ -299,8 +300,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestPorts checks that two workers that exist concurrently use different local
-// ports.
+// TestPorts checks that two workers with consecutive numbers use different
+// local ports.
 func TestPorts(t *testing.T) {
 	first, second := Ports(PortShares), Ports(PortShares+1)
 	if first == 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // An Acceptor receives accepted connections from the parent and passes them to
-// the pools' loop, which decides about their admission. An Acceptor does not
+// the pools' loop, which decides whether to admit them. An Acceptor does not
 // deal with workers. If no worker can take a connection, the connection waits
 // in the queue of its pool. So a problem with the workers of one user does not
 // delay the connections of other users.
@@ -30,8 +30,8 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 }
 
 // Run submits the connections that the parent sends over a channel, until the
-// channel is closed. diag is a netlink socket for looking up the users of the
-// clients.
+// channel is closed. diag is a netlink socket for asking the kernel which users
+// the clients run as.
 func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	for {
 		m, err := from.Receive()
@@ -50,10 +50,10 @@ func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	}
 }
 
-// waitForSlot waits for a moment, at most twice, if no slots are left. Without
-// this wait, if connections arrive without a pause, this process would not
-// notice that workers have closed earlier connections. It would refuse new
-// connections although slots have become free.
+// waitForSlot waits briefly, at most twice, if no slots are left. The wait
+// gives this process time to notice that workers have closed earlier
+// connections. Otherwise, if connections arrived without a pause, this process
+// would refuse new ones although slots have become free.
 func (a *Acceptor) waitForSlot() {
 	for range 2 {
 		full := false

@@ -12,7 +12,7 @@ import (
 )
 
 // TestClient checks that the uid of a client on loopback can be looked up with
-// the netlink socket that the parent has passed.
+// a netlink socket.
 func TestClient(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

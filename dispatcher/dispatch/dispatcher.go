@@ -1,10 +1,10 @@
 // Package dispatch accepts connections, and finds the pool of workers for each
 // connection: the shared pool, a pool for this connection alone, or the pool of
-// its user.
+// the client's user.
 //
-// It judges connections by what the parent and the user database report about
-// the clients. It reads no data from connections. The entry points are New and
-// Acceptor.
+// Its decisions depend only on what the parent and the user database report
+// about the clients. It reads no data from connections. The entry points are
+// New and Acceptor.
 package dispatch
 
 import (
@@ -21,11 +21,11 @@ import (
 type Options struct {
 	Switches   ipc.Switches
 	Admission  work.Admission
-	Worker     security.Identity // identity of workers that serve all users, or users who are not looked up
+	Worker     security.Identity // without become_user: identity of the workers that serve clients
 	Nobody     security.Identity // identity of workers that serve no user
-	Identities int               // become_user: limit on the number of identities that have workers concurrently
-	IdleLimit  time.Duration     // become_user: a worker that has had no connection for this time is retired
-	WaitLimit  time.Duration     // how long a connection waits for a worker
+	Identities int               // become_user: maximum number of identities that have workers
+	IdleLimit  time.Duration     // become_user: a worker that has had no connection for this long is retired
+	WaitLimit  time.Duration     // how long a connection may wait for a worker
 	// OwnerOf returns the user who owns a subordinate uid. For any other uid,
 	// it returns the uid itself. If OwnerOf is nil, there are no subordinate
 	// uids.
@@ -35,22 +35,24 @@ type Options struct {
 }
 
 // A Dispatcher finds a worker for each connection. There are three
-// implementations: with one pool for all connections, with a worker for each
-// connection, and with a worker for each identity. All methods are called in
-// the loop (pool.Loop).
+// implementations. They have one pool for all connections, a worker for each
+// connection, or a worker for each identity. All methods are called in the loop
+// (pool.Loop).
 type Dispatcher interface {
-	// Dispatch gives c, which already has a slot, to a worker, now or later.
+	// Dispatch gives c to a worker, at once or later. c must already have a
+	// slot.
 	Dispatch(c *pool.Connection)
-	// Renew starts workers of g, and retires those of the previous generation.
-	// If the new workers can't serve, the previous ones stay. In both cases,
-	// Renew calls done.
+	// Renew starts workers of g. If the new workers can serve, they replace
+	// those of the previous generation. Otherwise the previous workers stay. In
+	// the end, Renew calls done with nil or the error.
 	Renew(g *pool.Generation, done func(error))
 	// Stop turns away connections that wait for a pool.
 	Stop()
 }
 
-// New returns the Dispatcher that the options require. The Dispatcher calls
-// rotate when the shared workers have served enough connections.
+// New returns the Dispatcher that the options require. If all clients share
+// workers, the Dispatcher calls rotate when these workers have served enough
+// connections.
 func New(o Options, set *pool.Set, rotate func()) Dispatcher {
 	demand := onDemand{Set: set, Options: o}
 	switch {

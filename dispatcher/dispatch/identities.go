@@ -11,20 +11,20 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// An identities is a Dispatcher with one pool, of one worker, for each (uid,
-// gid) that the kernel reports. The number of pools is limited, so a connection
-// may have to wait for a pool. Then the least recently used pool that has no
-// connections is retired. If all pools have connections, some workers are asked
-// to close theirs.
+// An identities is a Dispatcher with a pool for each pair of uid and gid that
+// the kernel reports. Each pool has one worker. The number of pools is limited,
+// so a connection may have to wait for a pool. In this case, the least recently
+// used pool without connections is retired. If every pool has connections, some
+// workers are asked to close theirs.
 type identities struct {
 	onDemand
 	pools        map[identity]*pool.Pool
 	leaving      map[*pool.Pool]retirement // retired pools whose worker still runs
 	waiting      pool.Queue                // connections that wait for a pool
-	waitingSince time.Time                 // since when the queue has not been empty
+	waitingSince time.Time                 // when the queue last became non-empty
 	stopped      bool
 	timer        *time.Timer // of the next call of tend
-	tendDue      bool        // the next call of tend is due now
+	tendDue      bool        // tend is scheduled to run as soon as possible
 }
 
 // An identity contains the ids that a worker runs as. It includes the gid,
@@ -34,9 +34,9 @@ type identity struct{ uid, gid uint32 }
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}}
 	// This process has buffers for each worker, and there may be many workers.
-	// More frequent garbage collection limits the memory. With a shared pool,
-	// Go's default is better: there are few buffers, and frequent collections
-	// would slow down the copying of log lines.
+	// More frequent garbage collection limits the memory that they use. With a
+	// shared pool, Go's default is better: there are few buffers, and frequent
+	// collections would slow down the copying of log lines.
 	debug.SetGCPercent(50)
 	return h
 }
@@ -81,7 +81,7 @@ func (h *identities) serve(c *pool.Connection) {
 type reason int
 
 const (
-	reasonIdle     reason = iota // it had no connections, or waiting connections needed its place
+	reasonIdle     reason = iota // the pool had no connections
 	reasonReplaced               // the configuration was replaced
 )
 
@@ -91,8 +91,8 @@ type retirement struct {
 	at     time.Time
 }
 
-// userFraction limits each user to a quarter of all pools. A user who is in
-// many groups can have a pool for each group.
+// userFraction limits each user to a quarter of all pools. Without this limit,
+// a user who is in many groups could have a pool for each group.
 const userFraction = 4
 
 // hasPlace reports whether c can be served now, because there is a pool for its
@@ -120,9 +120,9 @@ func (h *identities) atUserLimit(uid uint32) bool {
 }
 
 // lingering returns how many of the retired pools count against
-// Options.Identities. Pools of a replaced configuration normally don't count,
-// because their last answers may take hours. But their number is limited, too:
-// those beyond Options.Identities do count.
+// Options.Identities. Pools of a replaced configuration may need hours for
+// their last answers, so up to Options.Identities of them do not count. Any
+// more of them do.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.countReplaced(), h.Identities)
 }
@@ -190,8 +190,8 @@ func (h *identities) retireIdle(now time.Time) time.Duration {
 	return next
 }
 
-// retire removes a pool from h.pools. Until the pool's worker has exited, the
-// pool is in h.leaving.
+// retire moves a pool from h.pools to h.leaving. The pool stays there until its
+// worker has exited.
 func (h *identities) retire(id identity, p *pool.Pool, r reason) {
 	delete(h.pools, id)
 	h.leaving[p] = retirement{r, time.Now()}
@@ -213,10 +213,10 @@ func (h *identities) admitWaiting() {
 
 // makePlace ends pools, so that waiting connections can get new pools. It first
 // retires pools without connections, the least recently used first. If there
-// are too few of these, it asks workers to close their connections: first
-// workers that have only idle connections. Once connections have waited for
-// TickInterval, it also asks workers that are sending answers. For a user who
-// has the maximum number of workers, it ends only pools of that user.
+// are too few of these, it asks workers that have only idle connections to
+// close them. Once connections have waited for TickInterval, it also asks
+// workers that are sending answers. For a user who has the maximum number of
+// workers, it ends only pools of that user.
 func (h *identities) makePlace(now time.Time) {
 	if h.waitingSince.IsZero() {
 		h.waitingSince = now
@@ -237,8 +237,9 @@ func (h *identities) makePlace(now time.Time) {
 	}
 }
 
-// askToYield asks the pools in list to close their connections, as long as d
-// needs more pools to end.
+// askToYield asks pools in list to close their connections, one pool after
+// another, until enough pools are about to end to meet the demand d. If busy is
+// false, it asks only pools whose connections are all idle.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Identity().UID) && h.yieldPool(p, busy, now) {
@@ -270,7 +271,7 @@ func (h *identities) demand() *demand {
 	return d
 }
 
-// needs reports whether it would help a waiting connection if a pool of the
+// needs reports whether a waiting connection could get a pool if a pool of the
 // given user ended.
 func (d *demand) needs(uid uint32) bool { return d.anyUser > 0 || d.perUser[uid] > 0 }
 
@@ -284,17 +285,17 @@ func (d *demand) subtract(uid uint32) {
 }
 
 // expectLeaving subtracts from d the retired pools that are about to end. It
-// also asks retired pools that have only idle connections to close them, and
-// kills workers that do not exit in time.
+// asks retired pools that have only idle connections to close these
+// connections. It also kills workers that do not exit in time.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
 	crowded := h.countReplaced() > h.Identities
 	for p, retired := range h.leaving {
 		if retired.reason == reasonReplaced && !crowded {
-			continue // when this pool ends, no connection gets its place
+			continue // the end of this pool makes no place for a waiting connection
 		}
 		idle := p.IsIdle()
 		if idle && now.Sub(retired.at) > process.ExitGrace {
-			p.EndIdle(process.ExitGrace) // a worker that does not exit would keep the place
+			p.EndIdle(process.ExitGrace) // otherwise a worker that does not exit would keep its place
 			continue
 		}
 		if idle || h.yieldPool(p, false, now) {
@@ -313,8 +314,8 @@ func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
 	return closing || stubborn
 }
 
-// Renew calls onDemand.Renew, and then retires all pools of the old
-// configuration. New workers start with the next connections.
+// Renew calls onDemand.Renew. If that succeeds, Renew retires all pools of the
+// old configuration. New workers start when connections need them.
 func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	h.onDemand.Renew(g, func(err error) {
 		if err == nil {

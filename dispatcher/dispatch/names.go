@@ -35,8 +35,8 @@ type inquiry struct {
 
 const (
 	nameTTL   = time.Minute
-	maxNames  = 10_000           // when this number is reached, all names are forgotten
-	nameLimit = 10 * time.Second // after this time, a question counts as failed; the resolver takes less
+	maxNames  = 10_000           // a cache with this number of uids is cleared before the next uid is added
+	nameLimit = 10 * time.Second // a question that has no answer after this time has failed; the resolver's look-ups take less
 )
 
 // NewNames returns a Names without any questions or answers.
@@ -72,8 +72,8 @@ func (n *Names) lookup(uid uint32, callback func(named, sure bool)) {
 	}
 }
 
-// Handle passes an answer of the resolver to the loop. An answer that comes too
-// late is ignored.
+// Handle passes an answer from the resolver to the loop. An answer that comes
+// too late is ignored.
 func (n *Names) Handle(m ipc.Message) (handled bool, err error) {
 	switch m := m.(type) {
 	case *work.LookupResult:

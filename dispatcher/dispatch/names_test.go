@@ -11,7 +11,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// resolved returns a Names whose resolver answers with f. If f is nil, the
+// resolved returns a Names whose resolver answers with f. If f returns nil, the
 // resolver does not answer.
 func resolved(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Names {
 	var n *Names
@@ -76,7 +76,7 @@ func (n *Names) awaitAll() {
 }
 
 // TestNamedWithoutResolver checks that callbacks get sure = false if there is
-// no resolver, or if it exits before it answers.
+// no resolver, or if the resolver exits before it answers.
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []answer
 	callback := func(named, sure bool) { got = append(got, answer{named, sure}) }

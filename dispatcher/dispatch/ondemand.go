@@ -16,10 +16,10 @@ type onDemand struct {
 }
 
 // Renew starts the standby worker of g. This worker answers connections that
-// are turned away. A worker that serves a user or a connection must not do
+// are turned away. A worker that serves a single user or connection must not do
 // this, because it could read another client's token. The standby worker runs
-// as the configured user and not as a client's, so no client's user can
-// interfere with it. Its start also proves that workers can serve.
+// as the configured user, so no client's user can interfere with it. Its start
+// also proves that workers can serve.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1
@@ -39,17 +39,18 @@ func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 	h.gen, h.standby, h.Slots.Answer = g, p, p.Refuse
 }
 
-// newPool returns a pool of one worker, which starts when a connection waits
-// for it.
+// newPool returns a pool with one worker. The worker starts when a connection
+// waits for the pool.
 func (h *onDemand) newPool(id security.Identity) *pool.Pool {
 	p := h.NewPool(h.gen, id)
 	p.Workers, p.Lazy = 1, true
 	return p
 }
 
-// identify decides whether the client of c may have a worker of its own, at
-// once or when the user database has answered. Then it calls callback, or turns
-// c away.
+// identify decides whether the client of c may have a worker of its own. If so,
+// it calls callback. Otherwise it turns c away. The decision is made at once if
+// the user database's answer is cached, and otherwise when the database has
+// answered.
 //
 // A uid that the user database does not know gets no worker, because it is
 // usually a subordinate uid. A user may have tens of thousands of such uids

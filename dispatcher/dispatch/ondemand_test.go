@@ -56,8 +56,9 @@ func (b *syncBuffer) String() string {
 }
 
 // TestLostWorkersAreLimited checks that users can't fill the disk with log
-// lines by killing their workers or preventing their start, for example by
-// reaching their limit of processes. Each failure must be counted.
+// lines by killing their workers or by preventing workers from starting, for
+// example by reaching the limit on their processes. Each failure must be
+// counted.
 func TestLostWorkersAreLimited(t *testing.T) {
 	end, fd, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
 	must(t, err)

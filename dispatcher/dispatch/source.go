@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// An owners finds the user who owns a uid, because a user may have tens of
-// thousands of uids (subuid(5)), and all must count as one source.
+// An owners finds the user who owns a uid. A user may have tens of thousands of
+// uids (subuid(5)), which must all be one source.
 type owners struct {
 	ownerOf func(uint32) uint32 // Options.OwnerOf
 	names   *Names              // nil: all uids have names
@@ -19,8 +19,8 @@ type owners struct {
 }
 
 // Limits on the uids that are assumed to have a name until the user database
-// has answered: how many at once, and how many per second. Until then, all
-// further uids count as one source.
+// has answered: how many in one burst, and how many per second. Until the
+// answer arrives, all uids beyond these limits are one source.
 const (
 	assumedBurst = 256
 	assumedRate  = 10
@@ -31,10 +31,10 @@ func newOwners(o Options) *owners {
 		assumed: rate.New(assumedBurst, assumedRate, time.Now())}
 }
 
-// sourceOf returns the source of a connection. addr is the client's address,
-// and is invalid on a UNIX socket. uid is the client's user, or ipc.NoID if
-// unknown. For a client on a UNIX socket or a loopback address, the source is
-// the user, if known.
+// sourceOf returns the source of a connection. addr is the client's address; it
+// is invalid for a client on a UNIX socket. uid is the uid of the client, or
+// ipc.NoID if it is unknown. For a client on a UNIX socket or a loopback
+// address, the source is the user, if known.
 func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	if addr.IsValid() && (uid == ipc.NoID || !addr.IsLoopback()) {
 		return admission.Address(addr)

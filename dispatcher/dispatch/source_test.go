@@ -9,8 +9,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestSourceOf checks that all addresses of a machine's network are one source,
-// and that all uids of a user are one source.
+// TestSourceOf checks that all addresses in an IPv6 /64 are one source, and
+// that all uids of a user are one source.
 func TestSourceOf(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
 		if q.Number >= 1000 && q.Number < 2000 {

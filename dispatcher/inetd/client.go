@@ -28,13 +28,14 @@ func pipe() (*os.File, int, error) {
 	return os.NewFile(uintptr(fds[0]), "answers"), fds[1], nil
 }
 
-// output returns the descriptor fd for the worker's answers. This is standard
-// output, unless that is a regular file, which the worker can't write to. For a
-// regular file, fd is the writing end of a pipe, and a goroutine copies from
-// the pipe to the file. When the copy ends, the goroutine sends the error, or
-// nil, to copyResult. If there is a pipe, relayFD is the same descriptor as fd,
-// and the caller must close it when the worker has its own. Without a pipe,
-// relayFD is -1.
+// output returns the descriptor fd for the worker's answers. Unless standard
+// output is a regular file, fd is standard output, and relayFD is -1.
+//
+// The worker can't write to a regular file. If standard output is a regular
+// file, fd is the writing end of a pipe, and a goroutine copies from the pipe
+// to the file. When the copy ends, the goroutine sends the error, or nil, to
+// copyResult. In this case, relayFD is the same descriptor as fd. The caller
+// must close relayFD when the worker has its own copy.
 func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -55,8 +56,8 @@ func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 }
 
 // pollState reports whether the client has stopped sending, and whether it has
-// closed the connection. If the client is not a socket but a pipe or a
-// terminal, both results are false, because such a client occupies nothing that
+// closed the connection. If standard input is a pipe or a terminal and not a
+// socket, both results are false, because such a client occupies nothing that
 // others need.
 func (c *Client) pollState() (inputEnded, closed bool) {
 	if c.Network == ipc.Stdio {

@@ -15,8 +15,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestLeft checks that a client that has only stopped sending does not count as
-// closed.
+// TestLeft checks that a client that has only stopped sending is not reported
+// as closed.
 func TestLeft(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -1,6 +1,7 @@
 // Package inetd serves the single client of a gateway that inetd started. The
-// client is at standard input and output, and one worker serves it. One
-// goroutine owns the state. Other goroutines only send events to it.
+// client is connected to standard input and output, and one worker serves it.
+// One goroutine owns the state. Other goroutines only send events to that
+// goroutine.
 package inetd
 
 import (
@@ -31,13 +32,13 @@ type Options struct {
 	Setup        work.Setup                   // of the worker
 	Dial         dial.Options                 // Serve sets Setup and Foreign
 	Services     func() error                 // starts the worker's services while the worker starts
-	Provision    func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
+	Provision    func(*process.Process) error // sends channels and keys to the worker when it is ready; the worker answers with Kept
 	Audit        func(ipc.Message)            // sends facts about the connection and its worker to the auditor
 	Violations   <-chan string                // gets a reason if the worker breaks the protocol of a service
 	ServiceExits <-chan string                // gets a reason if a service exits
 	Finish       <-chan struct{}              // closed when the worker must finish
 	StartLimit   time.Duration                // a worker that is not ready after this time is killed
-	Silence      time.Duration                // a worker that does not answer a Ping for this time is killed
+	Silence      time.Duration                // a worker that does not answer a Ping within this time is killed
 	Ready        func(ipc.Ready)              // called when the worker is ready
 }
 
@@ -62,7 +63,7 @@ type session struct {
 	finishReason string    // why the worker must finish; "" if it was not asked to finish
 	inputEndedAt time.Time // when this process first noticed that the client had stopped sending
 	liveness     process.Liveness
-	relayFD      int        // the worker's end of the pipe to a regular file; -1: no pipe
+	relayFD      int        // the worker's end of the pipe, if output goes to a regular file; -1: no pipe
 	copyResult   chan error // gets the result of copying from the pipe; nil: no pipe
 	stopped      bool       // the gateway was stopped by a signal
 }
@@ -234,9 +235,9 @@ func (v *session) finish(reason string) {
 	v.timer.Reset(v.Setup.Limits.Drain + process.ExitGrace)
 }
 
-// collectResult waits until the worker has exited and all its output is in the
-// file, and returns the result of Serve. channelErr is the error that run
-// returned.
+// collectResult waits until the worker has exited. If there is a pipe, it also
+// waits until all output has been copied from the pipe. It returns the result
+// of Serve. channelErr is the error that run returned.
 func (v *session) collectResult(channelErr error) error {
 	timeout := process.ExitGrace
 	if !errors.Is(channelErr, io.EOF) {

@@ -12,13 +12,13 @@ type counters struct {
 	accepted uint64 // accepted connections
 
 	// Connections that were turned away. unidentified counts the connections
-	// that get no answer because the kernel does not identify the client. The
-	// others count by the status of the answer: 403, 429 (the source is
-	// blocked), and 503.
+	// that get no answer because the kernel does not identify the client. Each
+	// of the other counters stands for one status of the answer: 403, 429 (the
+	// source is blocked), and 503.
 	unidentified, forbidden, blocked, unavailable uint64
 
-	// Workers by their fate: started, exited as intended, exited unexpectedly,
-	// killed by the dispatcher, killed by their sandbox.
+	// Workers: started, exited as intended, exited unexpectedly, killed by the
+	// dispatcher, killed by their sandbox.
 	started, done, died, killed, violated uint64
 
 	dial dial.Counters

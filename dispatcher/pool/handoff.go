@@ -27,7 +27,7 @@ func (p *Pool) Submit(c *Connection) {
 }
 
 // enqueue puts c into the queue for a worker. If no worker takes c within
-// p.WaitLimit, c is turned away. A pool that serves only c then ends.
+// p.WaitLimit, c is turned away. In that case, a pool with SingleUse also ends.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.WaitLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.WaitLimit))
@@ -48,8 +48,8 @@ func (p *Pool) serveWaiting() {
 	p.waiting.TakeWhile(p.tryAssign)
 }
 
-// tryAssign gives c to a ready worker, if possible to the one with the fewest
-// connections. It prefers workers that have answered their Ping. It returns
+// tryAssign gives c to a ready worker. It prefers workers that have answered
+// their Ping and, among these, the one with the fewest connections. It returns
 // false if no worker can take c now. It also returns false if a service that
 // workers need has exited and the next generation is being built.
 func (p *Pool) tryAssign(c *Connection) bool {
@@ -58,9 +58,10 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	}
 	unusable := func(w *worker) bool { return !w.ready || w.EndReason != "" }
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), unusable)
-	// A worker that sends Done but still uses the connection always appears to
-	// have the fewest connections. As long as the other workers have capacity,
-	// such a worker gets at most twice as many connections as each of them.
+	// A worker that sends Done for connections but still uses them always
+	// appears to have the fewest connections. As long as the other workers have
+	// capacity, such a worker gets at most twice as many connections as each of
+	// them.
 	maxShare := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
 		if w.share > maxShare {
@@ -114,10 +115,11 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 	return true
 }
 
-// Refuse passes a connection that is turned away to the worker with the fewest
-// connections, which answers the client. If that worker can't take the
-// connection immediately, the client gets no answer. The worker does not learn
-// the connection's number, so it can't report anything about the connection.
+// Refuse makes a worker answer the client of a connection that is turned away.
+// It passes the connection to the worker with the fewest connections. If that
+// worker can't take the connection immediately, the client gets no answer. The
+// worker does not learn the connection's number, so it can't report anything
+// about the connection.
 func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -138,10 +140,10 @@ func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 // to the end of the queue, unless the pool accepts no more connections.
 //
 // The number of attempts is limited, because a flaw in the code that receives
-// connections could let a connection crash each worker that it is sent to. All
-// n workers of a pool may exit for another reason while the same connection is
-// in their channels. But if worker n+1 also exits, the connection is the likely
-// cause, and no other worker gets it.
+// connections could let a connection crash each worker that it is sent to. In a
+// pool of n workers, n workers may exit for other reasons while the connection
+// is in their channels. But if the next worker that gets the connection also
+// exits, the connection is the likely cause, and no other worker gets it.
 func (p *Pool) reclaimConns(w *worker) (lost, requeued int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

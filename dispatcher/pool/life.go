@@ -46,9 +46,10 @@ func (p *Pool) fill(at *place) {
 	}
 }
 
-// waitingClient returns the number of a waiting connection. The next worker of
-// a lazy pool runs as the user of that connection. The result 0 stands for the
-// configured user.
+// waitingClient returns the number of the first waiting connection of a lazy
+// pool. The next worker of the pool runs as the user of that connection. For
+// any other pool, waitingClient returns 0, which stands for the configured
+// user.
 func (p *Pool) waitingClient() uint64 {
 	if p.Lazy {
 		return p.waiting[0].Arrival
@@ -181,7 +182,7 @@ type departure struct {
 	cause          error             // why its channel is no longer read: the error that receive returned
 	drained        bool              // the pool was ending
 	suspects       []*admission.Conn // connections whose clients may be the cause
-	lost, requeued int               // numbers of connections that were closed, and that another worker gets
+	lost, requeued int               // how many connections were closed, and how many another worker will get
 	status         string            // exit status of the process
 }
 
@@ -205,10 +206,10 @@ func (p *Pool) reap(w *worker, d departure) {
 }
 
 // reportExit logs how a worker exited. If clients may be the cause, it counts
-// an offence for each. It returns nil if the worker exited because it was asked
-// to and had finished its work. Otherwise it returns the reason. If the worker
-// was the first in its place, the reason also explains why it never became
-// ready.
+// an offence for each of them. It returns nil if the worker had finished its
+// work and exited because it was asked to. Otherwise it returns the reason for
+// the exit. If the first worker in a place exits before it is ready, this
+// reason explains why the start failed.
 func (p *Pool) reportExit(w *worker, d departure) error {
 	closed, counts := errors.Is(d.cause, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.identity.UID,
@@ -232,7 +233,7 @@ func (p *Pool) reportExit(w *worker, d departure) error {
 		counts.killed++
 		blame()
 		attrs = append(attrs, "because", d.cause)
-		if errs.KindOf(d.cause) == errs.Denied { // a worker that refuses to serve violates nothing
+		if errs.KindOf(d.cause) == errs.Denied { // a worker that refuses to serve does not break the protocol
 			p.logFailure(slog.LevelError, "worker killed", attrs...)
 		} else {
 			p.alarm("worker killed", attrs...)
@@ -262,10 +263,11 @@ func (p *Pool) recordStartFailure(at *place, err error) {
 }
 
 // refill starts the next worker in a place of the pool. w is the worker that
-// has exited, or nil if no worker could be started. If several workers in a row
-// exit before they have finished a connection, the pause before each start
-// grows. Without this pause, a request that crashes workers could keep the
-// machine busy starting them.
+// has exited, or nil if no worker could be started. The pause before the start
+// grows with the number of successive failures. A worker has failed if it could
+// not be started, or if it exited before it had finished a connection or got a
+// second one. Without the pause, a request that crashes workers could keep the
+// machine busy starting new ones.
 func (p *Pool) refill(at *place, w *worker) {
 	p.running--
 	if w != nil && (w.finished > 0 || w.assigned > 1) {

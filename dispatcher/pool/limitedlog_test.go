@@ -76,7 +76,7 @@ func TestExemption(t *testing.T) {
 }
 
 // slowClosingSocket returns a TCP socket that takes a long time to close,
-// because its peer does not read the data in it.
+// because its peer does not read the data that was sent.
 func slowClosingSocket(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -22,8 +22,8 @@ func (p *Pool) checkLiveness() {
 // connections get its slots.
 const pingLimit = time.Second
 
-// excuseSilent gives the slots of workers that have not answered for a while to
-// waiting connections. With become_user, users can stop their own workers, and
+// excuseSilent lets waiting connections use the slots of workers that have not
+// answered for a while. With become_user, users can stop their own workers, and
 // a stopped worker keeps its connections until the dispatcher kills it.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn

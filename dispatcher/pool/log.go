@@ -23,14 +23,14 @@ func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
 
 // alarm logs an event that only an attacker who controls a worker can cause.
 // The number of alarms is not limited, because an attacker could use up a limit
-// to hide a later alarm. Each alarm costs the attacker a process, and a penalty
-// for the clients that the worker was answering.
+// to hide a later alarm. For each alarm, the attacker loses a process, and the
+// clients that the worker was answering get a penalty.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }
 
-// logRoutine logs a routine event of a worker. In lazy pools, the number of
-// lines is limited. With one worker for each connection, the level is Debug.
+// logRoutine logs a routine event of a worker. In a pool with SingleUse, the
+// level is Debug. In any other lazy pool, the number of lines is limited.
 func (p *Pool) logRoutine(msg string, attrs ...any) {
 	if p.SingleUse {
 		p.Log.Debug(msg, attrs...)

@@ -25,16 +25,16 @@ func newTotals(enabled bool) (t totals) {
 	return t
 }
 
-// Limits on a worker's reports of counts: the number of messages at once and
-// per second, and the number of requests in progress. An honest worker sends
-// its counts once a second, in a few messages.
+// Limits on the counts that a worker reports: how many messages at once, how
+// many messages per second, and how many requests in progress. An honest worker
+// sends its counts once a second, in a few messages.
 const (
 	countBurst = 100
 	countRate  = 10
 	maxGauge   = 1 << 20
 )
 
-// addCounts adds the counts in a message from w to the totals. A message from a
+// addCounts adds to the totals the counts that w sent in m. A message from a
 // compromised worker can add at most 2^32 to each cell, so no total overflows
 // before the worker exits. A worker can't change the cells that the dispatcher
 // itself fills.
@@ -63,7 +63,7 @@ func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 // CountGeneration counts a change of the current generation.
 func (s *Set) CountGeneration() { s.Slots.totals.generations++ }
 
-// Samples returns the cells that are not 0, for all metrics.
+// Samples returns the nonzero cells of all metrics.
 func (s *Set) Samples() (list []query.Sample) {
 	t, a, c := &s.Slots.totals, s.Slots.Stats(), &s.Slots.counts
 	var running, requests, calls uint64
@@ -93,9 +93,9 @@ func (s *Set) Samples() (list []query.Sample) {
 	set(metric.Workers, running)
 	set(metric.WorkersStarted, c.started)
 	set(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
-	// Spare sockets (dial.Counters.Spares) do not count as dials, because a
-	// worker may never use them, and those to another machine connect only when
-	// they are used.
+	// Spare sockets (dial.Counters.Spares) do not count as dials. A worker may
+	// never use them, and a spare socket to another machine connects only when
+	// it is used.
 	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())
 	set(metric.RequestsInFlight, requests)
 	set(metric.CallsInFlight, calls)

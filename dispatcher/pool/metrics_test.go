@@ -33,8 +33,8 @@ func sampled(s *Set) map[uint16]uint64 {
 	return values
 }
 
-// TestCounts checks that totals are the sums for all workers, including those
-// that have exited. Only the number of requests in progress must leave out the
+// TestCounts checks that each total is the sum for all workers, including those
+// that have exited. Only the number of requests in progress must not include
 // workers that have exited.
 func TestCounts(t *testing.T) {
 	s, p, a, b := counting(true)

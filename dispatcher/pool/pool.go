@@ -9,20 +9,19 @@ import (
 	"schedrestd/security"
 )
 
-// A Set holds all pools that still have workers, including pools that are
-// ending, and the state that the pools share.
+// A Set holds all pools that have not ended, and the state that they share.
 type Set struct {
 	*Loop
 	Slots   *Slots
 	Starter *process.Starter
-	Done    chan struct{} // closed when the last pool has ended after Close
+	Done    chan struct{} // closed after Close, when all pools have ended
 
 	pools  map[*Pool]struct{}
 	closed bool
 	quotas relay.Quotas // limits the lines that workers may log
 
-	// Limited counts of events in all lazy pools. Users can start and end the
-	// workers of these pools.
+	// Counts of events in all lazy pools. The log lines about these events are
+	// limited, because users can start and end the workers of these pools.
 	failures, routine *limitedCount
 }
 
@@ -40,15 +39,15 @@ type Pool struct {
 	OnEnd     func() // called when the pool has no more workers; may be nil
 
 	gen      *Generation
-	identity security.Identity // identity of all workers; they may share anything that they have seen
+	identity security.Identity // identity of all workers; workers with the same identity may share anything that they have seen
 	failures *limitedCount     // Set.failures if the pool is lazy; nil: each worker that fails is logged
 	routine  *limitedCount     // Set.routine if the pool is lazy; nil: each event is logged
 	started  func(error)       // see Set.Start
 
 	workers         map[uint32]*worker
 	vacant          []*place  // places that get a worker when a connection waits
-	unproved        int       // number of places whose first worker is neither ready nor gone
-	startErr        error     // why a first worker did not become ready
+	unproved        int       // number of places whose first worker has neither become ready nor failed
+	startErr        error     // why the first worker in a place did not become ready
 	running         int       // number of workers that were started and have not exited
 	waiting         Queue     // connections that no worker has taken yet
 	assigned        uint64    // number of connections given to workers
@@ -64,7 +63,7 @@ type Pool struct {
 // one starts in the same place.
 type place struct {
 	number   int
-	failures int  // number of successive workers that did not finish a connection; see refill
+	failures int  // number of successive failures in this place; see refill
 	proved   bool // its first worker became ready, or failed
 }
 
@@ -98,8 +97,8 @@ func (p *Pool) threads(i int) int {
 }
 
 // requests returns how many requests the worker in place i may answer
-// concurrently. Each HTTP/2 stream counts as a request. The limits of all
-// workers in a pool add up to the pool's number of connections.
+// concurrently. Each HTTP/2 stream counts as a request. Unless the pool has
+// SingleUse set, the limits of its workers add up to Config.Connections.
 func (p *Pool) requests(i int) int {
 	if p.SingleUse {
 		return 1
@@ -117,8 +116,8 @@ func share(whole, n, i int) int {
 	return part
 }
 
-// Backoff returns the pause before the next start, after the given number of
-// successive failures.
+// Backoff returns the pause before the next start. The pause grows with the
+// number of successive failures.
 func Backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0

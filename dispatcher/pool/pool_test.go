@@ -228,9 +228,9 @@ func TestConnectionNumbers(t *testing.T) {
 	}
 }
 
-// TestTries checks a connection whose workers exit before they have taken it.
-// The pool must keep the connection after as many such exits as the pool has
-// workers, but not after one more.
+// TestTries checks a connection whose workers exit before they have taken it. A
+// pool of n workers must keep the connection after n such exits, but drop it
+// after the next one.
 func TestTries(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	p.Workers = 2
@@ -254,9 +254,9 @@ func TestTries(t *testing.T) {
 }
 
 // TestFloodHasBackpressure checks that the pool reads a worker's messages only
-// as fast as it can handle them. While the pool's loop is busy, the pool must
-// read only one message. All others must stay in the socket until it is full
-// and the worker can't send.
+// as fast as the pool can handle them. While the pool's loop is busy, the pool
+// must read only one message. The other messages must stay in the socket, so
+// that the worker can't send any more once the socket is full.
 func TestFloodHasBackpressure(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	parent, child := channelTo(t)
@@ -285,7 +285,7 @@ func TestFloodHasBackpressure(t *testing.T) {
 	}
 }
 
-// TestShare checks that the results of the function share add up to the whole.
+// TestShare checks that the parts that share returns add up to the whole.
 func TestShare(t *testing.T) {
 	for whole := range 20 {
 		for n := 1; n < 8; n++ {

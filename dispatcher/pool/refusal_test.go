@@ -11,10 +11,10 @@ import (
 )
 
 // TestRefusalsAreBounded checks connections that are turned away. Up to a
-// limited rate the dispatcher must pass them to a ready worker, together with
-// the HTTP status that the worker is to send. It must close those above the
-// rate immediately. It must also close its own descriptor of each connection
-// that it has passed to a worker.
+// limited rate, the dispatcher must pass them to a ready worker, together with
+// the HTTP status that the worker must send. It must close all others
+// immediately. It must also close its own descriptor of each connection that it
+// has passed to a worker.
 func TestRefusalsAreBounded(t *testing.T) {
 	p, _ := idle(t, testTimeout)
 	parent, child := channelTo(t)

@@ -26,7 +26,7 @@ func (p *Pool) taken(w *worker, id uint64) error {
 
 // release frees the slot of a connection that w has closed. The connection must
 // belong to w. Otherwise a compromised worker could free any number of slots,
-// and so disable the limit.
+// and so defeat the limit on connections.
 func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.heldConn(id, "Done")
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *Pool) release(w *worker, id uint64) error {
 	p.lastUsed = time.Now()
 	p.Slots.Release(&c.Conn)
 	if p.SingleUse {
-		p.Drain() // its worker has served the only connection of the pool
+		p.Drain() // the worker has served the only connection of the pool
 	}
 	p.notifyIdle()
 	return nil
@@ -62,9 +62,9 @@ func (p *Pool) progress(w *worker, m *work.Progress) error {
 	return nil
 }
 
-// offence records a worker's report about the client of a connection, which
-// must belong to the worker. An honest worker reports at most one offence for
-// each request, and at most a hundred a second.
+// offence records a worker's report about the client of a connection. The
+// connection must belong to the worker. An honest worker reports at most one
+// offence for each request, and on average at most a hundred offences a second.
 func (p *Pool) offence(w *worker, m *work.Offence) error {
 	c, err := w.heldConn(m.ID, "Offence")
 	if err != nil {

@@ -71,10 +71,9 @@ func (p *Pool) Retire() []*Connection {
 	return waiting
 }
 
-// EndIdle kills workers that still run although they were asked to exit and
-// have had no connection for longer than limit. If such a worker were not
-// killed, it could continue to request connections to daemons, and prevent the
-// start of other workers.
+// EndIdle kills workers that were asked to exit and have had no connection for
+// longer than limit, but still run. Otherwise such a worker could continue to
+// request connections to daemons, and prevent the start of other workers.
 func (p *Pool) EndIdle(limit time.Duration) {
 	if p.exitRequestedAt.IsZero() || time.Since(p.exitRequestedAt) < limit || time.Since(p.lastUsed) < limit {
 		return
@@ -106,7 +105,8 @@ func (p *Pool) endRetired() {
 	}
 }
 
-// endIfDone marks the pool as ended when none of its workers runs any more.
+// endIfDone marks the pool as ended if the pool starts no more workers and none
+// of its workers still runs.
 func (p *Pool) endIfDone() {
 	if p.ended || p.running > 0 || !p.IsLeaving() {
 		return

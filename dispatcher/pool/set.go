@@ -17,11 +17,11 @@ func NewSet(o Options) *Set {
 	return s
 }
 
-// Start starts p, and calls started with nil when the first workers in all
-// places of the pool are ready. If one of these workers does not become ready,
-// p ends, and then started is called with an error. For a lazy pool, Start
-// calls started with nil at once. After Close, Start starts no pool, and calls
-// started with an error.
+// Start starts p, and calls started(nil) when the first worker in every place
+// of the pool is ready. If one of these workers does not become ready, p ends,
+// and then calls started with an error. For a lazy pool, Start calls
+// started(nil) at once. After Close, Start does not start p, and calls started
+// with an error.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true
@@ -46,8 +46,8 @@ func (s *Set) each(do func(*Pool)) {
 // ServeWaiting gives the waiting connections of all pools to workers.
 func (s *Set) ServeWaiting() { s.each((*Pool).serveWaiting) }
 
-// Watch calls checkLiveness of each pool immediately, and then once in each
-// interval.
+// Watch calls checkLiveness for each pool immediately, and repeats this at the
+// given interval.
 func (s *Set) Watch(every time.Duration) {
 	s.each((*Pool).checkLiveness)
 	s.After(every, func() { s.Watch(every) })

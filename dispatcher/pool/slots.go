@@ -20,7 +20,7 @@ type Slots struct {
 	log         *slog.Logger
 	Admit       func(*Connection)                                         // gives a worker a connection that has a slot
 	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
-	OnClose     func(*Connection)                                         // called when a connection is closed, maybe more than once
+	OnClose     func(*Connection)                                         // called when a connection is closed, possibly several times for the same connection
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	turnedAway *limitedCount // counts connections that were turned away
@@ -43,8 +43,8 @@ type Options struct {
 	Log         *slog.Logger
 }
 
-// newSlots returns the Slots for these options. It must be used only in the
-// loop l.
+// newSlots returns the Slots for these options. The Slots must be used only in
+// the loop l.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
@@ -57,8 +57,8 @@ func newSlots(o Options, l *Loop) *Slots {
 	return s
 }
 
-// applyDecisions carries out all decisions of package admission, including
-// those that result from carrying out others.
+// applyDecisions carries out the decisions of package admission, and any new
+// decisions that result, until none are left.
 func (s *Slots) applyDecisions() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
@@ -77,10 +77,10 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. A message to a worker whose channel
-// is full is dropped. If a Yield is dropped, package admission asks other
-// connections to yield in its next round. If the worker stays silent, other
-// connections get its slots.
+// carryOut carries out a decision about c. If the channel of c's worker is
+// full, a message to that worker is dropped. If the message is a Yield, package
+// admission will ask other connections in its next round. If the worker stays
+// silent, other connections get its slots.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Action {
 	case admission.Admit:

@@ -17,13 +17,13 @@ type worker struct {
 	*process.Process
 	*place
 	requests int          // number of requests that it may answer concurrently
-	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
+	dialer   *dial.Dialer // used only by the goroutine that reads the worker's channel
 
 	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
 	ready      bool                   // it has loaded its keys and can serve
 	startTimer *time.Timer            // kills a worker that is not ready in time
-	violation  error                  // how it broke the protocol of a service, for which it was killed; nil: it did not
-	held       map[uint64]*Connection // connections that it was given, until it sends Done
+	violation  error                  // protocol violation that a service reported, for which the worker was killed; nil: none
+	held       map[uint64]*Connection // connections that it was given and for which it has not sent Done
 	assigned   uint64                 // number of connections given to it
 	share      float64                // its share of the recent connections of its pool
 	finished   uint64                 // number of connections that it finished
@@ -32,7 +32,7 @@ type worker struct {
 	offences   *rate.Bucket // limits its reports on offences
 	counts     *rate.Bucket // limits its reports on metrics
 
-	inFlight, calls uint64 // numbers that the worker reports: requests in progress, and its own requests to daemons in progress
+	inFlight, calls uint64 // numbers in progress, as the worker reports them: requests from clients, and its own requests to daemons
 }
 
 // Limits on the offences that a worker may report: how many at once, and how

@@ -22,7 +22,7 @@ func (l *Liveness) Check(p *Process, limit time.Duration) {
 	case l.pendingSince.IsZero():
 		l.lastPing++
 		l.pendingSince = time.Now()
-		_ = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) // if the channel is full, the process does not read it
+		_ = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) // if the channel is full, the process does not read it, and will be killed
 	case time.Since(l.pendingSince) > limit:
 		p.Terminate(fmt.Sprintf("has not read its channel for %s", limit))
 	}

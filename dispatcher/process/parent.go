@@ -35,8 +35,9 @@ func (p *Parent) Send(m ipc.Message) {
 	}
 }
 
-// run sends the messages in the queue until it finds nil. It panics if a
-// message breaks the protocol, because that is a bug in this program.
+// run sends the messages in the queue. When it finds nil in the queue, it
+// closes the channel and returns. It panics if a message breaks the protocol,
+// because that is a bug in this program.
 func (p *Parent) run() {
 	for range p.wake {
 		p.mu.Lock()

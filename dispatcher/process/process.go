@@ -2,10 +2,10 @@
 // dispatcher: workers and services.
 //
 // The dispatcher has no privileges, so it asks the parent to start a process.
-// It gets a channel to the process, and a pipe with the lines that the process
-// logs. The parent chooses the program, checks which user it runs as, sends
-// signals, and reports the exit. This package copies the logged lines with a
-// prefix, up to a quota.
+// The dispatcher gets a channel to the process, and a pipe with the lines that
+// the process logs. The parent chooses the program, checks which user the
+// process runs as, sends it signals, and reports its exit. This package copies
+// the logged lines with a prefix, up to a quota.
 package process
 
 import (
@@ -32,7 +32,7 @@ type Process struct {
 	Foreign   bool // it runs in a user namespace of its own
 	Channel   *ipc.Channel
 	Started   time.Time
-	EndReason string // why the dispatcher killed it; "" if it exited by itself. Only the goroutine that owns the process uses it
+	EndReason string // why the dispatcher killed it; "" if it exited by itself. Used only by the goroutine that owns the process
 
 	Exited        chan struct{} // closed when it has exited; the three fields below are valid from then on
 	ForbiddenCall bool          // the sandbox killed it for a forbidden system call
@@ -40,7 +40,7 @@ type Process struct {
 	status        string        // exit status, as a text
 
 	starter *Starter
-	log     *os.File      // reading end of the pipe to which its standard error goes
+	log     *os.File      // read end of the pipe to which its standard error goes
 	logDone chan struct{} // closed when log has been read to its end
 }
 

@@ -26,9 +26,9 @@ import (
 //	journald:PATH  datagrams with the fields of systemd-journald
 //	syslog:PATH    datagrams as in RFC 5424
 //
-// A line is split into fields only under three conditions: it is completely in
-// slog's text format, no key appears twice, and it has no key that this package
-// writes or that the label has. Any other line becomes a single string. So a process
+// A line is split into fields only if it is entirely in slog's text format and
+// no key appears twice. It must also have no key that this package writes or
+// that the label contains. Any other line becomes a single string. So a process
 // that writes garbage can't change the format of the output. It also can't
 // change the fields that the dispatcher writes about the process.
 type Log struct {
@@ -74,8 +74,8 @@ func (l *Log) logFallback(err error) {
 	}
 }
 
-// Write logs a line of this process, which is in slog's text format. It removes
-// the time from the line, because each log format adds its own.
+// Write logs a line of this process. The line is in slog's text format. Write
+// removes the time from the line, because each log format adds its own.
 func (l *Log) Write(line []byte) (int, error) {
 	text := printable.Text(strings.TrimSuffix(string(line), "\n"))
 	if first, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(first, "time=") {
@@ -87,9 +87,9 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// deliver writes a printable line to the socket, with the label of the process
-// that logged it. It returns the text that must be written to standard error
-// instead, or nil.
+// deliver writes a printable line to the socket, if there is one, with the
+// label of the process that logged it. It returns the text that must be written
+// to standard error instead, or nil if there is none.
 func (l *Log) deliver(now time.Time, label, line string) []byte {
 	switch {
 	case l.format == "json":
@@ -164,12 +164,11 @@ func split(label, line string) (trusted, untrusted []field) {
 	return trusted, untrusted
 }
 
-// numericKeys lists the keys whose values become JSON numbers, in lines about
-// requests.
+// numericKeys lists keys of lines about requests. The values of these keys
+// become JSON numbers.
 var numericKeys = []string{"status", "bytes"}
 
-// The pattern numberForm matches numbers that all JSON parsers represent
-// exactly.
+// numberForm matches numbers that all JSON parsers represent exactly.
 var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})$`)
 
 // asJSON returns a line as a JSON object. The fields of the label come first.

@@ -1,12 +1,12 @@
 // Package relay copies the lines that processes log. It escapes and shortens
-// each line, and puts the time and a label before it. The label has the
+// each line, and puts the time and a label before it. The label contains the
 // dispatcher's facts about the process:
 //
 //	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
 //
 // A compromised process can't log more than its quota permits, forge lines of
-// other processes, or send control characters to a terminal. Only in LINE can
-// it claim to be another process. For the other formats, see type Log.
+// other processes, or send control characters to a terminal. It can claim to be
+// another process only in LINE. For the other formats, see type Log.
 package relay
 
 import (
@@ -35,8 +35,8 @@ type lineBatch struct {
 	text []byte
 }
 
-// maxBatch is the number of bytes that one write to a pipe can contain without
-// being mixed with the output of other processes (pipe(7)).
+// maxBatch is the size of the largest write to a pipe that is never mixed with
+// the output of other processes (pipe(7)).
 const maxBatch = 4096
 
 func (j *lineBatch) add(now time.Time, label, line string) {
@@ -57,8 +57,8 @@ func (j *lineBatch) flush() {
 // logTime is the format of times in the log, the same as slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// Lines copies the lines of a process to the log until the process's output
-// ends, as far as quota permits. It writes label before each line.
+// Lines copies the lines of a process to the log, as far as quota permits. It
+// returns when the process's output ends. It writes label before each line.
 func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
 	out := lineBatch{to: to}
@@ -137,8 +137,8 @@ func NewQuota(lines, perSecond float64) *Quota {
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether the quota permits a line of size bytes, and if so,
-// subtracts the line.
+// admit reports whether the quota permits a line of size bytes. If so, admit
+// deducts the line from the quota.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,8 +164,8 @@ type place struct {
 	i   int
 }
 
-// maxQuotas limits the number of quotas. When it is reached, unused quotas are
-// dropped.
+// maxQuotas is the number of quotas at which Of drops unused quotas before it
+// adds another.
 const maxQuotas = 1000
 
 // Of returns the quota of the i-th worker of the user uid.

@@ -28,8 +28,8 @@ type Process struct {
 	liveness process.Liveness
 }
 
-// Hooks holds functions that a Process calls in one of its own goroutines. They
-// must not wait for the Process.
+// Hooks holds functions that a Process calls in one of its own goroutines. The
+// functions must not wait for the Process.
 type Hooks struct {
 	Report func(worker uint32, reason string)          // kills a worker that, according to the service, broke the protocol
 	Handle func(ipc.Message) (handled bool, err error) // handles messages that only some services send; may be nil
@@ -158,7 +158,7 @@ func (p *Process) handle(m ipc.Message) error {
 // exited.
 func (p *Process) Stop() {
 	if p != nil {
-		_ = p.Channel.Shutdown() // the parent may have a copy of this end
+		_ = p.Channel.Shutdown() // Close would not suffice, because the parent may have a copy of this end
 		<-p.Done
 	}
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Threads    int           // number of threads that run concurrently
 	Quota      *relay.Quota  // limits the lines that its processes may log
 	StartLimit time.Duration // a process that has not sent Ready after this time is killed
-	Silence    time.Duration // a process that does not answer a Ping for this time is killed
+	Silence    time.Duration // a process that does not answer a Ping within this time is killed
 	ExitLimit  time.Duration // how long a process may take to exit after its channel was closed; 0: process.ExitGrace
 	Log        *slog.Logger
 }
@@ -33,13 +33,13 @@ type Options struct {
 // Spec starts the processes of a service, one in each generation.
 type Spec struct {
 	Options
-	reports *rate.Bucket // limits the workers that all processes of the service together may report
+	reports *rate.Bucket // limits how many workers all processes of the service together may report
 }
 
-// Limits on the workers that a service may report for breaking the protocol:
-// how many at once, and how many per second. Each reported worker is killed. If
-// a service is started again, its new process gets only the rest of these
-// limits.
+// Limits on the number of workers that a service may report for breaking the
+// protocol: reportedBurst at once, then reportedRate per second. The dispatcher
+// kills each reported worker. If a service is restarted, its new process may
+// use only what is left of these limits.
 const (
 	reportedBurst = 100
 	reportedRate  = .1

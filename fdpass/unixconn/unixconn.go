@@ -1,7 +1,7 @@
 // Package unixconn reads from UNIX connections and closes them, without being
-// blocked by descriptors that a peer sends (see package fdpass). Processes that
-// serve clients themselves use it. The parent does not, because it passes its
-// connections on unread.
+// blocked by descriptors that a peer sends (see package fdpass). It is for
+// processes that serve clients. The parent does not use it, because it passes
+// its connections on without reading from them.
 package unixconn
 
 import (
@@ -28,7 +28,7 @@ type Conn struct {
 // descriptors, c has rejected them from the beginning and needs no protection.
 // Wrap recognizes such a connection by its option SO_PASSRIGHTS, which is off.
 // So a program must not switch this option off on a connection that it has
-// accepted: descriptors may have arrived before.
+// accepted: descriptors may already have arrived.
 func Wrap(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // maxCalls is the limit of concurrent calls in package fdpass.
 const maxCalls = 16
 
-// lingering returns a TCP socket whose last close sleeps for hours, unless a
-// signal interrupts it.
+// lingering returns a TCP socket. When its last descriptor is closed, close(2)
+// sleeps for an hour, unless a signal interrupts it.
 func lingering(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,8 +54,9 @@ func pair(t *testing.T) (*Conn, int) {
 	return c, fds[1]
 }
 
-// send sends a lingering socket to the peer and closes its own descriptor, so
-// that only the unread message refers to the socket.
+// send sends a lingering socket to the other end of the connection, and closes
+// its own descriptor of that socket. After that, only the unread message refers
+// to the socket.
 func send(t *testing.T, to int) {
 	t.Helper()
 	fd := lingering(t)
@@ -70,7 +71,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// mustNotBlock fails the test if f takes long, as it does when a close sleeps.
+// mustNotBlock fails the test if f does not return within 20 seconds. This
+// happens if a close sleeps.
 func mustNotBlock(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -82,8 +84,8 @@ func mustNotBlock(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering checks many connections at the same time. The peer of each has
-// sent a lingering socket. No Read and no Close may block.
+// TestLingering reads from and closes many connections concurrently, after each
+// peer has sent a lingering socket. Neither Read nor Close may block.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * maxCalls {
@@ -109,8 +111,8 @@ func TestLingering(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWritten checks a Close while a Write is blocked. The unread
-// descriptors must be closed by Close, and not by the Write, which returns
+// TestCloseWhileWritten calls Close while a Write is blocked. Close must close
+// the unread descriptors itself, and not leave them to the Write, which returns
 // later.
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
@@ -191,9 +193,9 @@ func testConn(t *testing.T, c *Conn, peer int) {
 	}
 }
 
-// TestRefuse checks that after Refuse, no peer can send a descriptor to a
-// connection of the socket. Wrap must still protect connections that were made
-// before Refuse.
+// TestRefuse checks that a client that connects to a socket after Refuse can't
+// send a descriptor. Wrap must still protect connections that were made before
+// Refuse.
 func TestRefuse(t *testing.T) {
 	if !hasPassRights() {
 		t.Skip("this kernel does not refuse descriptors")

@@ -11,8 +11,8 @@ import (
 	"schedrestd/guard"
 )
 
-// Read opens path as guard.Open does and reads all of it. A file longer than
-// maxBytes is refused.
+// Read opens path with guard.Open and reads the whole file. It refuses a file
+// longer than maxBytes.
 func Read(path string, rule guard.Rule, maxBytes int64) ([]byte, guard.Facts, error) {
 	f, facts, err := guard.Open(path, rule)
 	if err != nil {
@@ -23,8 +23,8 @@ func Read(path string, rule guard.Rule, maxBytes int64) ([]byte, guard.Facts, er
 	return data, facts, err
 }
 
-// ReadOpened reads all of a file that guard.Open opened, in this process or in
-// another.
+// ReadOpened reads the whole file f. This process or another one has opened f
+// with guard.Open.
 func ReadOpened(f *os.File, path string, rule guard.Rule, maxBytes int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {

@@ -30,8 +30,8 @@ type File struct {
 	Gzipped bool // Body is compressed
 }
 
-// Size returns the uncompressed length of the file. It is the last field of a
-// gzip file (ISIZE in RFC 1952).
+// Size returns the uncompressed length of the file. In a compressed file, this
+// length is the last field (ISIZE in RFC 1952).
 func (f File) Size() int {
 	if !f.Gzipped {
 		return len(f.Body)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// sums has the SHA-256 sums of swagger-ui-dist's files, as published by npm.
+// sums contains the SHA-256 checksums of swagger-ui-dist's files, as published
+// by npm.
 var sums = map[string]string{
 	"docs/swagger-ui-bundle.js": "e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2",
 	"docs/swagger-ui.css":       "5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d",
