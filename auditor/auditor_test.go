@@ -299,8 +299,8 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 }
 
 // TestChangesNeverEnded tests workers that never complete a change. All workers
-// share a limit on open changes. A worker may use at most half of what is left
-// of this limit, so that the other workers can still make changes. A refusal
+// share a limit on open changes. A worker may use at most half of the rest of
+// this limit, so that the other workers can still make changes. A refusal
 // for this reason must be logged. Changes for closed connections must also
 // count against the worker's rate limit.
 func TestChangesNeverEnded(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wantError returns the error for an invalid value. The error says only what is
-// expected; the caller adds the key and the line number.
+// wantError returns the error for an invalid value. The error contains only the
+// expected value; the caller adds the key and the line number.
 func wantError(expected string) error { return errors.New("want " + expected) }
 
 // splitList splits a comma-separated value. It removes spaces around the

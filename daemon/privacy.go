@@ -48,7 +48,7 @@ func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string)
 	return e
 }
 
-// Log tells the administrator about two possible surprises. It logs if all
+// Log logs two facts that may surprise the administrator. It logs if all
 // users can see all jobs. It also logs if PrivateData= lists kinds of
 // information that this daemon does not have. The argument kinds contains the
 // kinds that the daemon has.

@@ -17,8 +17,8 @@ import (
 // Linux.
 const maxLinks = 40
 
-// walk opens a path from the root down. The field dir is the walk's current
-// directory, not the process's.
+// walk opens a path from the root down. The field dir is the current
+// directory of the walk, not of the process.
 type walk struct {
 	rule      Rule
 	refuse    func(errs.Kind, string, ...any) *errs.Error

@@ -31,9 +31,10 @@ type chosenCoding struct {
 	always bool   // the client does not accept identity, so small bodies are compressed too
 }
 
-// chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). If the header is
-// missing, or names none of our codings, the answer is not compressed. If the
-// client does not accept an uncompressed answer either, ok is false.
+// chooseCoding returns the content coding that the client prefers, according to
+// Accept-Encoding (RFC 9110, 12.5.3). If the header is missing, or allows none
+// of our codings, the answer is not compressed. If the client does not accept
+// an uncompressed answer either, ok is false.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	bestQuality := 0
 	for _, name := range codings {
@@ -52,10 +53,10 @@ func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	return c, true
 }
 
-// codingQuality returns the weight of a coding. If prefs does not mention the
-// coding, listed is false. A "*" in prefs stands for every coding that is not
-// listed by name. For the coding "identity", a "*" counts only if its weight is
-// 0.
+// codingQuality returns the weight of a coding. If nothing in prefs applies to
+// the coding, listed is false. A "*" applies to every coding that is not listed
+// by name. To the coding "identity", it applies only if the weight of the "*"
+// is 0.
 func codingQuality(prefs []preference, name string) (q int, listed bool) {
 	alias := "x-" + name // x-gzip is gzip (RFC 9110, 8.4.1.3)
 	for _, p := range prefs {
@@ -77,8 +78,8 @@ type coder interface {
 	Reset(io.Writer)
 }
 
-// coders has coders for reuse, because creating a coder costs more than
-// compressing a small answer.
+// coders keeps the coders of each coding for reuse, because creating a coder
+// costs more than compressing a small answer.
 var coders = map[string]*sync.Pool{
 	"gzip": {New: func() any {
 		w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -88,7 +89,7 @@ var coders = map[string]*sync.Pool{
 		return w
 	}},
 	// This encoder has no goroutines of its own, and compresses one answer at a
-	// time. Its window is small enough for the memory of a phone.
+	// time. Its window is so small that even a phone has enough memory for it.
 	"zstd": {New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))

@@ -178,8 +178,8 @@ func TestHeadHasTheHeaders(t *testing.T) {
 	}
 }
 
-// BenchmarkCodings measures compressed lists of 500 jobs. BenchmarkJobs
-// measures uncompressed ones.
+// BenchmarkCodings measures answers with a compressed list of 500 jobs.
+// BenchmarkJobs measures the same list without compression.
 func BenchmarkCodings(b *testing.B) {
 	f := demo()
 	for range 499 {
@@ -201,8 +201,9 @@ func BenchmarkCodings(b *testing.B) {
 	}
 }
 
-// TestCompressedDocument checks that the OpenAPI document, which is stored in
-// compressed form, has the same content in each coding and in each answer.
+// TestCompressedDocument checks that the OpenAPI document has the same content
+// in each coding. The gateway caches the compressed document, so the test
+// requests each coding twice.
 func TestCompressedDocument(t *testing.T) {
 	server := httptest.NewServer(New(config(demo())))
 	defer server.Close()

@@ -14,11 +14,11 @@ type Resolver interface {
 }
 
 // Controller is the daemon that manages nodes and jobs. Each call is made as
-// the credential's user. The controller verifies the credential, and returns
-// errs.Unauthenticated if it is invalid.
+// the credential's user. The controller verifies the credential. If the
+// credential is invalid, the method returns errs.Unauthenticated.
 //
-// Errors are *errs.Error. Any other error counts as an internal error of the
-// gateway.
+// The methods return errors of type *errs.Error. The gateway treats an error of
+// any other type as an internal error of its own.
 type Controller interface {
 	// Verify only verifies the credential.
 	Verify(context.Context, model.Credential) error
@@ -27,8 +27,9 @@ type Controller interface {
 	// controller's result is first.
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
-	// Release returns the controller's release, such as "24.11.5", or "" if it
-	// is unknown. It never fails, but may have to ask the controller.
+	// Release returns the controller's release, such as "24.11.5", or "" if the
+	// release is unknown. The method never fails, but may have to send a
+	// request to the controller.
 	Release(context.Context, model.Credential) string
 
 	// Nodes calls the function each for every node. The node is valid only
@@ -69,10 +70,11 @@ type Controller interface {
 	// Licenses calls the function each for every license, like Nodes.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
-	// Shares calls the function each for the fair share of associations, like
-	// Nodes. If accounts and users are empty, it does so for all associations,
-	// and otherwise only for those of the given accounts and users. The
-	// function's argument tres has the names of the trackable resources in s.
+	// Shares calls the function each for the fair share of every association,
+	// as Nodes does for every node. If accounts or users are given, Shares
+	// includes only the associations of these accounts and users. The
+	// function's argument tres contains the names of the trackable resources in
+	// s.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
 	// Stats returns the controller's statistics about itself.
@@ -105,11 +107,12 @@ type Controller interface {
 	// are reported in the result, not in the error.
 	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
 
-	// UpdateNodes changes the nodes that u names. It changes the fields that
-	// are set in u.
+	// UpdateNodes changes the nodes that u names. Fields that are not set in u
+	// stay unchanged.
 	UpdateNodes(context.Context, model.Credential, *model.NodeUpdate) error
 
-	// CreateNode creates a node. The argument is its line in the configuration.
+	// CreateNode creates a node. The argument line is the node's line in the
+	// configuration.
 	CreateNode(ctx context.Context, cred model.Credential, line string) error
 
 	// DeleteNodes deletes the nodes of a host list.
@@ -118,9 +121,8 @@ type Controller interface {
 	// Reconfigure makes the controllers reload their configuration.
 	Reconfigure(context.Context, model.Credential) error
 
-	// Configuration returns the controller's configuration. If the
-	// configuration has not changed since the given time, it returns
-	// errs.Unchanged.
+	// Configuration returns the controller's configuration, or errs.Unchanged
+	// if the configuration has not changed since the given time.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
 	// ResourceLayout returns a job's resources on each of its nodes. It returns
@@ -145,15 +147,16 @@ type Controller interface {
 	// DeleteReservation deletes the reservation with that name.
 	DeleteReservation(ctx context.Context, cred model.Credential, name string) error
 
-	// Kill sends a signal to a job. The argument id is a job such as "12", a
-	// task such as "12_3", or a component such as "12+1". Signal 9 cancels it.
+	// Kill sends a signal to a job. The argument id names a job, such as "12",
+	// a task, such as "12_3", or a component, such as "12+1". Signal 9 cancels
+	// the job, task or component.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 
-	// KillEach is like Kill, but returns results for jobs that could not be
-	// signalled, such as tasks of an array that have ended. With
-	// model.KillVerbose, it returns results for all jobs. Controllers before
-	// 24.05 report no results. If no job could be signalled, KillEach returns
-	// an error.
+	// KillEach sends a signal to a job, like Kill. It returns a result for each
+	// job that could not be signalled, such as an array task that has ended.
+	// With model.KillVerbose, it returns a result for every job. Controllers
+	// before Slurm 24.05 report no results. If no job could be signalled,
+	// KillEach returns an error.
 	KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error)
 }
 
@@ -163,8 +166,8 @@ type Accounting interface {
 	Verify(context.Context, model.Credential) error
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
-	// Stats returns the daemon's statistics. It also pings the daemons and
-	// returns the results, as Ping does.
+	// Stats returns the statistics of the accounting daemon. It also pings all
+	// accounting daemons and returns the results, as Ping does.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
 	// List calls the listing's function for each record that the listing's

@@ -13,11 +13,13 @@ import (
 )
 
 // documentPages returns the pages with the OpenAPI document, keyed by path.
-// They need no token, because the tools that fetch the document have none yet.
-// The document is generated from the tables of this program, and reveals only
-// the supported paths, versions and authentication methods. A path may have a
-// suffix for the format. Without a suffix, the Accept header determines the
-// format.
+// Clients need no token for these pages, because the tools that fetch the
+// document have no token yet. The document is generated from the tables of this
+// program. It reveals only the supported paths, versions and authentication
+// methods.
+//
+// A path may have a suffix for the format. Without a suffix, the Accept header
+// determines the format.
 func (h *handler) documentPages() map[string]page {
 	newPage := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
 	return map[string]page{
@@ -28,9 +30,10 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument sends the document. It generates the document for the first
-// request, and then keeps it in memory. Generating and compressing it takes
-// several hundred times as long as sending it, and anyone can request it.
+// getDocument sends the document. The gateway encodes it once in each format
+// and coding, and then keeps the result in memory. Generating and compressing
+// the document takes several hundred times as long as sending it, and anyone
+// can request it.
 func (h *handler) getDocument(c *call) error {
 	body, err := h.document.encoded(c)
 	if err != nil {

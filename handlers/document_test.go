@@ -24,8 +24,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// documents caches parsed documents by their contents, because parsing takes a
-// long time.
+// documents caches parsed documents, because parsing takes a long time. The key
+// is the options from which a document was generated.
 var documents sync.Map
 
 // documentOf returns the validated OpenAPI document of h.
@@ -107,8 +107,8 @@ func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Resp
 	checkedAnswers.Store(answer, true)
 }
 
-// checkedAnswer has everything about an answer that checkDocumented compares
-// with the document.
+// checkedAnswer contains everything about an answer that checkDocumented
+// compares with the document.
 type checkedAnswer struct {
 	doc          *openapi3.T
 	method, path string
@@ -117,8 +117,8 @@ type checkedAnswer struct {
 	body         [sha256.Size]byte
 }
 
-// checkedAnswers has the answers that agreed with the document. Many tests get
-// the same answers, and each of these is checked only once.
+// checkedAnswers contains the answers that agreed with the document. Many tests
+// get identical answers, and these are checked only once.
 var checkedAnswers sync.Map
 
 // checkEnvelope checks the body of the answer to a request that matches no
@@ -142,9 +142,9 @@ func checkEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, b
 	}
 }
 
-// TestDocument checks the paths where tools expect the document. It must be
-// served to every client, in the requested format, and have the same content in
-// both formats.
+// TestDocument requests the OpenAPI document from the paths where tools expect
+// it. The gateway must serve the document to every client and in the requested
+// format. The content must be the same in both formats.
 func TestDocument(t *testing.T) {
 	tests := []struct {
 		name, path, accept string

@@ -12,9 +12,9 @@ import (
 )
 
 // edit calls the function f to make changes in one transaction, and returns the
-// result of f. It may call f again if the session with the daemon is lost,
-// which discards all changes. The argument object is the object's name in the
-// request, for the audit log.
+// result of f. If the session with the daemon is lost, all changes are
+// discarded, and edit may call f again. The argument object is the object's
+// name in the request, for the audit log.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	numWarnings := len(c.warnings)
 	return change(c, truncateList(object), func() (done []string, err error) {
@@ -42,8 +42,8 @@ func (c *call) warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
 
-// answerEdit answers a request that has changed records. The answer has no
-// content.
+// answerEdit answers a request that changes records. If err is nil, the answer
+// contains only the envelope.
 func (h *handler) answerEdit(c *call, err error) error {
 	if err != nil {
 		return err
@@ -103,13 +103,13 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster",
 	"qos": "quality of service", "users": "user", "wckeys": "workload key"}
 
-// recordDeleted is the flag of a deleted record. It is the same for most kinds
-// of records.
+// recordDeleted is the flag that marks a record as deleted. Most kinds of
+// records use this value.
 const recordDeleted uint32 = 1
 
 // skipDeleted reports whether a record is marked as deleted, and must therefore
-// be skipped. If so, it adds a warning. A body may have such records if it is a
-// copy of a configuration.
+// be skipped. If so, it adds a warning. A body may contain deleted records if
+// it is a copy of a configuration.
 func (c *call) skipDeleted(flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
@@ -134,11 +134,11 @@ func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// removeRecords removes records in one transaction. The function buildRemoval
-// returns the removal to make. The names of the removed records are returned,
-// or an error if there were none.
+// removeRecords removes records in one transaction, and returns the names of
+// the removed records. If there were none, it returns an error. The function
+// buildRemoval returns the removal to send to the daemon.
 //
-// If the function check is not nil, removeRecords calls it with these names
+// If the function check is not nil, removeRecords calls it with the names
 // before it commits the transaction. If check returns an error, nothing is
 // removed.
 func (h *handler) removeRecords(c *call, kind, name, source string,

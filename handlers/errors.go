@@ -93,8 +93,8 @@ func retrySeconds(err error) string {
 	return retryAfter
 }
 
-// fail answers with err, and logs it if it may interest an administrator. It
-// must be called before anything is sent.
+// fail sends err as the answer, and logs any error that may interest an
+// administrator. It must be called before any part of the answer is sent.
 func (c *call) fail(err error) {
 	code := status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
@@ -131,8 +131,8 @@ func (c *call) sendError(err error, code int) {
 	}
 }
 
-// sendFailure answers with errors and warnings. The answer has the endpoint's
-// usual lists, but they are empty.
+// sendFailure answers with errors and warnings. The answer contains the
+// endpoint's usual lists, but they are empty.
 func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
 	c.warnings = append(c.warnings, warnings...)
 	body := c.envelope()
@@ -147,10 +147,12 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// answerNotFound answers a request whose path names an object that does not
-// exist, if slurmrestd answers such a request with 200 or 422 instead of 404.
-// In all other cases it only returns err. This includes other errors, and paths
-// that are not in Slurm's spelling (/slurm).
+// answerNotFound handles requests whose path names an object that does not
+// exist. slurmrestd answers some of these requests with 200 or 422 instead of
+// 404, and answerNotFound does the same.
+//
+// It only returns err if slurmrestd sends 404, if err is any other error, or if
+// the path is not in Slurm's spelling (/slurm).
 func (c *call) answerNotFound(err error) error {
 	mode := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Spelling != schema.Slurm || mode == api.MissingIs404 {
@@ -206,9 +208,10 @@ func problems(err error, code int) []api.Error {
 	return []api.Error{p}
 }
 
-// problems returns the error entries for err. If an entry has one of Slurm's
-// error numbers, its name is Slurm's text for this number, because clients of
-// slurmrestd compare the name. For a 401 it adds a hint on how to authenticate.
+// problems returns the error entries for err. An entry with one of Slurm's
+// error numbers gets Slurm's text for this number as its name, because clients
+// of slurmrestd compare the name. If code is 401, problems adds a hint on how
+// to authenticate.
 func (c *call) problems(err error, code int) []api.Error {
 	list := problems(err, code)
 	for i, p := range list {
@@ -242,8 +245,8 @@ func retryable(code string) bool {
 	return false
 }
 
-// notesError is the error for a body or parameters with values that the
-// endpoint's tables don't permit.
+// notesError is the error for a request whose body or parameters contain values
+// that the endpoint's tables don't permit.
 type notesError struct {
 	subject string
 	notes   []schema.Note
@@ -297,8 +300,8 @@ func (c *call) logFailure(err error) {
 	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", redact(err.Error())))
 }
 
-// multiError has errors about several objects of one request. The first error
-// determines the status of the answer.
+// multiError contains the errors about several objects of one request. The
+// first error determines the status of the answer.
 type multiError []error
 
 func (s multiError) Error() string { return errors.Join(s...).Error() }

@@ -7,8 +7,8 @@ import (
 )
 
 // excepted lists the differences between our answers and captured answers of
-// slurmrestd, each with the reason. The function change makes a captured answer
-// like ours, and reports whether it had to change anything.
+// slurmrestd, each with the reason. The function change adapts a captured
+// answer to ours, and reports whether it had to change anything.
 var excepted = []struct {
 	suite, path, reason string
 	change              func(want map[string]any) bool
@@ -28,9 +28,9 @@ func outputOfErrors(want map[string]any) (changed bool) {
 	for _, v := range jobs {
 		job, _ := v.(map[string]any)
 		for out, err := range map[string]string{"standard_output": "standard_error", "stdout_expanded": "stderr_expanded"} {
-			// From v0.0.43 on, slurmrestd's field standard_error has only a
-			// value that the job itself has set. The jobs in this test have set
-			// none.
+			// From v0.0.43 on, slurmrestd sends a value in the field
+			// standard_error only if the job itself has set one. The jobs in
+			// this test have not.
 			if _, present := job["stderr_expanded"]; job[err] == "" && job[out] != "" && !(present && err == "standard_error") {
 				job[err], changed = job[out], true
 			}

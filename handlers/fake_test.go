@@ -36,7 +36,7 @@ type fake struct {
 	backfill     model.Time
 	submitErr    error
 	midwayErr    error  // error after the elements of a list
-	midwayCall   string // the accounting daemon's list that ends with midwayErr; "" for all
+	midwayCall   string // the only accounting list that ends with midwayErr; "" for all lists
 	stats        model.AccountingStats
 	recorded     recorded
 
@@ -94,7 +94,7 @@ func (f *fake) Node(_ context.Context, cred model.Credential, name string, q mod
 }
 
 func (f *fake) Partitions(_ context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (model.Time, error) {
-	f.partitionQueries = append(f.partitionQueries, q) // not in queries, because requests for nodes also read the partitions
+	f.partitionQueries = append(f.partitionQueries, q) // kept apart from f.queries, because requests for nodes also read the partitions
 	if err := f.logCall("partitions", cred); err != nil {
 		return 0, err
 	}
@@ -133,7 +133,7 @@ func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.
 	if err := f.logCall("job", cred); err != nil {
 		return model.JobTimes{}, err
 	}
-	var family []model.Job // like a controller, return the whole array or heterogeneous job
+	var family []model.Job // the whole array or heterogeneous job, which is what a controller returns
 	known := false
 	for i := range f.jobs {
 		if j := &f.jobs[i]; j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id {
@@ -234,8 +234,9 @@ func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.Controlle
 	return &f.counts, f.logCall("diag", cred)
 }
 
-// accounts is a fake that acts as an accounting daemon. It has its own type,
-// because the two daemons return statistics of different types.
+// accounts makes a fake act as an accounting daemon. It is a separate type,
+// because the controller and the accounting daemon return statistics of
+// different types.
 type accounts struct{ *fake }
 
 func (a accounts) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
@@ -287,8 +288,9 @@ var now = time.Unix(1_795_000_000, 0)
 // {"exp":1795000600,"iat":1795000000,"sun":"alice"}, with an invalid signature.
 const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYWxpY2UifQ.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 
-// config returns the configuration of a gateway whose daemons are f. It serves
-// both spellings of the paths (sched and slurm).
+// config returns the configuration of a gateway that uses f as its controller
+// and its accounting daemon. The gateway serves both spellings of the paths
+// (sched and slurm).
 func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},

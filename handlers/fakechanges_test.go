@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// changes has the changes that a fake was asked to make, and the answers that
-// it gives.
+// changes contains the changes that a fake was asked to make, and the fake's
+// answers to such requests.
 type changes struct {
 	reservationUpdates []*model.ReservationUpdate
 	partitionUpdates   []*model.PartitionUpdate

@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestFast checks that the parser flag +fast makes the gateway ignore values
-// that it can't understand, without warnings. Without the flag, the same
-// request must cause an error or a warning.
+// TestFast checks that the parser flag +fast makes the gateway silently ignore
+// values that it can't understand. Without the flag, the same request must
+// cause an error or a warning.
 func TestFast(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -48,9 +48,9 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks which requests are refused even with +fast: those
-// with a body that is not JSON, submissions without a script, and those with a
-// path that names no job.
+// TestFastHasItsEnd checks which requests are refused even with +fast. These
+// are requests whose body is not JSON, submissions without a script, and
+// requests whose path names no job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

@@ -17,7 +17,8 @@ type writer interface {
 }
 
 // maxPooled is the maximum size of a buffer that is kept for the next answer.
-// Without a limit, a job with a very long text would occupy memory permanently.
+// Without a limit, a buffer that grew for one very long text would occupy
+// memory permanently.
 const maxPooled = 256 << 10
 
 // formats keeps the writers of each format for reuse.

@@ -30,8 +30,9 @@ type routeView struct {
 }
 
 // bodyFields lists the fields that a body sets, such as "job/time_limit". It
-// lists each field once, even if several records in a list set it. It includes
-// no values, which may be secret, and no fields that the body's table lacks.
+// lists each field once, even if several records in a list set it. It omits the
+// values, because they may be secret. It also omits fields that are not in the
+// body's table.
 func bodyFields(shape *schema.Shape, doc *schema.Value) []string {
 	var list []string
 	walkFields(shape, doc, "", &list)
@@ -39,7 +40,8 @@ func bodyFields(shape *schema.Shape, doc *schema.Value) []string {
 }
 
 func walkFields(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
-	// An empty list is a value like any other: it removes existing elements.
+	// If a list is empty, the field itself is listed, because an empty list
+	// removes the existing elements.
 	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 {
 		for i := range doc.Items {
 			walkFields(shape.Items, &doc.Items[i], at, list)
@@ -61,12 +63,12 @@ func walkFields(shape *schema.Shape, doc *schema.Value, at string, list *[]strin
 	}
 }
 
-// maxFields is the maximum number of names to collect. A line of the audit log
-// has space for fewer.
+// maxFields is the maximum number of names that bodyFields collects. A line of
+// the audit log has space for fewer names.
 const maxFields = 100
 
-// isRecord reports whether a shape has fields. The wrapper of a number that may
-// be unset does not count as a record.
+// isRecord reports whether a shape has fields. It returns false for the object
+// that wraps a number that may be unset.
 func isRecord(s *schema.Shape) bool {
 	return s != nil && s.Kind == "object" && !strings.Contains(s.Name, "_no_val")
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAuditFields checks that the audit log has the fields that a change sets,
-// but none of their values.
+// TestAuditFields checks that the audit log names the fields that a change
+// sets, but contains none of their values.
 func TestAuditFields(t *testing.T) {
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"POST", "job/12", `{"comment": "secret", "time_limit": {"set": true, "number": 5}, "priority": 7, "colour": "red", "hold": null}`, "comment time_limit priority"},

@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// demo returns a small cluster. It has an example of every kind of object that
-// is rendered differently.
+// demo returns a small cluster. It contains at least one example of each form
+// in which objects are rendered.
 func demo() *fake {
 	return &fake{
 		release:    "24.11.5",
@@ -113,8 +113,8 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
 // A golden is a request whose answers are stored in files, one for each
-// version. An endpoint without a golden gets a request without parameters or a
-// body.
+// version. If an endpoint has no golden, the tests send it a request without
+// parameters or a body.
 type golden struct{ name, method, url, body string }
 
 var goldens = []golden{
@@ -198,8 +198,8 @@ var goldens = []golden{
 var placeholders = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
 	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k")
 
-// allGoldens returns the goldens, and another one for each endpoint that they
-// don't request.
+// allGoldens returns the goldens, plus one for each endpoint that none of them
+// requests.
 func allGoldens(t *testing.T) []golden {
 	list := slices.Clone(goldens)
 	requested := requestedEndpoints(t, goldens)
@@ -272,8 +272,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestStatus checks the status and the code for every kind of error, and that
-// the client gets only the error's message.
+// TestStatus checks the status and the code for every kind of error. It also
+// checks that the client gets neither the cause of an error nor the message of
+// an internal error or a refused credential.
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -346,8 +347,8 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	}
 }
 
-// TestUnchanged checks that a request for an unchanged list gets an answer
-// without a body. This is not an error.
+// TestUnchanged checks that a request for an unchanged list gets status 304
+// without a body, and not an error.
 func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midwayErr = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}

@@ -4,14 +4,14 @@
 // has the same envelope.
 //
 // The file routes.go lists all endpoints that package api declares, each with
-// its handler. Each resource has a file (node.go, job.go, …). The daemons are
-// interfaces, which controller.go declares.
+// its handler. Each resource has a file (node.go, job.go, …). The file
+// controller.go declares an interface for each daemon.
 //
 // This package never reads a body before the client is authenticated, because
 // parsing a hostile body may take a long time. It never sends a truncated
-// answer that looks complete, nor the internal cause of a failure. It refuses
-// tokens in URLs. It logs no token, wherever the token was in the request
-// (stray.go).
+// answer that looks complete. It never sends the internal cause of a failure.
+// It refuses tokens in URLs. It never logs a token, in whatever part of the
+// request the token was sent (stray.go).
 package handlers
 
 import (
@@ -34,7 +34,7 @@ import (
 // Config configures the handlers.
 type Config struct {
 	Controller    Controller
-	Accounting    Accounting // nil if accounting is not in use; then its paths do not exist
+	Accounting    Accounting // if nil, accounting is not in use, and the accounting paths do not exist
 	Auth          auth.Options
 	Authenticator *auth.Authenticator // verifies credentials; nil if only the daemons verify them
 	Names         api.Names           // served spellings
@@ -46,25 +46,25 @@ type Config struct {
 	Cluster       string              // name of the cluster
 	Release       string              // release of this program, "1.2.3"
 	Users         api.Users           // nil if users are shown by number
-	Resolver      Resolver            // looks up ids of names; nil if no name can be resolved
+	Resolver      Resolver            // looks up the ids of users and groups; nil if no name can be resolved
 	ErrorText     func(int) string    // returns Slurm's text for an error number; if nil, the number is the text
-	SendLength    bool                // every answer announces its length; otherwise only those to HTTP/1.0
-	Memory        Memory              // for large bodies and stored answers; nil for no limit
+	SendLength    bool                // every answer announces its length; if false, only answers to HTTP/1.0 requests do
+	Memory        Memory              // limits the memory for large bodies and stored answers; nil for no limit
 	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
-	ReadBody      time.Duration       // timeout of a body that makes no progress
-	Strict        bool                // refuse bodies with unknown fields, even with +fast
+	ReadBody      time.Duration       // maximum time to wait for the next bytes of a body
+	Strict        bool                // bodies with unknown fields are refused, even with +fast
 	Audit         Audit               // records changes; nil if changes are not recorded
 	Keys          Keys                // stores Idempotency-Keys; nil if they are refused
 	Log           *slog.Logger        // nil for no log
 
-	// Observe is called after each answered request, unless it is nil.
+	// Observe, if not nil, is called after each request has been answered.
 	Observe func(Observation)
 
 	// Ready returns the reasons why new requests should go to another gateway.
 	// A gateway without this function is always ready.
 	Ready func(context.Context) (reasons []string)
 
-	// Admit returns an error if a request of an authenticated user must be
+	// Admit returns an error if a request from an authenticated user must be
 	// refused. If Admit is nil, all requests are admitted.
 	Admit func(ctx context.Context, who string) error
 
@@ -105,7 +105,7 @@ type handler struct {
 	Config
 	router     *router
 	formats    *formats
-	parseSlots chan struct{} // has an element for each large body that is being parsed
+	parseSlots chan struct{} // contains an element for each large body that is being parsed
 	document   document
 	shapes     sync.Map // *schema.Shape of request bodies, by routeView
 }

@@ -140,8 +140,8 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	}
 }
 
-// submitAndSettle submits a job after its key was claimed, and stores the
-// result for the key.
+// submitAndSettle submits a job for a request whose key has been claimed, and
+// stores the result for the key.
 func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
 	state, answer := KeyUnknown, []byte(nil) // stored if do panics
 	defer func() { settle(state, answer) }()

@@ -134,8 +134,8 @@ func TestIdempotencyKeyOfOthers(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyRefused checks that a request is refused, and no job
-// submitted, if its key can't be stored.
+// TestIdempotencyKeyRefused checks that a request is refused if its key is
+// invalid or can't be stored. No job may be submitted.
 func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -176,8 +176,8 @@ func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, [
 	return KeyFull, nil, nil, nil
 }
 
-// busy is a Keys that returns KeyRunning for the given number of claims. After
-// that it behaves like keyMemory.
+// busy implements Keys. It returns KeyRunning as many times as the field
+// remaining says. After that it behaves like keyMemory.
 type busy struct {
 	remaining int
 	keyMemory
@@ -245,7 +245,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// answered is a Keys that returns a stored answer for every key. The answer
+// answered implements Keys. For every key, it returns a stored answer that
 // can't be decoded.
 type answered struct{}
 

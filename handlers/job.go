@@ -52,10 +52,11 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// partOf returns the name of the job, task or component that a request selects,
-// for errors. It also returns a function that reports whether a record matches.
-// All pending tasks of an array share one record. It matches each of them, as
-// in the output of "scontrol show job 12_3".
+// partOf returns the name by which errors call the job, task or component that
+// a request selects. It also returns a function that reports whether a record
+// belongs to this selection. All pending tasks of an array share one record.
+// This record matches each of these tasks, as in the output of "scontrol show
+// job 12_3".
 func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool) {
 	switch task, offset := job.ArrayTaskID, job.HetOffset; {
 	case task.Set:

@@ -33,8 +33,8 @@ func statesOf(t *testing.T, f *fake, query string) (states map[string][]string) 
 }
 
 // TestJobSelection checks that the gateway requests the states of the jobs that
-// the client selects. If a text can't be a job's id, the controller must not be
-// called.
+// the client selects. If the client sends a text that can't be a job's id, the
+// gateway must not call the controller.
 func TestJobSelection(t *testing.T) {
 	f := demo()
 	statesOf(t, f, "?job_id=12,20_3,30%2B1,40_*")

@@ -43,8 +43,8 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	return send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.envelope()})
 }
 
-// tasksResult returns the Result of a change to a job, which may have failed
-// for some of its tasks.
+// tasksResult returns the Result of a change to a job. The change may have
+// failed for some of the job's tasks.
 func tasksResult(job string, list []model.TaskResult) Result {
 	r := Result{Objects: job}
 	for _, t := range list {

@@ -14,8 +14,8 @@ import (
 )
 
 // deleteJobs cancels the jobs that a body selects, or sends them another
-// signal. A body without a condition is refused, because slurmctld would apply
-// it to all pending jobs.
+// signal. It refuses a body without a condition, because slurmctld would then
+// select all pending jobs.
 func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	k, err := readBody(c, api.KillJobsBody)
 	if err != nil {
@@ -53,9 +53,10 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// resolveKilledUser ensures that the user whose jobs are selected has both a
-// number and a name. If slurmctld got only a number, it would ignore this
-// number, and apply the other conditions to the jobs of all users.
+// resolveKilledUser ensures that a request for the jobs of a user contains both
+// the number and the name of this user. If slurmctld got only the number, it
+// would ignore the number, and apply the other conditions to the jobs of all
+// users.
 func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	if k.UserName != "" {
 		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name")
@@ -83,8 +84,8 @@ func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	return nil
 }
 
-// conditions returns, for the audit log, the conditions by which a body without
-// a list of jobs selects the jobs.
+// conditions returns the conditions of a body that selects jobs without listing
+// them. The text is for the audit log.
 func conditions(k *model.KillJobs) string {
 	var list []string
 	for _, f := range []struct{ name, value string }{

@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 		cfg := config(f)
 		cfg.Ready = func(context.Context) []string { return []string{"not now"} }
 		r := newRequest(tt.method, tt.path, "")
-		r.Header.Set("Accept", "text/html") // this handler refuses no request for its Accept header
+		r.Header.Set("Accept", "text/html") // these pages ignore the Accept header
 		if tt.status == 405 || tt.status == 404 {
 			r.Header.Del("Accept")
 		}

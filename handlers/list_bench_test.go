@@ -13,8 +13,8 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) WriteHeader(int)             {}
 func (d discard) Write(b []byte) (int, error) { return io.Discard.Write(b) }
 
-// BenchmarkJobs measures how a list of 500 jobs is rendered. It involves no
-// controller and no network.
+// BenchmarkJobs measures the rendering of a list of 500 jobs, without a
+// controller or a network.
 func BenchmarkJobs(b *testing.B) {
 	f := demo()
 	job := f.jobs[0]

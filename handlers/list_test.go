@@ -44,7 +44,7 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// TestListThatBreaksOff tests a list whose controller fails midway. The client
+// TestListThatBreaksOff tests lists during which the daemon fails. The client
 // must not be able to mistake the beginning of the list for the whole list.
 func TestListThatBreaksOff(t *testing.T) {
 	f, broken := big(), errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
@@ -75,8 +75,8 @@ func TestListThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestListThatFailsAtOnce tests a list whose controller fails before anything
-// was sent. The client must get a normal error.
+// TestListThatFailsAtOnce tests lists for which the controller fails before the
+// gateway has sent anything. The client must get a normal error.
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
 	f.midwayErr = errs.New(errs.Unavailable, "the controller can't be reached")

@@ -46,8 +46,8 @@ func (m *membership) add(node, partition string) {
 // allPartitions is a query for all partitions, including hidden ones.
 var allPartitions = model.Query{Flags: model.ShowAll}
 
-// membership requests the partitions from the controller, and returns which
-// nodes they have.
+// membership requests the partitions from the controller, and returns the
+// partitions of each node.
 func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // TestMissing tests requests for unknown names. For our own paths (/sched), the
-// status must be 404. For Slurm's paths (/slurm), the answer must be that of
-// slurmrestd, which in some cases is a 200 with an empty list.
+// status must be 404. For Slurm's paths (/slurm), the gateway must answer like
+// slurmrestd, which in some cases sends a 200 with an empty list.
 func TestMissing(t *testing.T) {
 	tests := []struct {
 		path, list      string

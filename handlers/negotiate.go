@@ -16,8 +16,8 @@ type preference struct {
 
 // preferences parses an Accept or Accept-Encoding header. It treats several
 // lines as one list (RFC 9110, 12.4 and 5.3), skips invalid elements, and
-// ignores parameters other than q. A header without a valid element counts as
-// absent, because a default answer helps such a client more than an error.
+// ignores parameters other than q. It treats a header without a valid element
+// as missing, because a default answer helps the client more than an error.
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
@@ -114,10 +114,10 @@ func splitUnquoted(s string, separator byte) func(yield func(string) bool) {
 // whether the client sent the header. If the client sent different values, ok
 // is false.
 //
-// Equal values count as one. Some client libraries add a header that the
-// application has already set, and a proxy may join the two lines with a comma.
-// Package auth does not use singleValue, because headers with credentials must
-// not be repeated.
+// If the client sent the same value several times, singleValue accepts it. Some
+// client libraries add a header that the application has already set, and a
+// proxy may join the two lines with a comma. Package auth does not use
+// singleValue, because headers with credentials must not be repeated.
 func singleValue(h http.Header, name string) (value string, present, ok bool) {
 	for _, line := range h.Values(name) {
 		for element := range splitUnquoted(line, ',') {
@@ -131,10 +131,11 @@ func singleValue(h http.Header, name string) (value string, present, ok bool) {
 	return value, present, true
 }
 
-// choose returns the offer with the highest weight in prefs, or the first of
-// several with this weight. If several preferences match an offer, the most
-// specific one applies, wherever it is in prefs. If prefs is empty, choose
-// returns the first offer. If no offer is acceptable, it returns "".
+// choose returns the offer with the highest weight in prefs. If several offers
+// have this weight, it returns the first of them. If several preferences match
+// an offer, the most specific one applies, wherever it is in prefs. If prefs is
+// empty, choose returns the first offer. If no offer is acceptable, choose
+// returns "".
 func choose(prefs []preference, offers []string) string {
 	if len(prefs) == 0 {
 		return offers[0]
@@ -169,17 +170,18 @@ func quality(prefs []preference, offer string) (q int, matched bool) {
 const (
 	mediaJSON  = "application/json"
 	mediaYAML  = "application/yaml"
-	mediaXYAML = "application/x-yaml" // in use before application/yaml was registered, and by clients of slurmrestd
+	mediaXYAML = "application/x-yaml" // older name of application/yaml, which clients of slurmrestd use
 )
 
 // bodyMedia are the media types that every answer can have.
 var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
 
-// negotiate selects the media type of the answer from offers, and its content
-// coding. It returns an error if the client accepts none of the offers, or none
-// of our codings. The answer with this error is JSON if the client accepts none
-// of our formats. It is not compressed if the client accepts none of our
-// codings.
+// negotiate selects the media type and the content coding of the answer. The
+// media type is one of offers. If the client accepts none of the offers, or
+// none of our codings, negotiate returns an error.
+//
+// The answer with this error is JSON if the client accepts none of our formats.
+// It is not compressed if the client accepts none of our codings.
 func (c *call) negotiate(offers []string) error {
 	c.w.Header().Set("Vary", "Accept, Accept-Encoding")
 	accept := preferences(c.r.Header.Values("Accept"))
@@ -202,5 +204,6 @@ func (c *call) negotiate(offers []string) error {
 	return nil
 }
 
-// isYAML reports whether a body's media type is YAML. Otherwise it is JSON.
+// isYAML reports whether the media type of a body is YAML. If it is not YAML,
+// it is JSON.
 func isYAML(media string) bool { return strings.HasSuffix(media, "yaml") }

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// defaultShowFlags has the flags for a list if the client sends none.
+// defaultShowFlags contains the flags that apply if the client sends no flags.
 const defaultShowFlags = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.

@@ -43,7 +43,7 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 		return err
 	}
 	if u.Reason != "" && !u.ReasonUID.Set && c.h.Resolver != nil {
-		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect it from the client
+		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
 			u.ReasonUID = model.Some(id)
 		}
 	}
@@ -62,9 +62,9 @@ func (h *handler) changeNamed(c *call, kind, name, source string, do func() erro
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// checkNodesExist returns an error if names lists several nodes and one of them
-// does not exist. Without this check, a controller would change the nodes
-// before the unknown one in the list, and then stop.
+// checkNodesExist returns an error if names is a list of several nodes and one
+// of them does not exist. Without this check, a controller would change all
+// nodes that precede the unknown one in the list, and then stop.
 func (h *handler) checkNodesExist(c *call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil

@@ -13,7 +13,7 @@ import (
 // supports only reading.
 type page struct {
 	id    string   // name in the log
-	quiet bool     // its requests are logged only at level debug
+	quiet bool     // requests for this page are logged only at level debug
 	media []string // available media types, preferred one first; nil if any Accept header is ignored
 	do    func(*call) error
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxURI    = 8 << 10 // limit on the bytes of a request's path and query
+	maxURI    = 8 << 10 // maximum length of a request's path and query, in bytes
 	maxParams = 100
 )
 

@@ -41,9 +41,10 @@ func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p sch
 	}
 }
 
-// exampleValues has values for parameters. Each of them changes the request to
-// the daemon, or the answer. A parameter that takes one of a set of words gets
-// the second word instead. A parameter that is not in this map gets "true".
+// exampleValues maps parameters to values that change the request to the
+// daemon, or the answer. If a parameter accepts only certain words, the tests
+// send the second of these words instead. If a parameter is not in this map,
+// they send "true".
 var exampleValues = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -54,8 +55,9 @@ var exampleValues = map[string]string{
 // companions maps a parameter to the parameters that it requires.
 var companions = map[string]string{"SpecialExit": "Hold=true&"}
 
-// ineffective lists parameters that have no effect on requests to daemons, each
-// with the reason.
+// ineffective lists the parameters that change neither the requests to daemons
+// nor the answer, each with the reason. The id of an operation stands for any
+// of its parameters.
 var ineffective = map[string]string{
 	"format":           "every field is shown in any case",
 	"NoUsersAreCoords": "says nothing to a list of accounts",
@@ -65,7 +67,7 @@ var ineffective = map[string]string{
 }
 
 // TestParametersHaveEffect checks that every parameter changes the request to a
-// daemon, or the answer.
+// daemon, or the answer. The exceptions are in ineffective.
 func TestParametersHaveEffect(t *testing.T) {
 	unused := map[string]bool{}
 	plain := map[string]string{}
@@ -91,9 +93,9 @@ func TestParametersHaveEffect(t *testing.T) {
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 		got := get(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
 		same := got == plain[path]
-		// If a request has a query, the gateway limits this list to the jobs of
-		// this cluster. So the test compares two requests that both have a
-		// query.
+		// If a request for recorded jobs has a query, the gateway selects only
+		// the jobs of this cluster. So the test compares two requests that both
+		// have a query.
 		if e == api.GetAccountingJobs.Endpoint {
 			same = got == get(path+"?format=true")
 		}
@@ -118,9 +120,9 @@ func TestParametersHaveEffect(t *testing.T) {
 	}
 }
 
-// TestRepeatedParameters checks that a parameter that is sent several times has
-// the same effect as one with all values, separated by commas. If the parameter
-// is not a list, the gateway must refuse the request.
+// TestRepeatedParameters checks that sending a parameter several times has the
+// same effect as sending all values in one parameter, separated by commas. If
+// the parameter is not a list, the gateway must refuse the request.
 func TestRepeatedParameters(t *testing.T) {
 	get := func(path string, values ...string) (status int, queries, refused string) {
 		f := demo()
@@ -164,7 +166,7 @@ func TestStrangeValues(t *testing.T) {
 	}
 	eachParameter(func(e *api.Endpoint, v schema.View, path string, p schema.Property) {
 		if v.Version != api.V43 && (v.Version != api.V40 || e != api.GetAccountingJobs.Endpoint) {
-			return // v0.0.43 is enough, except for parameters of jobs that only v0.0.40 has
+			return // v0.0.43 is enough, except for job parameters that exist only in v0.0.40
 		}
 		for _, value := range strange {
 			f := demo()

@@ -9,9 +9,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestHiddenPartitions checks that a list omits hidden partitions unless the
-// client requests them, as in slurmrestd. A client can always request a hidden
-// partition by name.
+// TestHiddenPartitions checks that a list omits hidden partitions, as
+// slurmrestd does. The client must be able to request a list that includes
+// them. A client can always request a hidden partition by name.
 func TestHiddenPartitions(t *testing.T) {
 	for _, tt := range []struct {
 		path string

@@ -30,8 +30,8 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	}
 	results, err := changeEach(c, "partition", at, names, func(i int) error {
 		u := body.Partitions[i].Update()
-		// "default" can always be changed. It is not a partition: it has the
-		// initial values for partitions that are configured later.
+		// "default" can always be changed. It is not a partition, but contains
+		// the initial values of partitions that are configured later.
 		if existing[u.Name] || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
 				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).

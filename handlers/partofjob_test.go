@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// family returns a cluster with a heterogeneous job, and with an array of which
-// two tasks are running.
+// family returns a cluster with a heterogeneous job and an array. Two tasks of
+// the array have records of their own, and the pending tasks share one.
 func family() *fake {
 	f := demo()
 	f.jobs = []model.Job{

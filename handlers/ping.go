@@ -10,7 +10,7 @@ import (
 )
 
 // getPing pings all controllers. If none answers, the token has not been
-// verified. The answer is then an error without the names of hosts.
+// verified, so the answer is an error without the names of hosts.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestSilentPing checks the status of the answer if no controller answers a
-// ping. The status must show whether the primary controller was too slow or
-// unreachable, as it does for other requests.
+// TestSilentPing checks the status of the answer if no daemon answers a ping.
+// As for other requests, the status must show whether the primary daemon was
+// too slow or unreachable.
 func TestSilentPing(t *testing.T) {
 	for _, path := range []string{"/sched/v0.0.43/ping", "/scheddb/v0.0.43/ping"} {
 		for timedOut, want := range map[bool]int{true: http.StatusGatewayTimeout, false: http.StatusServiceUnavailable} {

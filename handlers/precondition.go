@@ -7,13 +7,13 @@ import (
 )
 
 // precondition evaluates If-Match and If-None-Match before a change (RFC 9110,
-// 13.1 and 13.2). Here, resources have no entity tags, so a tag never matches.
-// A "*" matches if the object to change exists. This is assumed if named is
-// set, which means that the request names the object. A request that does not
-// name an object creates a new one.
+// 13.1 and 13.2). The gateway's resources have no entity tags, so a tag never
+// matches. A "*" matches if the object to change exists. If named is set, the
+// request names the object, and precondition assumes that the object exists. A
+// request that does not name an object creates a new one.
 //
-// An invalid condition counts as false, because the client did not want an
-// unconditional change.
+// precondition treats an invalid condition as false, because the client did not
+// want an unconditional change.
 func (c *call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPreconditions checks that a change is not made if its condition is false.
-// All other conditions must have no effect: those that are true, and those of
-// requests that change nothing.
+// TestPreconditions checks that the gateway makes no change if the condition in
+// the request is false. A condition must have no effect if it is true, or if
+// the request changes nothing.
 func TestPreconditions(t *testing.T) {
 	const job, submit, body = "/sched/v0.0.42/job/12", "/sched/v0.0.42/job/submit", `{"job": {"script": "x"}}`
 	for _, tt := range []struct {

@@ -91,8 +91,8 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	return old, nil
 }
 
-// fillQOS converts the names that the client sent to ids, and sets the record's
-// fields that contain these ids.
+// fillQOS sets those fields of the record that contain ids. It looks up these
+// ids by the names in the request.
 func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
 	if len(row.Limits) == 0 && row.Preempt == nil {
 		return nil
@@ -124,7 +124,7 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 	switch {
 	case strings.Join(ids, ",") == strings.Join(currentIDs, ","):
 	case len(ids) == 0:
-		record.PreemptNames = []string{""} // removes all; an empty list would leave them unchanged
+		record.PreemptNames = []string{""} // removes all names; an empty list would change nothing
 	default:
 		record.PreemptNames = ids
 	}

@@ -119,8 +119,8 @@ func TestRecordChanges(t *testing.T) {
 	}
 }
 
-// TestBlockedRemoval checks that if records prevent a removal, the error lists
-// them. The daemon's own list of these records must not be modified.
+// TestBlockedRemoval checks that the error lists the records that prevent a
+// removal. The gateway must not modify the list that the daemon returned.
 func TestBlockedRemoval(t *testing.T) {
 	blocking := []string{"JobID = 7  C =  demo", "JobID = 8"}
 	f := demo()

@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// recorded has the records of a fake accounting daemon, and the requests that
-// it received.
+// recorded contains the records of a fake accounting daemon, and the requests
+// that the daemon received.
 type recorded struct {
 	lists
 
@@ -20,7 +20,8 @@ type recorded struct {
 	filters []any // filters of the requests
 }
 
-// lists has the records of a fake. The fake filters them only by name.
+// lists contains the records of a fake. The fake filters them only by names and
+// ids.
 type lists struct {
 	jobs         []model.AccountingJob
 	associations []model.Association
@@ -106,13 +107,13 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
-// recordLookup returns a function that lists the records that a filter selects.
-// It returns nil if the filter is for another kind of records.
+// A recordLookup returns a function that lists the records that a filter
+// selects. It returns nil if the filter is for another kind of record.
 type recordLookup func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// lookupIn returns a recordLookup for the records in list. The argument wants
-// is a function that reports whether a filter selects a record. The argument
-// call is the text with which the fake logs requests.
+// lookupIn returns a recordLookup for the records in list. The function wants
+// reports whether a filter selects a record. The fake logs requests with the
+// text in call.
 func lookupIn[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) recordLookup {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)
@@ -129,8 +130,8 @@ func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.Account
 	return &a.recorded.conf, a.logCall("conf", cred)
 }
 
-// Edit calls f with an editor for the fake's records. Records that f adds can
-// be read again. All other changes are only logged.
+// Edit calls f with an editor for the fake's records. Later requests can read
+// the records that f adds. All other changes are only logged.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.logCall("edit", cred); err != nil {
 		return err
@@ -173,8 +174,8 @@ func (e editor) Change(change any) ([]string, error) {
 	return []string{fmt.Sprintf("%T", change)}, nil
 }
 
-// demoRecorded returns examples of all kinds of records that are rendered
-// differently.
+// demoRecorded returns the records of the demo cluster. They include at least
+// one example of each form in which records are rendered.
 func demoRecorded() recorded {
 	unlimited, some := model.Infinite[uint32](), model.Some[uint32]
 	assoc := model.Association{Account: "lab", Cluster: "demo", User: "alice", Partition: "debug", ID: 4, Flags: 1 | 1<<16, Shares: 1, IsDefault: model.Some[uint16](1), Lineage: "/lab/0-alice/",

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRecordFilters checks which filter the accounting daemon gets for a query.
-// It tries each parameter in every version that has it.
+// The queries use parameters of several versions.
 func TestRecordFilters(t *testing.T) {
 	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
@@ -104,8 +104,8 @@ func TestRecordsByName(t *testing.T) {
 	}
 }
 
-// TestBadRecordRequests checks that invalid values are refused before any
-// records are requested.
+// TestBadRecordRequests checks the status of the answers to requests with
+// invalid values or unknown names.
 func TestBadRecordRequests(t *testing.T) {
 	for path, status := range map[string]int{
 		"jobs?state=DREAMING":             http.StatusUnprocessableEntity,

@@ -17,8 +17,8 @@ import (
 )
 
 // TestReference answers requests with frames that were captured from real
-// controllers. The gateway's answers must have the same fields, types and
-// values as those of slurmrestd, which were captured at the same time.
+// controllers. The answers of slurmrestd were captured at the same time. The
+// gateway's answers must have the same fields, types and values.
 func TestReference(t *testing.T) {
 	for _, tt := range []struct{ suite, frames string }{{"trixie", "trixie-p42"}, {"forky", "forky-p45"}} {
 		f := captured(t, "../rpc/message/testdata/frames/"+tt.frames+".json.gz")
@@ -91,9 +91,9 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// copyVolatile copies to f those values of slurmrestd's answer that differ in
-// every request: the duration of a ping, the time of the last change, and the
-// numbers of requests.
+// copyVolatile copies to f the values in slurmrestd's answer that differ in
+// every request. These are the results of pings, the time of the last change,
+// and the numbers and durations of requests.
 func (f *fake) copyVolatile(t *testing.T, answer json.RawMessage) {
 	var body struct {
 		Pings []struct {

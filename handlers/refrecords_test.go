@@ -71,8 +71,8 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// equalize copies fields from got to want, if their paths match the regular
-// expression. It reports whether one of these fields differed.
+// equalize copies the fields whose paths match the regular expression from got
+// to want. It reports whether any of these fields differed.
 func equalize(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:

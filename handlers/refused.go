@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// fieldOfError returns the field of a job that one of Slurm's error numbers is
-// about. It returns "" if the number can be about several fields.
+// fieldOfError returns the job field to which one of Slurm's error numbers
+// refers. It returns "" if the number does not identify a single field.
 func fieldOfError(number int) (field string) {
 	switch number {
 	case invalidPartition, noDefaultPartition, noPartitionGroup, partitionUnavailable, partitionNotAvailable, partitionDown:

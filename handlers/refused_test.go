@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestRefusedByTheController checks that the answer for a controller's error
-// number names the field of the job.
+// TestRefusedByTheController checks that the answer names the job field to
+// which the controller's error number refers.
 func TestRefusedByTheController(t *testing.T) {
 	tests := []struct {
 		err    errs.Error
@@ -68,8 +68,9 @@ func TestRefusedInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedForOneOfTwo tests error numbers that can be about either of two
-// fields: the time limit or the deadline, and memory per node or per processor.
+// TestRefusedForOneOfTwo tests two error numbers that can each refer to either
+// of two fields. One refers to the time limit or the deadline, the other to the
+// memory per node or per processor.
 func TestRefusedForOneOfTwo(t *testing.T) {
 	for _, tt := range []struct {
 		number         int

@@ -48,7 +48,7 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// TestAdmit checks that Admit can refuse a request of an authenticated user.
+// TestAdmit checks that Admit can refuse a request from an authenticated user.
 // The answer must say when to retry, and no daemon may be called.
 func TestAdmit(t *testing.T) {
 	f := demo()

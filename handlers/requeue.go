@@ -66,10 +66,11 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// requeueEach requeues each job and returns the results. If a controller
+// requeueEach requeues each job and returns the results. If the controller
 // refuses to requeue a job, requeueEach continues with the next one. After any
-// other error it stops, and its results say that the remaining jobs were not
-// tried. If no job was requeued, it returns the errors about the jobs instead.
+// other error it stops, and the results report the remaining jobs as not tried.
+// If no job was requeued, requeueEach returns no results, only the errors about
+// the jobs.
 func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
 	var jobErrs multiError
@@ -109,7 +110,7 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 	return lists, nil
 }
 
-// annotateListed adds a job's id to the error about this job.
+// annotateListed adds a job's id to an error about that job.
 func annotateListed(err error, job string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" || e.Number == 0 {

@@ -26,8 +26,8 @@ func (h *handler) postReservations(c *call, _ *api.NoParams) error {
 	return h.changeReservations(c, "#/reservations/", body.Reservations)
 }
 
-// changeReservations changes the reservations of list that exist, and creates
-// the others.
+// changeReservations changes the reservations in list that already exist, and
+// creates the others.
 func (h *handler) changeReservations(c *call, at string, list []model.ReservationUpdate) error {
 	names := make([]string, len(list))
 	for i := range list {

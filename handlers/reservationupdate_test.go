@@ -11,8 +11,8 @@ import (
 )
 
 // TestChangeReservations checks that existing reservations are changed, and
-// others created. An error must name the place in the body. An invalid
-// reservation must not be sent to the controller.
+// that others are created. An error must name the place in the body that it is
+// about. An invalid reservation must not be sent to the controller.
 func TestChangeReservations(t *testing.T) {
 	const fresh = `"start_time": 1795000000, "duration": 60, "users": ["alice"]`
 	denied := &errs.Error{Kind: errs.Denied, Message: "only operators may", Number: 2010}
@@ -146,8 +146,8 @@ func TestChangePartitions(t *testing.T) {
 }
 
 // TestResources tests requests for the resources of jobs. For an unknown job,
-// the answer must be a 404 that names the job. A request for a task must be
-// refused, not answered for its whole array.
+// the answer must be a 404 that names the job. A request for a single array
+// task must be refused rather than answered for the whole array.
 func TestResources(t *testing.T) {
 	f := demo()
 	f.submitErr = &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}

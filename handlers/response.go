@@ -83,8 +83,8 @@ func (c *call) sendText(status int, text string) error {
 	return err
 }
 
-// header sets the header of an answer whose body has the given media type. It
-// returns the header.
+// header sets and returns the header of an answer whose body has the given
+// media type.
 func (c *call) header(media string) http.Header {
 	h := c.w.Header()
 	h.Set("Content-Type", media)

@@ -19,7 +19,7 @@ type router struct {
 	routes           []pattern
 	unserved         []pattern // operations of slurmrestd that this gateway does not support yet
 	segments         map[string]segment
-	unservedSegments map[string]string // segments in the spelling that is not served, with the corresponding served segments
+	unservedSegments map[string]string // maps segments of the unserved spelling to the corresponding served segments
 	pages            map[string]page
 	parsers          []feature.Parser
 	spelling         schema.Spelling // spelling of errors for paths that do not determine one
@@ -46,7 +46,7 @@ func newRouter(routes []route, pages map[string]page, cfg Config) *router {
 	}
 	for _, r := range routes {
 		rt.routes = append(rt.routes, newPattern(r))
-		if r.Util && len(spellings) > 0 { // its path is the same in both spellings, and its clients expect Slurm's answers
+		if r.Util && len(spellings) > 0 { // a util path is the same in both spellings, and its clients expect Slurm's answers
 			spelling := spellings[len(spellings)-1]
 			rt.segments[r.Segment(spelling)] = segment{spelling: spelling, util: true}
 			continue
@@ -69,7 +69,7 @@ func newPattern(r route) pattern {
 	return pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")}
 }
 
-// match is the result of looking for the route of a request.
+// match is the result of the search for a request's route.
 type match struct {
 	route  *route // nil if err is set
 	page   *page  // set instead of a route
@@ -118,8 +118,8 @@ func (rt *router) find(r *http.Request) match {
 	return m
 }
 
-// matchVersion sets the version and the flag fast of m. It returns false if
-// part, the second part of the path, is not the name of a served version.
+// matchVersion sets m.view.Version and m.fast. It returns false if part, the
+// second part of the path, is not the name of a served version.
 func (rt *router) matchVersion(part string, m *match) bool {
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {
@@ -193,14 +193,14 @@ func (m *match) matchPage(p *page, r *http.Request) {
 	}
 }
 
-// requestLine returns the method and path of a request for an error, such as
-// "GET /sched/v0.0.42/nodes".
+// requestLine returns the text that identifies a request in errors: its method
+// and path, as in "GET /sched/v0.0.42/nodes".
 func requestLine(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
 
-// pathNotFound returns the error for a path that does not exist. It has a hint
-// if the path exists in the other spelling (slurm or sched).
+// pathNotFound returns the error for a path that does not exist. The error has
+// a hint if the path exists in the other spelling (slurm or sched).
 func (rt *router) pathNotFound(r *http.Request, parts []string) error {
 	e := errs.New(errs.NotFound, "%s: no such path", requestLine(r))
 	if len(parts) > 0 && rt.unservedSegments[parts[0]] != "" {
@@ -210,8 +210,8 @@ func (rt *router) pathNotFound(r *http.Request, parts []string) error {
 	return e.WithHint("GET /openapi lists the paths")
 }
 
-// methodNotAllowed returns the error for a path that exists, but lacks the
-// method.
+// methodNotAllowed returns the error for a path that exists but does not
+// support the request's method.
 func (m *match) methodNotAllowed(r *http.Request) error {
 	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", requestLine(r)).
 		WithHint("supported methods: %s", strings.Join(m.allow, ", "))
@@ -236,8 +236,8 @@ func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params ma
 	return params, true
 }
 
-// pathParts splits a path at its slashes and then decodes the parts, so that
-// "%2F" does not count as a slash.
+// pathParts splits a path at its slashes and then decodes the parts. So "%2F"
+// does not separate parts.
 func pathParts(escaped string) ([]string, error) {
 	var parts []string
 	for piece := range strings.SplitSeq(escaped, "/") {

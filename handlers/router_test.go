@@ -17,7 +17,7 @@ func TestRouting(t *testing.T) {
 		name, method, path string
 		status             int
 		allow              string
-		calls              []string // calls of the daemon after it verified the token
+		calls              []string // calls that the daemon receives after it has verified the token
 		wantText           string   // part of the body
 	}{
 		{"plain", "GET", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, `"sched":{`},

@@ -95,8 +95,8 @@ func (h *handler) routes() []route {
 	return routes
 }
 
-// route is the declaration of an endpoint and its handler. The function prepare
-// parses the parameters, and returns the function that does the work.
+// route combines the declaration of an endpoint with its handler. The function
+// prepare parses the parameters, and returns the function that does the work.
 type route struct {
 	*api.Endpoint
 	prepare func(*call) (do func() error, err error)

@@ -104,9 +104,9 @@ func TestSizedOverTheWire(t *testing.T) {
 }
 
 // TestSizedListThatBreaksOff tests answers that fail midway. If the answer was
-// stored, nothing of it was sent, and the client must get the error instead. If
-// the answer was sent early because memory was short, the connection must be
-// aborted.
+// being stored, none of it has been sent, so the client must get the error
+// instead. If the answer was sent early because memory was short, the
+// connection must be aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")

@@ -9,9 +9,9 @@ import (
 	"schedrestd/model"
 )
 
-// Memory limits the memory for stored answers and large bodies. Hold reserves n
-// bytes for the credential's user, and returns false at once if this is not
-// possible. Release frees n bytes.
+// Memory is a limit on the memory that stored answers and large bodies occupy.
+// Hold reserves n bytes for the credential's user. If this is not possible,
+// Hold returns false at once. Release frees n bytes.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)
@@ -37,7 +37,7 @@ type spool struct {
 	size     int       // bytes in the pieces
 	reserved int       // reserved bytes of Memory
 	full     bool      // Memory refused more bytes
-	out      io.Writer // destination of further data; nil for the pieces
+	out      io.Writer // receives further data; if nil, they are stored in pieces
 }
 
 func newSpool(c *call, compressed bool) *spool {
@@ -60,7 +60,7 @@ type spoolStore spool
 
 // Write stores compressed data. If Memory is exhausted, Write sets full, but
 // still stores the data. The caller of spool.Write must check full after each
-// call, so the data beyond the limit are at most a few blocks of the coder.
+// call. So at most a few of the coder's blocks are stored beyond the limit.
 func (s *spoolStore) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)
@@ -91,8 +91,8 @@ func (s *spoolStore) grow() {
 	}
 }
 
-// Read returns the stored data, which can be read only once. It frees each
-// piece after it was read.
+// Read returns the stored data and frees each piece that has been read. So the
+// data can be read only once.
 func (s *spoolStore) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]

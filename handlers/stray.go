@@ -10,9 +10,9 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenNames are query parameters in which other services expect tokens. A
-// client of this gateway might use one of them by mistake. The names are in
-// lower case, with hyphens.
+// tokenNames contains the names of query parameters in which other services
+// expect tokens. A client of this gateway might use one of them by mistake. The
+// names are written in lower case and with hyphens.
 var tokenNames = map[string]bool{
 	"x-sched-user-token": true, "x-slurm-user-token": true, "sched-jwt": true, "slurm-jwt": true,
 	"access-token":  true, // RFC 6750, 2.3
@@ -20,10 +20,9 @@ var tokenNames = map[string]bool{
 }
 
 // checkURLToken refuses a request with a token in its URL, whatever its
-// headers. Proxies and browsers store URLs in logs and histories, where no
-// token may be. If such a request succeeded, the user would not notice the
-// mistake. A token in the place of a node's name would even be sent to a
-// daemon.
+// headers. Proxies and browsers store URLs in logs and histories, where tokens
+// must not appear. If such a request succeeded, the user would not notice the
+// mistake. A token in place of a node's name would even be sent to a daemon.
 func checkURLToken(u *url.URL) error {
 	if containsToken(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)
@@ -42,8 +41,8 @@ func checkURLToken(u *url.URL) error {
 	return nil
 }
 
-// unescaped decodes the URL encoding of s. If s can't be decoded, it returns s
-// unchanged, because even a malformed text may contain a token.
+// unescaped decodes the URL encoding of s. If s can't be decoded, unescaped
+// returns s unchanged, because even malformed text may contain a token.
 func unescaped(s string) string {
 	if text, err := url.QueryUnescape(s); err == nil {
 		return text
@@ -97,8 +96,8 @@ func findToken(s string) (start, end int) {
 }
 
 // beginsObject reports whether s begins like a JSON object in base64url. It
-// checks as many characters as the shortest header of a token has. With so many
-// characters, no host name matches by chance.
+// checks the first 16 characters: the header of a token is at least that long,
+// and no host name matches that many by chance.
 func beginsObject(s string) bool {
 	const prefixLen = 16
 	if len(s) < prefixLen || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end

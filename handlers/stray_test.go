@@ -48,7 +48,7 @@ func TestTokenInURL(t *testing.T) {
 		{"as a name", nodes + "?" + token, 401, "a token in the query"},
 		{"encoded dots", nodes + "?flags=" + strings.ReplaceAll(token, ".", "%2E"), 401, "a token in the query"},
 		{"of the accounting daemon", "/scheddb/v0.0.42/diag?token=abc", 401, "a token in the query"},
-		{"fast", "/sched/v0.0.43+fast/nodes?token=abc", 404, ""}, // not a served version, and not logged either
+		{"fast", "/sched/v0.0.43+fast/nodes?token=abc", 404, ""}, // the version is not served; the token must not be logged either
 		{"in the path", node + token, 401, "a token in the path"},
 		{"in the path, encoded", node + strings.ReplaceAll(token, ".", "%2e"), 401, "a token in the path"},
 		{"as a job", "/sched/v0.0.42/job/" + token, 401, "a token in the path"},
@@ -117,8 +117,8 @@ func TestNoParameterIsNamedLikeToken(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotEchoed checks that if a token is in a wrong place, the error
-// does not contain it.
+// TestTokenIsNotEchoed checks that an error does not contain a token that the
+// client sent in a wrong place.
 func TestTokenIsNotEchoed(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	half := token[:strings.LastIndexByte(token, '.')]
@@ -151,8 +151,8 @@ func TestTokenIsNotEchoed(t *testing.T) {
 	}
 }
 
-// TestMethodIsNoPlace checks that if a client sends a token as the method, the
-// token is not logged.
+// TestMethodIsNoPlace checks that a token is not logged if a client sends it as
+// the method.
 func TestMethodIsNoPlace(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -200,8 +200,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// FuzzRedact checks that the result of redact contains nothing that looks
-// like a token, and that redact removes nothing else.
+// FuzzRedact checks that the result of redact contains nothing that looks like
+// a token, and that redact does not change a text without tokens.
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
 		f.Add(s)

@@ -84,8 +84,8 @@ func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) e
 	return err
 }
 
-// resolve replaces the names of the user and the group with ids. If the user is
-// the client itself, resolve only removes the name, because the controller
+// resolve replaces the names of the job's user and group with ids. If the user
+// is the client itself, resolve only removes the name, because the controller
 // knows the client's id.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
@@ -122,10 +122,10 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 	return nil
 }
 
-// dropTokens removes tokens from a job's environment. These are the variables
-// for tokens in both spellings, and any variable that contains the request's
-// token. If they stayed, other users on the node, or readers of core files,
-// could find the token.
+// dropTokens removes tokens from a job's environment: the variables SCHED_JWT
+// and SLURM_JWT, and any variable that contains the request's token. Otherwise,
+// other users on the node, or anyone who reads a core file, could find the
+// token.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {

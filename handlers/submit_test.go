@@ -70,7 +70,7 @@ func TestSubmit(t *testing.T) {
 }
 
 // TestSubmitRefuses checks that an invalid submission is refused, that the
-// error names the place, and that nothing is submitted.
+// error names the place of the problem, and that nothing is submitted.
 func TestSubmitRefuses(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -143,7 +143,7 @@ func TestSubmitRefuses(t *testing.T) {
 type corpusText struct{ file, text string }
 
 // jsonCorpus returns a public corpus of JSON texts. If the corpus is not
-// available, jsonCorpus skips the test, or in CI fails it.
+// available, jsonCorpus fails the test in CI, and skips it elsewhere.
 func jsonCorpus(t *testing.T) []corpusText {
 	t.Helper()
 	dir := os.Getenv("JSON_CORPUS")

@@ -25,8 +25,8 @@ func submitWith(t *testing.T, member string) *model.JobDesc {
 	return f.submitted[0]
 }
 
-// TestSubmitTimes checks the forms that a time may have, as in slurmrestd: a
-// number, a wrapped number, a date, or words.
+// TestSubmitTimes checks the forms in which a client may send a time. They are
+// the same as in slurmrestd: a number, a wrapped number, a date, or words.
 func TestSubmitTimes(t *testing.T) {
 	local := time.Date(2026, 12, 24, 10, 0, 0, 0, time.Local).Unix()
 	for value, want := range map[string]int64{
@@ -56,8 +56,8 @@ func TestSubmitTimes(t *testing.T) {
 	}
 }
 
-// TestSubmitTexts checks that an amount of memory may be a text with a unit, as
-// in "1G", and that the distribution "plane" may contain the size, as in
+// TestSubmitTexts checks that an amount of memory may be text with a unit, such
+// as "1G", and that the distribution "plane" may include its size, as in
 // "plane=4".
 func TestSubmitTexts(t *testing.T) {
 	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }

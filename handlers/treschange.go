@@ -5,8 +5,8 @@ import (
 	"schedrestd/errs"
 )
 
-// postTRES always returns an error. Trackable resources can't be added by
-// clients in ordinary builds of the accounting daemon.
+// postTRES always returns an error: in ordinary builds of the accounting
+// daemon, clients can't add trackable resources.
 func (h *handler) postTRES(*call, *api.NoParams) error {
 	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
 	e.Number = notSupported

@@ -43,7 +43,7 @@ func TestUnfinishedBody(t *testing.T) {
 			if _, err := c.Write([]byte(request)); err != nil {
 				t.Fatal(err)
 			}
-			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // timeout of the test, far longer than the body's
+			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // the test's timeout, far longer than the timeout for the body
 			r, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil {
 				t.Fatalf("no answer: %v", err)

@@ -38,7 +38,7 @@ type bodyEndpoint struct {
 	body    string
 
 	daemon  *fake    // has made no change yet
-	handler *handler // uses the field daemon; nil before the first request and after a change
+	handler *handler // uses the field daemon; nil before the first request, and after a request that may have changed something
 }
 
 // withBodies returns the endpoints that accept a body, in each version that has
@@ -66,9 +66,9 @@ func withBodies(t *testing.T) (list []*bodyEndpoint) {
 	return list
 }
 
-// firstElements shortens each list in a body to its first element. With several
-// records in a list, a request could be refused for one record and still change
-// the others.
+// firstElements shortens each list at the top level of a body to its first
+// element. With several records in a list, a request could be refused for one
+// record and still change the others.
 func firstElements(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {
@@ -104,9 +104,9 @@ func (b *bodyEndpoint) refuses(t *testing.T, body string) bool {
 	return refused
 }
 
-// TestWrongTypes sends values of wrong types in each field of each body. It
-// tests a field in the first version that has it, and in each version that
-// changes its type.
+// TestWrongTypes sends values of the wrong type in each field of each body. It
+// tests a field in the first version that has it, and again in each version
+// that changes its type.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	fields, refused, bodies, withoutBody := 0, 0, 0, 0
@@ -139,9 +139,9 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// newPaths returns the paths of fields that are new, or have another type than
-// in earlier versions. The map known has the fields of the earlier versions.
-// newPaths adds the new fields to this map.
+// newPaths returns the paths of fields that are new, or whose type has changed
+// since the earlier versions. The map known contains the fields of the earlier
+// versions. newPaths also enters the returned fields in this map.
 func (b *bodyEndpoint) newPaths(known map[field]*schema.Shape) (list [][]string) {
 	for _, p := range places(b.Request.Shape(schema.View{Version: b.version, Spelling: schema.Slurm}), nil) {
 		f := field{b.Endpoint, strings.Join(p.path, "/")}
@@ -207,7 +207,7 @@ func setPath(doc any, path []string, value any) any {
 	return fields
 }
 
-// TestLongLists sends a very long list in the place of each list in a body.
+// TestLongLists sends a very long list in place of each list in a body.
 func TestLongLists(t *testing.T) {
 	t.Parallel()
 	lists := 0

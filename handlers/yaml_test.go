@@ -45,9 +45,9 @@ func TestYAMLGolden(t *testing.T) {
 	}
 }
 
-// TestYAMLSaysTheSame checks that every body has the same content in all
-// layouts as in compact JSON. This includes integers beyond 2^53, and bytes
-// that are not UTF-8.
+// TestYAMLSaysTheSame checks that every body has the same content in each
+// layout of JSON and YAML as in compact JSON. The bodies include integers
+// beyond 2^53, and bytes that are not UTF-8.
 func TestYAMLSaysTheSame(t *testing.T) {
 	for _, tt := range goldens {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,8 +92,7 @@ func TestSubmitYAMLCancelled(t *testing.T) {
 	}
 }
 
-// cancelAtEOF is a body that cancels its request when it has been read to its
-// end.
+// cancelAtEOF is a request body. Reading to its end cancels the request.
 type cancelAtEOF struct {
 	io.ReadCloser
 	cancel func()

@@ -1,6 +1,6 @@
-// Package hmackey checks whether a file can be the key of HS256 tokens. The
-// daemons use it, and so does the gateway's keeper: if only one of them
-// accepted a key, the gateway would treat every token of the cluster as forged.
+// Package hmackey checks whether a file can be the key for HS256 tokens. Both
+// the daemons and the gateway's keeper use it. If only one side accepted a key,
+// the gateway would treat every token of the cluster as forged.
 package hmackey
 
 import (
@@ -21,10 +21,10 @@ const (
 // publicTexts lists the beginnings of files that contain no secret.
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
-// Check returns an error if data, the content of a whole file, can't be a key,
-// because its length is wrong or because it is public. A private key in PEM
-// format is accepted: some sites use such a file as the key, including its
-// first and last lines. Errors contain no data.
+// Check returns an error if data can't be a key: either its length is wrong, or
+// it is not secret. The argument data is the content of a whole file. A private
+// key in PEM format is accepted, because some sites use such a file as the key,
+// including its first and last lines. Errors contain no part of data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
 	begins := func(prefix string) bool { return bytes.HasPrefix(text, []byte(prefix)) }

@@ -6,8 +6,8 @@ import "net/http"
 type body struct {
 	remaining int64 // remaining bytes of the body, or of the chunk
 	total     int64 // bytes of all chunks so far
-	size      int64 // size of the chunk, as far as its digits were read
-	count     int   // bytes of the line, without its end; in the trailer, bytes of all lines
+	size      int64 // size of the chunk, from the digits read so far
+	count     int   // bytes of the line so far, without its end; in the trailer, bytes of all lines so far
 	wasted    int64 // bytes of the chunks' framing above the allowance
 	started   bool  // whether the size has a digit
 	quoted    bool  // whether the extension has an open quote
@@ -18,7 +18,7 @@ const (
 	maxDigits  = 16       // digits of a chunk's size
 	maxLine    = 1 << 10  // bytes of a line with a chunk's size
 	maxTrailer = 4 << 10  // bytes of all lines after the last chunk; the same limit as net/http's
-	maxWasted  = 16 << 10 // bytes of framing above the allowance, which for each chunk is 16 bytes plus twice its data; the same limit as net/http's
+	maxWasted  = 16 << 10 // bytes of framing above the allowance (for each chunk, 16 bytes plus twice its size); the same limit as net/http's
 )
 
 // Body returns how many bytes of p belong to the current request. If the
@@ -72,7 +72,7 @@ func (l *Lexer) frame(c byte) error {
 	return l.trailer(c)
 }
 
-// sizeLine processes one byte of a line that has a chunk's size.
+// sizeLine processes one byte of the line that contains a chunk's size.
 func (l *Lexer) sizeLine(c byte) error {
 	l.count++
 	switch {

@@ -1,12 +1,12 @@
 package http1
 
-// isToken has the bytes that methods and field names may contain (RFC 9110,
-// 5.6.2). isName has the bytes that a host name may contain unless it is
-// percent-encoded (RFC 3986, 3.2.2).
+// isToken marks the bytes that methods and field names may contain (RFC 9110,
+// 5.6.2). isName marks the bytes that a host name may contain without
+// percent-encoding (RFC 3986, 3.2.2).
 var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
 
-// isText has the bytes that a field's value may contain: the tab, and all bytes
-// that are not control characters (RFC 9110, 5.5).
+// isText marks the bytes that a field's value may contain: the tab, and all
+// bytes that are not control characters (RFC 9110, 5.5).
 var isText = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != 0x7f || c == '\t'
@@ -14,7 +14,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table returns a table that has letters, digits, and the bytes in extra.
+// table returns a table that marks letters, digits, and the bytes in extra.
 func table(extra string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

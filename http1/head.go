@@ -7,8 +7,7 @@ import (
 	"net/http"
 )
 
-// head has the state of a request's head, after the lines that were read so
-// far.
+// head holds the state of a request's head after the lines read so far.
 type head struct {
 	line      int  // number of lines; the request line is the first
 	lineStart int  // index of the next line
@@ -22,12 +21,12 @@ type head struct {
 	chunked   bool
 	hadBody   bool // whether this request or the previous one announces a body
 
-	unsupported *Error // error for a well-formed request that is not supported; nil for none
+	unsupported *Error // error for a well-formed request that is not supported; otherwise nil
 }
 
 // Head examines b, which must begin at the start of the current request. It
-// returns the length of the head, or 0 if the head is incomplete. After a 0,
-// the next call must pass the same bytes and more.
+// returns the length of the head, or 0 if the head is incomplete. If Head
+// returns 0, the next call must pass the same bytes, followed by more.
 func (l *Lexer) Head(b []byte) (n int, err error) {
 	for {
 		i := bytes.IndexByte(b[l.scanned:], '\n')
@@ -65,9 +64,9 @@ func (l *Lexer) Head(b []byte) (n int, err error) {
 	}
 }
 
-// beginsMethod reports whether a request line may begin with c. If not, the
-// request can be refused before its line is complete. The function accepts line
-// ends, because empty lines are refused later.
+// beginsMethod reports whether a request line may begin with c. If it may not,
+// Head refuses the request before the line is complete. beginsMethod accepts CR
+// and LF, because empty lines are refused later.
 func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
 
 func methodError(first byte) error {
@@ -114,8 +113,8 @@ func isVersion(text []byte) bool {
 		isDigit(text[5]) && text[6] == '.' && isDigit(text[7])
 }
 
-// field checks one line of the header. It passes a field whose value may need
-// further checks to applyField.
+// field checks one line of the header. It calls applyField if the value may
+// need further checks.
 func (l *Lexer) field(line []byte) error {
 	number := l.line - 1 // the request line does not count
 	colon := bytes.IndexByte(line, ':')
@@ -142,8 +141,8 @@ func (l *Lexer) field(line []byte) error {
 	return nil
 }
 
-// applyField checks the fields that determine where the request ends, and those
-// that net/http would refuse.
+// applyField checks the fields that determine where the request ends, and the
+// fields whose values net/http might refuse.
 func (l *Lexer) applyField(name, value []byte) error {
 	switch {
 	case equalFold(name, "Host"):

@@ -1,14 +1,15 @@
 // Package http1 finds where each request on an HTTP/1.x connection begins and
 // ends (RFC 9112). It prevents request smuggling: if two parsers could disagree
-// about the end of a request, the request is refused with the reason.
+// about the end of a request, the request is refused, and the error gives the
+// reason.
 //
-// All its rules are at least as strict as those of net/http. So net/http
-// accepts each request that this package accepts, and finds its end at the same
-// byte.
+// All rules of this package are at least as strict as those of net/http. So
+// net/http accepts each request that this package accepts, and finds its end at
+// the same byte.
 //
 // A Lexer only examines bytes. It stores none of them, decodes nothing and
-// sends nothing. Its caller passes it the complete head of a request, and the
-// body as it arrives:
+// sends nothing. Its caller passes it the head of a request in one piece, and
+// the body as it arrives:
 //
 //	n := l.Skip(b)         // empty lines before the request
 //	n, err := l.Head(b)    // 0: more has to be read
@@ -18,8 +19,8 @@ package http1
 
 import "net/http"
 
-// Error is the reason for refusing a request. It quotes nothing that the client
-// has sent, because that could be a token.
+// Error is the reason for refusing a request. It quotes nothing from the
+// request, because the quoted text could be a token.
 type Error struct {
 	Status int // HTTP status
 	Reason string
@@ -32,9 +33,9 @@ func malformed(reason string) *Error { return &Error{http.StatusBadRequest, reas
 
 // Lexer examines the requests of one connection.
 type Lexer struct {
-	MaxHead int   // maximum bytes of a request line with its header
+	MaxHead int   // maximum length of a request line and its header, in bytes
 	MaxBody int64 // maximum bytes of a chunked body
-	Typed   bool  // a person types the requests, so empty lines between them and a missing Host are accepted
+	Typed   bool  // a person types the requests: Host may be missing, and empty lines may come between requests
 
 	state       state
 	hasPrevious bool // whether this is not the first request

@@ -5,9 +5,10 @@ import (
 	"net/netip"
 )
 
-// checkTarget checks a request target (RFC 9112, 3.2). It accepts only a path
-// with an optional query, or an http or https URL with such a path. A proxy may
-// interpret other forms differently.
+// checkTarget checks a request target (RFC 9112, 3.2). It accepts a path with
+// an optional query, and an http or https URL with such a path. It also accepts
+// an asterisk with OPTIONS, and a host with CONNECT. It refuses all other
+// forms, because a proxy may interpret them differently.
 func checkTarget(method, target []byte) error {
 	switch {
 	case target[0] == '/':

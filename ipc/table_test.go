@@ -199,7 +199,7 @@ func meanings(t *testing.T) map[string]string {
 		}
 		above := map[int]string{}
 		for _, c := range file.Comments {
-			above[files.Position(c.End()).Line+1] = strings.TrimSpace(c.Text())
+			above[files.Position(c.End()).Line+1] = strings.Join(strings.Fields(c.Text()), " ")
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {

@@ -48,7 +48,7 @@ var (
 		Labels: []Label{Labelled("reason", "unidentified", "forbidden", "blocked", "unavailable")}}
 
 	Offences = &Family{Name: Prefix + "offences_total",
-		Help:   "Offences of clients, by kind; see LIMITS.md.",
+		Help:   "Offences by clients, by kind; see LIMITS.md.",
 		Labels: []Label{Labelled("kind", "auth", "malformed", "crash")}} // in the order of package penalty
 	Blocks = &Family{Name: Prefix + "sources_blocked_total",
 		Help: "Blocks of clients for their offences."}

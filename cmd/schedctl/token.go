@@ -123,7 +123,7 @@ func seconds(value string) (time.Duration, error) {
 
 // withTokenHint adds a hint to the error with which the controller refused to
 // create a token. The controller sends only an error number. Some hints depend
-// on the configuration a, and on the user for whom the token was requested. If
+// on the configuration a, and on the user that the token was requested for. If
 // user is "", schedctl requested a token for the user that its own credential
 // identifies.
 func withTokenHint(err error, user string, a conf.Auth) error {

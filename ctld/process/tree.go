@@ -40,7 +40,7 @@ func All() ([]Stat, error) {
 // children, and so on. The list includes exited processes for which their
 // parents have not waited. If the process with the id root is a child
 // subreaper, the list also includes running descendants that have called setsid
-// and whose parents have exited.
+// and have lost their parents.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {

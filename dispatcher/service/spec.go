@@ -39,7 +39,7 @@ type Spec struct {
 // Limits on the number of workers that a service may report for breaking the
 // protocol: reportedBurst at once, then reportedRate per second. The dispatcher
 // kills each reported worker. If a service is restarted, its new process may
-// use only what is left of these limits.
+// use only the rest of these limits.
 const (
 	reportedBurst = 100
 	reportedRate  = .1

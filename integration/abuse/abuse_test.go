@@ -26,13 +26,13 @@ import (
 type abuse struct {
 	name string
 	text string
-	want string // expected answers, in order, if the gateway is asked directly; afterwards the connection is closed
+	want string // expected answers, in order, without a proxy; after them the connection is closed
 	open bool   // the request is incomplete: no marker follows, and the client stops sending
 }
 
 // The most frequent outcomes.
 const (
-	served              = "own 404, mark 404" // a request for an unknown node, after which the gateway was ready for the next request
+	served              = "own 404, mark 404" // the gateway answered a request for an unknown node, and then the marker
 	submitted           = "own 422, mark 404" // a submission that lacks nearly every field
 	servedThenClosed    = "own 404"           // like served, but the connection was closed
 	submittedThenClosed = "own 422"           // like submitted, but the connection was closed
@@ -44,7 +44,7 @@ const nonce = "#####"
 
 // requestBuilder determines how a client authenticates its requests.
 type requestBuilder struct {
-	auth        string // header lines that make a request count as the user's
+	auth        string // header lines that identify a request as the user's
 	gatewayAuth string // header lines that authenticate the user at the gateway itself; a proxy rejects a client that sends them
 }
 
@@ -56,8 +56,8 @@ func (s requestBuilder) request(method, node, headers, body string) string {
 	return s.line(method+" "+nodePath(node)+" HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
-// line returns a request with the given request line, headers and body,
-// authenticated as the user.
+// line returns a request that is authenticated as the user's. It has the given
+// request line, headers and body.
 func (s requestBuilder) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
@@ -90,11 +90,11 @@ func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), t
 // lastChunk is the end of a chunked body.
 const lastChunk = "0\r\n\r\n"
 
-// reply is an answer. It was read with rules that permit only one
+// reply is an answer that was parsed by rules that permit only one
 // interpretation.
 type reply struct {
 	status int
-	id     string // the gateway's id of the request; "" if a proxy answers
+	id     string // the gateway's id for the request; "" if a proxy answered
 	text   string
 	raw    string
 }
@@ -190,8 +190,8 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// An attempt is an abuse that was sent to the gateway, directly or through a
-// proxy, and the answers to it.
+// An attempt holds an abuse and the answers to it. The abuse was sent to the
+// gateway directly or through a proxy.
 type attempt struct {
 	abuse
 	number  string // replaces the nonce
@@ -265,8 +265,8 @@ func (e *attempt) lacksLogLine(paths map[string]string) bool {
 var requestTag = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
 // outcome returns the outcome of the attempt, in the notation of abuse.want.
-// The outcome depends on the answers, and on the path that the gateway has
-// logged for the request of each answer.
+// The outcome depends on the answers, and on the paths that the gateway logged
+// for the answered requests.
 func (e *attempt) outcome(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string
@@ -311,8 +311,8 @@ func isRefusal(status int) bool {
 }
 
 // checkOutcomes fails the test unless each attempt has the outcome that the
-// table expects: the answers in order, each to a request of this client, and
-// then the end of the connection.
+// table expects. The client must receive the expected answers in order, each to
+// one of its own requests, and then the end of the connection.
 func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -333,9 +333,10 @@ func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 }
 
 // checkProxied checks attempts through a proxy. It fails the test if a client
-// received one answer twice, an answer to a hidden request or to another
-// client's request, or a server error of the gateway. It does not check which
-// requests the proxy itself refuses, or how.
+// received the same answer twice, or a server error from the gateway. It also
+// fails the test if a client received the answer to a hidden request, or to
+// another client's request. It does not check which requests the proxy itself
+// refuses, or how.
 func checkProxied(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -381,7 +382,7 @@ func TestAbuses(t *testing.T) {
 	f := harness.NewProxyLab(t)
 	workers := f.Gateway.Workers()
 	local := harness.Frontend{Name: "by the UNIX socket", Address: f.Socket, Headers: f.Frontends[0].Headers}
-	if os.Geteuid() != 0 { // on the socket the gateway's own user needs no credential, but some rows test requests without a credential
+	if os.Geteuid() != 0 { // on the socket, the gateway's own user needs no credential, but some rows test requests without one
 		local = f.Frontends[0]
 	}
 	frontends := append([]harness.Frontend{local}, f.Frontends...)
@@ -391,7 +392,7 @@ func TestAbuses(t *testing.T) {
 		wg.Go(func() {
 			network, timeout := "tcp", clientTimeout
 			if frontend.Proxied {
-				timeout = 5 * time.Second // a proxy may wait longer; the gateway's log shows which requests it forwarded
+				timeout = 5 * time.Second // a proxy may wait longer; the gateway's log shows which requests the proxy forwarded
 			}
 			if strings.HasPrefix(frontend.Address, "/") {
 				network = "unix"

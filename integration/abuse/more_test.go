@@ -198,8 +198,8 @@ func (s requestBuilder) sizes() []abuse {
 	}
 }
 
-// specialHeaders returns requests with headers that have a meaning for some
-// servers or proxies.
+// specialHeaders returns requests with headers that have a special meaning to
+// some servers or proxies.
 func (s requestBuilder) specialHeaders() []abuse {
 	own := nodePath("own")
 	typed := func(kind string) string { return s.post(kind+"\r\n"+contentLength(jobBody), jobBody) }

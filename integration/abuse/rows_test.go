@@ -8,7 +8,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuses returns all abuses of a client that authenticates as s does.
+// abuses returns all abuses, for a client that authenticates as s specifies.
 func abuses(s requestBuilder) []abuse {
 	return slices.Concat(s.plain(), s.lengths(), s.codings(), s.chunks(), s.fields(), s.hosts(), s.lines(), s.paths(), s.sizes(), s.specialHeaders(), s.sequences())
 }
@@ -77,10 +77,9 @@ const ignored = "passed"
 func (s requestBuilder) codings() []abuse {
 	var list []abuse
 	size := fmt.Sprintf("%06x\r\n", len(s.hidden()))
-	// In the first row, the hidden request is after the body if the parser
-	// reads chunks, and inside the body if it reads the length. In the second
-	// row, the hidden request is inside the body if the parser reads chunks,
-	// and after the body if it reads the length.
+	// If a parser uses the chunks, the hidden request is after the body in the
+	// first row, and inside the body in the second row. If a parser uses the
+	// length, it is the reverse.
 	add := func(name, coding, want string) {
 		behind, within := lastChunk+s.hidden(), size+s.hidden()+"\r\n"+lastChunk
 		rows := []abuse{

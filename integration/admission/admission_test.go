@@ -104,8 +104,9 @@ func (a *limitedGateway) ping(c *http.Client, headers ...string) (int, http.Head
 	return got.Status, got.Header
 }
 
-// pingUntil sends pings until one is answered with the given status. It also
-// returns the number of earlier answers with each other status.
+// pingUntil sends pings until one is answered with the given status, and
+// returns the header of that answer. It also returns the number of earlier
+// answers for each status.
 func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string) (counts map[int]int, h http.Header) {
 	a.T.Helper()
 	counts = map[int]int{}
@@ -308,7 +309,7 @@ func TestCrashPenalty(t *testing.T) {
 	a.pingUntil(newSource(t, binUser, false), http.StatusOK)
 }
 
-// TestUserPenalties checks that under become_user a user's offences count only
+// TestUserPenalties checks that, with become_user, a user's offences count only
 // against that user.
 func TestUserPenalties(t *testing.T) {
 	t.Parallel()
@@ -383,7 +384,7 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 
 // TestRate checks that a user who exceeds the request rate gets 429 and
 // Retry-After, and is served again later. A request with a bad token must not
-// count in a user's rate.
+// count towards a user's rate.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")

@@ -40,7 +40,8 @@ func (n network) addAddress(t *testing.T, addr string) {
 	}))
 }
 
-// dialFrom returns a function that connects from an address in n.
+// dialFrom returns a function that connects to address in the namespace n. The
+// argument from is the client's address.
 func (n network) dialFrom(from, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
 		return conn, thread.OnNewThread(func() error {
@@ -87,7 +88,7 @@ func TestIPv6Penalties(t *testing.T) {
 		t.Errorf("another /64: %d", status)
 	}
 	// On a slow machine the first block may have expired before the next
-	// request. Then further guesses cause longer blocks.
+	// request. In that case, further guesses cause longer blocks.
 	harness.Eventually(t, "a third address of the /64 is blocked, too", func() bool {
 		return send(offenders[2]) == http.StatusTooManyRequests || send(offenders[n%2], newGuess()) == 0
 	})

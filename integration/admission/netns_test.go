@@ -72,12 +72,12 @@ func (n network) dialFunc(network, address string) func() (net.Conn, error) {
 	}
 }
 
-// TestNetworkNamespaces checks that over TCP only clients in the namespace of
-// SCHEDRESTD_NETNS reach the gateway. The gateway must connect to daemons from
-// the namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway itself is in a
-// third namespace, from which neither the gateway nor the daemons can be
-// reached over TCP. The result must be the same after the names of the
-// namespaces are removed, after a SIGHUP, and with new workers.
+// TestNetworkNamespaces checks that, over TCP, only clients in the namespace
+// that SCHEDRESTD_NETNS specifies reach the gateway. The gateway must connect
+// to daemons from the namespace that SCHEDRESTD_CONTROLLER_NETNS specifies. The
+// gateway itself is in a third namespace, from which neither the gateway nor
+// the daemons can be reached over TCP. The result must be the same after the
+// names of the namespaces are removed, after a SIGHUP, and with new workers.
 func TestNetworkNamespaces(t *testing.T) {
 	t.Parallel()
 	servedNS, gatewayNS := newNetwork(t, "served"), newNetwork(t, "own")
@@ -133,9 +133,9 @@ func TestNetworkNamespaces(t *testing.T) {
 	check("with new workers")
 }
 
-// TestDaemonsFromTheGatewaysOwn checks that without SCHEDRESTD_CONTROLLER_NETNS
-// the gateway connects to daemons from the namespace in which it was started,
-// wherever it listens.
+// TestDaemonsFromTheGatewaysOwn checks that, without
+// SCHEDRESTD_CONTROLLER_NETNS, the gateway connects to daemons from the
+// namespace in which it was started, wherever it listens.
 func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	t.Parallel()
 	servedNS := newNetwork(t, "alone")
@@ -162,8 +162,9 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 func TestNetworkNamespaceRefused(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
-	// Use the /proc of another process. If an earlier test changed the user of
-	// a thread, /proc of this process may still belong to that user.
+	// Use another process's directory in /proc. If an earlier test changed the
+	// user of a thread, this process's own directory may still belong to that
+	// user.
 	sleeper := exec.Command("sleep", "600")
 	harness.Must(t, sleeper.Start())
 	defer func() { sleeper.Process.Kill(); sleeper.Wait() }()
@@ -171,7 +172,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 	unixOnly := "unix:" + filepath.Join(l.Dir, "run", "other.sock")
 	tests := map[string]struct {
 		value, listen, want string
-		bothVariables       bool // also try the value with the other variable
+		bothVariables       bool // also try the value with SCHEDRESTD_CONTROLLER_NETNS
 	}{
 		"unknown":    {"no-such-name", "127.0.0.1:0", "no network namespace /run/netns/no-such-name", true},
 		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "no network namespace", true},
@@ -200,7 +201,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 }
 
 // TestNetworkNamespaceNeedsRoot checks that root without CAP_SYS_ADMIN can't
-// enter another namespace, and that the error names the requirement.
+// enter another namespace, and that the error names this capability.
 func TestNetworkNamespaceNeedsRoot(t *testing.T) {
 	t.Parallel()
 	ns := newNetwork(t, "closed")

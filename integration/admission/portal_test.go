@@ -34,9 +34,9 @@ func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal checks a portal's users, who share one address. No user may be
-// blocked because another user's tokens have expired or are rejected for
-// another reason, even if these tokens are sent repeatedly.
+// TestPortal tests a portal, whose users share one address. If one user's
+// tokens have expired or are rejected for another reason, no other user may be
+// blocked, even if these tokens are sent repeatedly.
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

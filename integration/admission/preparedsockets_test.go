@@ -73,7 +73,7 @@ func (n network) forward(t *testing.T, address, destination string) {
 	}()
 }
 
-// TestPreparedSockets checks that the worker of a busy client connects to a
+// TestPreparedSockets checks that a busy client's worker connects to a
 // controller on another machine through sockets that the dispatcher has
 // prepared.
 func TestPreparedSockets(t *testing.T) {

@@ -65,8 +65,8 @@ func hasFields(t *testing.T, object map[string]any, kind, names string) {
 	}
 }
 
-// TestNodeFields checks that a node has the fields of the specification's
-// table, with their types.
+// TestNodeFields checks that a node has the fields that the specification's
+// table lists, and that their types are those in the table.
 func TestNodeFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -130,8 +130,8 @@ func TestPingFields(t *testing.T) {
 }
 
 // TestSubmissionFields submits a job with every field that the specification
-// has for requests. There must be no warning. The answer must have the fields
-// that the specification has for answers.
+// lists for requests. There must be no warning. The answer must have the fields
+// that the specification lists for answers.
 func TestSubmissionFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -162,8 +162,9 @@ func TestSubmissionFields(t *testing.T) {
 	})
 }
 
-// TestWarningFields checks the warning about an object where an array is
-// expected. The warning must name the place in the body, and the reason.
+// TestWarningFields tests the warning about an object where an array is
+// expected. The warning must name the object's place in the body, and the
+// reason.
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -176,7 +177,8 @@ func TestWarningFields(t *testing.T) {
 }
 
 // TestTokenFields checks that a token requested without options is valid for
-// 1800 seconds, is signed with HS256, and names the user who requested it.
+// 1800 seconds, is signed with HS256, and names a user. It also checks that the
+// option lifespan changes the validity.
 func TestTokenFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

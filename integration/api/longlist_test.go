@@ -20,13 +20,13 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// fakeController is a controller that accepts every token, and gives the same
-// answer to every request. If closeAfterAnswer is set, it closes each
-// connection after the answer. Otherwise it keeps connections open until the
-// gateway closes them.
+// fakeController is a controller that accepts every token and answers pings. It
+// gives the same answer to every other request. If closeAfterAnswer is set, it
+// closes each connection after the answer. Otherwise it keeps connections open
+// until the gateway closes them.
 type fakeController struct {
 	port      int
-	openConns atomic.Int32 // connections that still wait for the gateway to close them
+	openConns atomic.Int32 // connections on which a request has arrived and that are still open
 	requests  atomic.Int32
 
 	mu               sync.Mutex
@@ -98,8 +98,8 @@ func jobList(t *testing.T, n int) []byte {
 	return b
 }
 
-// withWrongCount returns a copy of answer that announces one job more than it
-// contains.
+// withWrongCount returns a copy of answer, which contains n jobs. The copy
+// announces n+1 jobs.
 func withWrongCount(t *testing.T, answer []byte, n int) []byte {
 	f, err := message.ParseFrame(answer[4:])
 	harness.Must(t, err)
@@ -117,10 +117,10 @@ func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...str
 	return l.StartCounted(t)
 }
 
-// TestLongLists checks that a list that is sent in many pieces arrives
-// complete, and that the client can detect a list that breaks off. Both must
-// hold whether the gateway reads the whole list before it sends anything, or
-// sends the list while reading it.
+// TestLongLists checks that a list arrives complete if it is sent in many
+// pieces, and that the client can detect a list that breaks off. Both must hold
+// whether the gateway reads the whole list before it sends anything, or sends
+// the list while reading it.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)
@@ -165,12 +165,12 @@ func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 	}
 }
 
-// TestStalledClients opens a hundred connections that request a long list and
-// do not read it. These clients must hold no connection to the controller, and
+// TestStalledClients starts a hundred clients that request a long list and do
+// not read it. These clients must hold no connection to the controller, and
 // other clients must be served meanwhile.
 func TestStalledClients(t *testing.T) {
 	l, s := harness.NewDaemons(t), newFakeController(t)
-	s.setAnswer(jobList(t, 1000), false) // one user may use half of the memory for answers
+	s.setAnswer(jobList(t, 1000), false) // a hundred of these lists fit into the half of the answer memory that one user may use
 	k := startGatewayFor(l, t, s)
 	for range 100 {
 		nc, err := net.Dial("tcp", k.Address)

@@ -17,7 +17,8 @@ import (
 )
 
 // checkSizedList fails the test unless resp is a complete list of the given
-// number of jobs, with a Content-Length, in one of the formats.
+// number of jobs and has a Content-Length. The list may be JSON or YAML, with
+// or without gzip.
 func checkSizedList(t *testing.T, resp *http.Response, jobs int) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -35,8 +36,8 @@ func checkSizedList(t *testing.T, resp *http.Response, jobs int) {
 	}
 }
 
-// sendHTTP10 sends a request of HTTP/1.0. The gateway must close the connection
-// after the answer, even if the request asks to keep it open.
+// sendHTTP10 sends an HTTP/1.0 request. The gateway must close the connection
+// after the answer, even if the request asks to keep the connection open.
 func sendHTTP10(t *testing.T, address, request string) *http.Response {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -53,10 +54,10 @@ func sendHTTP10(t *testing.T, address, request string) *http.Response {
 	return resp
 }
 
-// TestSizedLists checks that a long list has a Content-Length for HTTP/1.0
-// clients and on standard output. The length lets these clients recognize an
-// incomplete list. A list for which there is not enough memory has no
-// Content-Length, and the connection must end after the list.
+// TestSizedLists checks that a long list has a Content-Length if it is sent to
+// an HTTP/1.0 client or to standard output. The length lets the client
+// recognize an incomplete list. If there is not enough memory for the list, the
+// answer has no Content-Length, and the connection must end after the answer.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newFakeController(t)

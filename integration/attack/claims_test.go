@@ -132,8 +132,8 @@ func encodeUTF16(text string, big, mark bool) string {
 	return string(out)
 }
 
-// edits returns tokens that were changed after they were signed, some in a
-// single bit.
+// edits returns tokens that were changed after they were signed, some of them
+// by a single bit.
 func (f *forger) edits() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {

@@ -69,7 +69,8 @@ func TestCorpus(t *testing.T) {
 	c.checkUnharmed()
 }
 
-// golden compares got with a file. With -update it first writes the file.
+// golden compares got with the contents of the file at path. With -update it
+// first writes got to the file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -98,7 +99,8 @@ func newCorpus(t *testing.T) *corpus {
 	return c
 }
 
-// submit sends a body as the user, on a persistent connection.
+// submit sends body as a job submission, with the token of this process's user,
+// on a persistent connection.
 func (c *corpus) submit(media, body string) harness.Answer {
 	c.T.Helper()
 	if body == "" {
@@ -174,7 +176,8 @@ func TestCorpusContent(t *testing.T) {
 	c.checkUnharmed()
 }
 
-// trap is a body that costs some parsers more than its length suggests.
+// trap is a body that costs some parsers more time or memory than its length
+// suggests.
 type trap struct {
 	name, media string
 	body        func() string

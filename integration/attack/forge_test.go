@@ -23,13 +23,13 @@ import (
 )
 
 // forger makes tokens without this project's code. With the cluster's keys it
-// makes good tokens, as other tools do, and bad tokens that have only one
-// defect each and are therefore the hardest test. It also makes bad tokens
-// without a key, as attackers do.
+// makes good tokens, as other tools do, and bad tokens. Each of these bad
+// tokens has only one defect, so they are the hardest test. Without a key,
+// forger makes bad tokens as attackers do.
 type forger struct {
 	t           testing.TB
 	secret      []byte          // the cluster's secret for HS256
-	providerKey *rsa.PrivateKey // the identity provider's, in the cluster's key set
+	providerKey *rsa.PrivateKey // the identity provider's key, whose public part is in the cluster's key set
 	attackerKey *rsa.PrivateKey // a key of the attacker
 	kid         string          // key id of the provider's key
 	user        string          // user named in the tokens
@@ -49,8 +49,8 @@ var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 	return provider, stranger
 })
 
-// newForger returns a forger with the cluster's secret and with the provider's
-// key. (keySet publishes the public part of that key.)
+// newForger returns a forger that has the cluster's secret and the provider's
+// key. keySet publishes the public part of the provider's key.
 func newForger(t testing.TB, secret []byte, user string) *forger {
 	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
 	f.providerKey, f.attackerKey = rsaKeys()
@@ -68,16 +68,16 @@ func webKey(key *rsa.PrivateKey, kid string) map[string]any {
 	return jwk
 }
 
-// keySet returns the cluster's key set as the provider publishes it. It
-// contains a certificate, which is ignored.
+// keySet returns the cluster's key set in the form in which the provider
+// publishes it. The key set contains a certificate, which is ignored.
 func (f *forger) keySet() string {
 	jwk := webKey(f.providerKey, f.kid)
 	jwk["x5c"] = []string{base64.StdEncoding.EncodeToString(f.certificate())}
 	return f.json(map[string]any{"keys": []any{jwk}}) + "\n"
 }
 
-// certificate returns a certificate in DER for the provider's key. It returns
-// the same certificate each time.
+// certificate returns a DER-encoded certificate for the provider's key. It
+// returns the same certificate each time.
 func (f *forger) certificate() []byte {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "provider"}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.providerKey.PublicKey, f.providerKey)
@@ -147,8 +147,8 @@ func (f *forger) token(alg, head, claims string, sign signer) string {
 	return signed + "." + base64url(sign(signed))
 }
 
-// ownSigner returns a signer with the cluster's own key for alg, "HS256" or
-// "RS256".
+// ownSigner returns a signer that uses the cluster's own key for alg, which is
+// "HS256" or "RS256".
 func (f *forger) ownSigner(alg string) signer {
 	if alg == "RS256" {
 		return f.pkcs1(crypto.SHA256, f.providerKey)
@@ -161,8 +161,8 @@ func (f *forger) validToken(alg string) string {
 	return f.token(alg, plainHeader, plainClaims, f.ownSigner(alg))
 }
 
-// encoded is one encoding of a public key. A careless verifier may take the
-// encoding for a secret.
+// encoded is one encoding of a public key. A careless verifier may use the
+// encoding as a secret.
 type encoded struct {
 	name string
 	text []byte

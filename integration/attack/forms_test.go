@@ -16,7 +16,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// signatures returns tokens with signatures that were made without the key.
+// signatures returns tokens with invalid signatures. Some signatures were made
+// without the key, some with another algorithm or over another text, and some
+// were altered.
 func (f *forger) signatures() []row {
 	var list []row
 	hs := func(name string, sign signer) {
@@ -124,7 +126,7 @@ func (f *forger) forms() []row {
 	return list
 }
 
-// longToken returns a correctly signed token of n bytes, or up to two fewer.
+// longToken returns a correctly signed token of n-2 to n bytes.
 func (f *forger) longToken(n int) string {
 	best := ""
 	for fill := n*3/4 - 250; ; fill++ {
@@ -174,12 +176,12 @@ func (f *forger) spellings() []row {
 		}
 		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, http.StatusBadRequest) // a folded header field
 		add("with stray bits in the signature's last letter", head+"."+payload+"."+setStrayBits(signature), 0)
-		// Here the signer has signed the odd spelling, so the signature is
-		// correct. These tokens must be refused, too: for each signature only
-		// one text may be accepted.
+		// Here the signer has signed the unusual spelling, so the signature is
+		// correct. The token must be refused nevertheless, because only one
+		// spelling of a token may be accepted.
 		for name, respell := range map[string]func(string) string{"padded": padded, "with stray bits": setStrayBits, "with a line end": func(s string) string { return s[:4] + "\n" + s[4:] }, "in the other alphabet": stdAlphabet} {
-			// The texts '~~~' and '???' have characters in which base64 and
-			// base64url differ.
+			// The encodings of '~~~' and '???' contain characters that differ
+			// between base64 and base64url.
 			h, p := base64url([]byte(f.fill(`{"alg":"$alg","x":"~~~???"}`, alg))), base64url([]byte(f.fill(`{"iat":$iat,"exp":$exp,"sun":"$user","x":"~~~???"}`, alg)))
 			for segment, signed := range map[string]string{"header": respell(h) + "." + p, "payload": h + "." + respell(p)} {
 				if signed == h+"."+p {

@@ -30,13 +30,13 @@ type leaks struct {
 	*harness.Lab
 	t       *testing.T
 	key     []byte
-	pieces  map[string]string   // maps a piece that occurs in only one token to the way in which that token was sent
-	found   map[string][]string // the places where pieces were found, by the way in which the token was sent
+	pieces  map[string]string   // maps a piece, which occurs in only one token, to the way in which that token was sent
+	found   map[string][]string // maps the way in which a token was sent to the places where its pieces were found
 	answers []string            // all answers
 }
 
-// pieceLength is the length of the pieces of tokens that are searched for. It
-// is short, because a message with only a part of a token is a leak, too.
+// pieceLength is the length of the pieces of tokens to search for. It is short,
+// because a message that contains only a part of a token is a leak, too.
 const pieceLength = 16
 
 // newToken returns a token that has not been used yet.
@@ -48,8 +48,8 @@ func (l *leaks) newToken(origin string, key []byte, lifespan time.Duration) stri
 	return token
 }
 
-// addPieces adds pieces of token to those that are searched for. It omits the
-// header, the dates and the user, because they also occur in other tokens.
+// addPieces adds pieces of token to l.pieces. It omits the header, the dates
+// and the user, because these also occur in other tokens.
 func (l *leaks) addPieces(origin, token string) {
 	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -108,7 +108,7 @@ func (l *leaks) search() {
 func (l *leaks) searchFiles(dir string) {
 	harness.Must(l.t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
-			return nil // the file is gone, or not a regular one
+			return nil // the file is gone or is not regular
 		}
 		text, err := os.ReadFile(path)
 		if err == nil {
@@ -133,7 +133,7 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// tokenRequest is a request with a token in one place. In its texts, TOKEN
+// tokenRequest is a request that contains a token in one place. In text, TOKEN
 // stands for this token, and GOOD stands for a valid token in the usual header.
 type tokenRequest struct {
 	name   string
@@ -225,12 +225,12 @@ func (s tokenRequest) render(token, good string) string {
 	return text
 }
 
-// plant puts a token into places where leaked tokens could be found. If the
+// plant puts a token into places where a leaked token could appear. If the
 // search missed the planted token, it would prove nothing about other tokens.
 // In most places plant uses only the token's signature, which looks like any
-// other word, because a whole token would be refused or removed there. plant
-// returns the number of the job that contains the token, and the argument of
-// the job's sleep(1).
+// other word. A whole token would be refused or removed there. plant returns
+// the number of the job that contains the token, and the argument of the job's
+// sleep(1).
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.newToken(planted, []byte("a key that is good for nothing.."), time.Hour)
@@ -256,11 +256,11 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 
 const planted = "planted"
 
-// TestTokensLeak sends tokens in all valid ways and many invalid ones, with the
-// most verbose log. It sends them to a gateway that has the key, to a gateway
-// that does not, and to the daemons. Afterwards no part of a token may be in a
-// log, a file, an answer, a command line, the environment of a process or a
-// job's output.
+// TestTokensLeak sends tokens in all valid ways and in many invalid ways. It
+// sends them to a gateway that has the key, to a gateway that does not, and to
+// the daemons. All of these log as verbosely as possible. Afterwards no part of
+// a token may be in a log, a file, an answer, a command line, a process's
+// environment or a job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const verbose = "-vvvvvv"
@@ -365,8 +365,8 @@ func (l *leaks) sendRPC(kind string, newToken func(origin string) string) {
 	}
 }
 
-// report reports the tokens that were found. It also fails the test unless the
-// planted token was found in every place.
+// report fails the test if any token except the planted one was found. It also
+// fails the test unless the planted token was found in every expected place.
 func (l *leaks) report(gateLog string) {
 	places := l.found[planted]
 	delete(l.found, planted)

@@ -28,9 +28,9 @@ type badCredential struct {
 	actAs string // value of X-SCHED-USER-NAME; "": none
 }
 
-// imitations returns credentials that resemble the good token of alg. Most of
-// them could come from an attacker who has seen the whole token but not the
-// key. One of them is an expired token.
+// imitations returns credentials that resemble the good token for alg. An
+// attacker who has seen the whole good token, but does not know the key, could
+// make most of them. One of them contains an expired token.
 func (s *attackLab) imitations(alg string) []badCredential {
 	good := s.validToken(alg)
 	parts := strings.Split(good, ".")
@@ -128,8 +128,8 @@ func (s *attackLab) beginSubmission(t *testing.T, g *targetGateway, headers stri
 }
 
 // attackAfterVerification attacks a gateway that has cached a daemon's
-// verification of a token. The cached result must apply only to exactly that
-// token, with exactly that user name.
+// verification of a token. The cached result must apply only to requests with
+// exactly this token and exactly the same user name.
 func (s *attackLab) attackAfterVerification(t *testing.T, g *targetGateway, alg string) {
 	users := []string{s.user}
 	if u := harness.OrdinaryUser(t); u.Name != s.user {
@@ -155,14 +155,14 @@ func (s *attackLab) attackAfterVerification(t *testing.T, g *targetGateway, alg 
 				t.Fatalf("%s, %s", user, b.name)
 			}
 		}
-		if user == s.user && len(users) > 1 { // this user may act as the other, but the other must still not act as this user
+		if user == s.user && len(users) > 1 { // s.user may act as the other user, but the other user must still not act as s.user
 			g.expect(t, pingRequest, userHeader+"\r\nX-SCHED-USER-NAME: "+users[1], http.StatusOK)
 		}
 	}
 }
 
-// attackConcurrently sends requests of the user and requests of attackers at
-// the same time.
+// attackConcurrently sends the user's requests and attackers' requests at the
+// same time.
 func (s *attackLab) attackConcurrently(t *testing.T, g *targetGateway, alg string) {
 	userHeader := "X-SCHED-USER-TOKEN: " + s.validToken(alg)
 	var wg sync.WaitGroup

@@ -17,10 +17,10 @@ import (
 type row struct {
 	name       string
 	token      string
-	signedWith string // algorithm of the cluster's key that signed the token; the row's name then states the token's only defect
+	signedWith string // algorithm of the cluster's key that correctly signed the token, or ""; if it is set, name states the token's only defect
 	accepted   bool   // the token is accepted, because its oddity has no meaning and is ignored
 
-	status int // status at the gateway; 0: 200 if accepted, otherwise 401. Tokens that can't be sent in HTTP need another status
+	status int // expected status at the gateway; 0: 200 if accepted, otherwise 401. Tokens that can't be sent in HTTP get another status
 }
 
 // rows returns all rows of the table.
@@ -64,8 +64,8 @@ func (f *forger) algorithms() []row {
 		}
 	}
 	// Each of the following tokens is correctly signed with one of the
-	// cluster's keys, by the algorithm in its header. A verifier that lets the
-	// token choose the algorithm would accept these tokens.
+	// cluster's keys, using the algorithm in its header. A verifier that lets
+	// the token choose the algorithm would accept these tokens.
 	list = append(list,
 		row{name: "HS384", token: f.token("HS384", plainHeader, plainClaims, mac(crypto.SHA384, f.secret))},
 		row{name: "HS512", token: f.token("HS512", plainHeader, plainClaims, mac(crypto.SHA512, f.secret))},
@@ -80,8 +80,8 @@ func (f *forger) algorithms() []row {
 	return append(list, f.curves()...)
 }
 
-// curves returns tokens that are signed with an attacker's keys of other types.
-// Some of the tokens contain the public key.
+// curves returns tokens that name elliptic-curve algorithms and are signed with
+// an attacker's keys. Some of the tokens contain the public key.
 func (f *forger) curves() []row {
 	pub, ed, err := ed25519.GenerateKey(rand.Reader)
 	harness.Must(f.t, err)
@@ -106,7 +106,8 @@ func (f *forger) curves() []row {
 	}
 }
 
-// confusions returns tokens that use a public key as a secret, or the reverse.
+// confusions returns tokens that confuse the two algorithms. They use a public
+// key as a secret, or their header names the algorithm of the other key.
 func (f *forger) confusions() []row {
 	var list []row
 	for _, key := range f.encodings() {
@@ -178,11 +179,11 @@ func (f *forger) kids() []row {
 		"x'; DROP TABLE jobs; --", "x | sleep 30", "$(sleep 30)", "`sleep 30`", "; sleep 30 #", "$trap/key", "ldap://127.0.0.1/x", `\u0000`, `$kid\u0000`, "$kid ", "", " ", "*", "%s%s%n", "0",
 		"../$kid", "${jndi:ldap://127.0.0.1/x}", "{{7*7}}", strings.Repeat("k", 5500), strings.Repeat("../", 1800), `\u202e\ud83d\ude00`} {
 		head := `{"alg":"$alg","kid":"` + kid + `"}`
-		for _, secret := range []string{"", "secret", kid, strings.Repeat("\x00", 32)} { // content of an empty file, result of the SQL, the key id itself, content of /dev/zero
+		for _, secret := range []string{"", "secret", kid, strings.Repeat("\x00", 32)} { // what a verifier would read as the secret: an empty file, the result of the SQL, the key id itself, or /dev/zero
 			list = append(list, row{name: fmt.Sprintf("kid %s, HS256 with %q", brief(kid), brief(secret)), token: f.token("HS256", head, plainClaims, mac(crypto.SHA256, []byte(secret)))})
 		}
 		list = append(list, row{name: "kid " + brief(kid) + ", an unknown key", token: f.token("RS256", head, plainClaims, f.pkcs1(crypto.SHA256, f.attackerKey))})
-		if len(kid) < 2000 { // HS256 has only one secret, so the id is ignored; RS256 needs a key with this id, which the key set lacks
+		if len(kid) < 2000 { // HS256 has only one secret, so the id is ignored; RS256 needs a key with this id, and the key set has none
 			list = append(list, row{name: "HS256 kid " + brief(kid), token: f.token("HS256", head, plainClaims, f.ownSigner("HS256")), signedWith: "HS256", accepted: true})
 			if kid != "" {
 				list = append(list, row{name: "RS256 kid " + brief(kid), token: f.token("RS256", head, plainClaims, f.ownSigner("RS256")), signedWith: "RS256"})

@@ -191,7 +191,7 @@ func (s *attackLab) attack(t *testing.T, r row) {
 	}
 	s.attackDaemons(t, r)
 	s.attempts++
-	next := s.gateways[s.attempts%len(s.gateways)] // trying all of them would take twice the time
+	next := s.gateways[s.attempts%len(s.gateways)] // checking every gateway here would double the test's time
 	next.expect(t, pingRequest, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
 }
 
@@ -221,8 +221,9 @@ func (g *targetGateway) expect(t *testing.T, r request, headers string, status i
 	g.expectInGroup(t, r.path, r, headers, status)
 }
 
-// expectInGroup does the same as expect, for one of a group of requests. All
-// answers with status 401 in a group must be identical.
+// expectInGroup does the same as expect, but compares the answer with those to
+// the other requests of a group. All answers with status 401 in a group must be
+// identical.
 func (g *targetGateway) expectInGroup(t *testing.T, group string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.client.send(r, headers)
@@ -252,7 +253,7 @@ func stableAnswer(a harness.Answer) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Status)
 	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
-		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // Content-Length varies with the client's port in the body
+		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // the body contains the client's port, so its length varies
 			fmt.Fprintln(&b, name, a.Header[name])
 		}
 	}
@@ -281,7 +282,7 @@ func (l *rawClient) send(r request, headers string) (harness.Answer, error) {
 		if a, err := l.roundTrip(r, headers); err == nil {
 			return a, nil
 		}
-		l.close() // the gateway has closed the connection, as after some refusals
+		l.close() // the gateway has closed the connection, which it does after some refusals
 	}
 	var err error
 	if l.conn, err = net.Dial("tcp", l.address); err != nil {

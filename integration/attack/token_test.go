@@ -97,14 +97,14 @@ func TestTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, g := range s.gateways {
 				for _, r := range append(s.requests(c.status), request{"GET", "/sched/v0.0.40/node/" + s.Node, ""}) {
-					group := r.path // refusals are compared by the path without c.path
+					group := r.path // refusals of requests that differ only in c.path must be identical
 					r.path += fill.Replace(c.path)
 					g.expectInGroup(t, group, r, fill.Replace(strings.Join(append(c.headers, "X-Other: x"), "\r\n")), c.status)
 				}
 			}
 		})
 	}
-	// The answers of the gateways must not depend on their keys either.
+	// The gateways' answers must not depend on the gateways' keys, either.
 	for _, g := range s.gateways[1:] {
 		for path, refusal := range g.refusals {
 			if refusal != s.gateways[0].refusals[path] {

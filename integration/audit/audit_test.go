@@ -40,7 +40,8 @@ type auditLine struct {
 	}
 }
 
-// auditLines reads files of the log. Every line must be complete.
+// auditLines returns the lines in the given files of the audit log. It fails
+// the test if a line is incomplete.
 func auditLines(t *testing.T, paths ...string) (list []auditLine) {
 	t.Helper()
 	for _, path := range paths {
@@ -57,8 +58,8 @@ func auditLines(t *testing.T, paths ...string) (list []auditLine) {
 	return list
 }
 
-// awaitAudit waits for n lines, because an outcome is written a moment after
-// the answer.
+// awaitAudit waits until the log has n lines, and returns them. It has to wait,
+// because an outcome is written a moment after the answer is sent.
 func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("%d lines of audit", n), func() bool {
@@ -198,9 +199,10 @@ func TestAuditRotates(t *testing.T) {
 }
 
 // TestAuditFull requests changes while the disk of the audit log is full. By
-// default the changes must be refused before they reach the controller, and
-// must work again once there is space. With SCHEDRESTD_AUDIT_FAIL=open they
-// must be made without a line in the log. Reads must work in both cases.
+// default the gateway must refuse changes before they reach the controller, and
+// must accept changes again once there is space. With
+// SCHEDRESTD_AUDIT_FAIL=open it must accept changes without a line in the log.
+// Reads must work in both cases.
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -278,7 +280,7 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &oldLimit))
 	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: oldLimit.Max})
-	harness.Eventually(t, "half a line", func() bool { // written by the next auditor, once the client reaches a worker that uses this auditor
+	harness.Eventually(t, "half a line", func() bool { // the next auditor writes half a line as soon as a submission reaches a worker that uses this auditor
 		submit().Want(t, 503)
 		now, err := os.Stat(log)
 		return err == nil && now.Size() > info.Size()
@@ -302,7 +304,7 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 }
 
-// TestAuditBecomesUser checks that with become_user the log belongs to root. In
+// TestAuditBecomesUser checks the audit log of a gateway with become_user. In
 // addition to the user that the worker reports, the log must contain the peer
 // that the kernel reports.
 func TestAuditBecomesUser(t *testing.T) {
@@ -323,8 +325,8 @@ func TestAuditBecomesUser(t *testing.T) {
 	}
 }
 
-// TestAuditInetd checks that in inetd mode requests are recorded as usual, and
-// that they are recorded before the run ends.
+// TestAuditInetd checks that changes are logged as usual in inetd mode, and
+// that they are logged before the gateway exits.
 func TestAuditInetd(t *testing.T) {
 	t.Parallel()
 	var log string

@@ -104,8 +104,9 @@ func TestKeySetAlone(t *testing.T) {
 	harness.Eventually(t, "a corrected key set is read", func() bool { return d.accepts(mapped) && d.refuses(next.token(user, time.Hour)) })
 }
 
-// TestNewKey checks that tokens of an old key fail as soon as the daemons have
-// been restarted with a new key, and not earlier.
+// TestNewKey checks that a new key takes effect only when the daemons are
+// restarted. Until then they must accept tokens of the old key. Afterwards they
+// must refuse these tokens.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -128,8 +129,8 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// TestCreation checks the lifespans of new tokens, which are requested by RPC
-// and with schedctl. The daemons must accept both their own tokens and the
+// TestCreation checks the lifespans of new tokens. It requests the tokens by
+// RPC and with schedctl. The daemons must accept both their own tokens and the
 // provider's.
 func TestCreation(t *testing.T) {
 	t.Parallel()
@@ -164,8 +165,8 @@ func TestCreation(t *testing.T) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", word, status, out, errOut)
 		}
 	}
-	// A token that was requested with another token must not outlive the
-	// latter.
+	// A token that was requested with another token must not outlive that other
+	// token.
 	short := d.hs256().token(d.Owner, 20*time.Second)
 	token, err = d.controller("tcp").Token(ctx, tokenCredential(short), "", time.Hour)
 	harness.Must(t, err)
@@ -212,8 +213,8 @@ func TestCreationIsForAdministrators(t *testing.T) {
 		}
 	}
 	check(false)
-	// If root's token names another user, the request counts as a request of
-	// that user.
+	// A request with root's token that names another user is treated as that
+	// user's own request.
 	cred := model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
 	if token, err := d.controller("tcp").Token(t.Context(), cred, "", time.Minute); err != nil || !strings.Contains(payloadOf(t, token), `"sun":"`+alice.Name+`"`) {
 		t.Errorf("root's token as alice: %v", err)
@@ -279,9 +280,9 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAccountingByTCPNeedsAKey starts a controller that has only a key set.
-// With a key set the controller can't sign tickets for the accounting daemon,
-// so it could not record jobs. It must report this before it accepts jobs.
+// TestAccountingByTCPNeedsAKey starts a controller that has a key set but no
+// key. Such a controller can't sign tickets for the accounting daemon, so it
+// could not record jobs. It must report this before it accepts jobs.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)

@@ -143,8 +143,8 @@ func dialer(users []harness.Account) func(context.Context, client.Address) (net.
 	}
 }
 
-// run runs schedctl as the user u, with the environment variables env. It also
-// returns the exit status.
+// run runs schedctl as the user u, with the environment variables env. It
+// returns standard output, standard error and the exit status.
 func (d *daemons) run(u harness.Account, env []string, args ...string) (out, errOut string, status int) {
 	d.T.Helper()
 	cmd := exec.Command(d.schedctl, append([]string{"-f", d.conf}, args...)...)
@@ -165,8 +165,8 @@ func (d *daemons) self() harness.Account {
 	return harness.Account{Name: d.Owner, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 }
 
-// issuer makes tokens as any other tool would: with Go's standard library,
-// without code of this project.
+// issuer makes tokens as any other tool would: with Go's standard library, and
+// without this project's code.
 type issuer struct {
 	secret []byte          // key of HS256
 	key    *rsa.PrivateKey // key of RS256

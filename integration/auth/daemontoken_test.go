@@ -54,7 +54,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		u, _ = harness.TwoUsers(t)
 	}
 	tokenOutput := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
-	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // tokens that are requested with this token must expire before it does
+	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // a long lifespan, because tokens that are requested with this token can't outlive it
 	if status != 0 || errOut != "" || !tokenOutput.MatchString(out) {
 		t.Fatalf("token: status %d, stdout %q, stderr %q", status, out, errOut)
 	}
@@ -69,8 +69,9 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
 		t.Run(method.name, func(t *testing.T) {
-			// Make the other way to the daemon unusable, by changing its port
-			// or path, so that only the way under test works.
+			// Give schedctl a configuration with an unusable port or socket
+			// path, so that it can reach the controller only by the method
+			// under test.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
 			if method.env != nil {
@@ -159,9 +160,9 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
-// TestJobVisibility checks that users see and cancel their own jobs, and that
-// root and SchedUser see and cancel all jobs. This must hold whether the kernel
-// or a token identifies the user.
+// TestJobVisibility checks that ordinary users can see and cancel only their
+// own jobs, and that root and SchedUser can see and cancel all jobs. This must
+// hold whether the kernel or a token identifies the user.
 func TestJobVisibility(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -228,9 +229,10 @@ func TestJobVisibility(t *testing.T) {
 	}
 }
 
-// TestActingForAnother checks that root's token may act as another user: the
-// job belongs to that user, and the log has both names. If any other token
-// names another user, both daemons must refuse it like any bad credential.
+// TestActingForAnother checks that a request with root's token may act as
+// another user. The job must belong to that user, and the log must contain both
+// names. If a request with any other token names another user, both daemons
+// must refuse it like a bad credential.
 func TestActingForAnother(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -314,7 +316,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 		t.Errorf("the user gets %q", job.UserMessage)
 	}
 	heldDesc := d.heldJob("")
-	heldDesc.Environment = desc.Environment // the job waits, and its environment is stored
+	heldDesc.Environment = desc.Environment // this job waits, so its environment is stored
 	_, err = d.controller("unix").Submit(t.Context(), model.Credential{}, heldDesc)
 	harness.Must(t, err)
 	harness.Eventually(t, "the job has ended", func() bool { _, err := os.Stat(d.Work + "/done"); return err == nil })

@@ -61,9 +61,9 @@ func (k *keyedGateway) claims() jwt.MapClaims {
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
-// connsUsed sends three requests with a token: a ping, a diag of the accounting
-// daemon, and a malformed submission. It returns the number of connections that
-// the controller and the accounting daemon accepted.
+// connsUsed sends three requests with a token: a ping, a diag request to the
+// accounting daemon, and a malformed submission. It returns how many
+// connections each daemon accepted.
 func (k *keyedGateway) connsUsed(token string, status int) (ctl, dbd int64) {
 	k.T.Helper()
 	header := "X-SCHED-USER-TOKEN: " + token
@@ -98,8 +98,8 @@ func (k *keyedGateway) checkRefusesLocally(name, token string) {
 	}
 }
 
-// awaitReadiness waits until /readyz reports that the gateway is not ready, for
-// the given reason. If reason is "", it waits until the gateway is ready.
+// awaitReadiness waits until /readyz reports the given reason why the gateway
+// is not ready. If reason is "", it waits until the gateway is ready.
 func (k *keyedGateway) awaitReadiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"
@@ -112,8 +112,8 @@ func (k *keyedGateway) awaitReadiness(token, reason string) {
 	})
 }
 
-// refusesLocally reports whether the gateway refuses a ping with a token
-// without asking the controller.
+// refusesLocally reports whether the gateway refuses a ping with the given
+// token and does not ask the controller about it.
 func (k *keyedGateway) refusesLocally(token string) bool {
 	k.T.Helper()
 	status := 0
@@ -159,8 +159,8 @@ func TestGatewayKey(t *testing.T) {
 }
 
 // TestGatewayKeyChanges checks that the gateway uses a new key soon after the
-// key's file changes, without a restart. Then tokens of the old key must be
-// refused without a request to a daemon.
+// key's file changes, without a restart. From then on, the gateway must refuse
+// tokens of the old key without asking a daemon.
 func TestGatewayKeyChanges(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -198,9 +198,9 @@ func TestGatewayKeyChanges(t *testing.T) {
 	k.awaitReadiness(k.hs256(next), "")
 }
 
-// TestGatewayWithoutItsKeeper checks that the daemons verify tokens while the
-// keeper is stopped or has exited, so that users can continue. The next keeper
-// must have the key.
+// TestGatewayWithoutItsKeeper checks that users are served while the keeper is
+// stopped or has exited. In the meantime, the daemons must verify the tokens.
+// The next keeper must have the key.
 func TestGatewayWithoutItsKeeper(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -247,8 +247,8 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	k.awaitReadiness(l.OwnToken, "")
 }
 
-// TestGatewayKeySet checks that a gateway with a key set verifies RS256 tokens,
-// and adopts a new set as the daemons do.
+// TestGatewayKeySet checks that a gateway with a key set verifies RS256 tokens.
+// If the file changes, the gateway must use the new key set, as the daemons do.
 func TestGatewayKeySet(t *testing.T) {
 	t.Parallel()
 	oldKey, newKey, strangerKey := newRSAKey(t), newRSAKey(t), newRSAKey(t)
@@ -304,8 +304,9 @@ func newRSAKey(t *testing.T) *rsa.PrivateKey {
 }
 
 // TestGatewayKeysThatMustNotBeUsed checks that the gateway does not start with
-// an unsafe key, neither as a service nor in inetd mode. The gateway's error
-// must name the file, the cause and the command that fixes the problem.
+// an unsafe key. If the key is unsafe because of its file's mode, the gateway
+// must not start in inetd mode either. The error must name the file, the cause
+// and the command that fixes the problem.
 func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)

@@ -1,6 +1,6 @@
-// Package auth tests keys and tokens between clients, gateway and daemons:
-// which keys are accepted, when they change, which users may create tokens, and
-// which program verifies them.
+// Package auth tests the keys and tokens of clients, gateway and daemons: which
+// keys are accepted, when a new key is used, which users may create tokens, and
+// which program verifies a token.
 package auth
 
 import (

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNoTokensForNobody checks that schedctl creates no token for a user whose
-// tokens no daemon accepts, and does not recommend a token in a hint.
+// tokens all daemons refuse. The hints must not recommend requesting a token.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -51,10 +51,10 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker checks that a token that is requested with an old
-// token does not outlive the old one. If the new token therefore gets a shorter
-// lifespan than requested, schedctl must print the new token's time of expiry
-// on standard error. A user whom the kernel identifies must get the requested
+// TestTokenEndsWithItsAsker checks that a token does not outlive the older
+// token with which it was requested. If the new token's lifespan is therefore
+// shorter than requested, schedctl must print the new token's expiry time on
+// standard error. A user whom the kernel identifies must get the requested
 // lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()

@@ -17,9 +17,9 @@ import (
 )
 
 // TestDaemonVerifies checks how often a gateway without a key asks a daemon to
-// verify a token: never for garbage, once a minute for a good token, and once a
-// second for a forged token. The gateway must ask only the daemon that will
-// serve the request.
+// verify a token: never for garbage, at most once a minute for a good token,
+// and at most once a second for a forged token. The gateway must ask only the
+// daemon that will serve the request.
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -77,7 +77,7 @@ func TestDaemonVerifies(t *testing.T) {
 	}
 	check(step{"a token in the query", func() { k.Request(c, "GET", harness.PingPath+"?access_token="+good, "").Want(t, 401) }, 0, 0})
 
-	c.CloseIdleConnections() // the refused body has ended the connection, and the next worker may not know the token yet
+	c.CloseIdleConnections() // the next request opens a connection, perhaps to a worker that does not know the token yet
 	first := k.Ctl.ConnsDuring(postInvalid(400, tokenHeader(good)))
 	if first < 1 || first > 2 {
 		t.Errorf("the first verification of a token cost %d connections", first)
@@ -99,7 +99,7 @@ func TestDaemonVerifies(t *testing.T) {
 	} {
 		check(s)
 	}
-	// The controller's verification does not count for the accounting daemon.
+	// The controller's verification does not apply to the accounting daemon.
 	// The gateway must ask the accounting daemon once, too.
 	for i, maxConns := range []int64{3, 1} { // the first request may connect for the protocol version, the verification and the statistics
 		n := k.Dbd.ConnsDuring(func() { k.Request(c, "GET", harness.DiagPath, "", tokenHeader(good)).Want(t, 200) })
@@ -156,8 +156,8 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 }
 
 // TestEachDaemonAlone checks that requests to one daemon are served while the
-// other daemon is down, even for a new user. After one daemon's key has
-// changed, only that daemon must refuse tokens of the old key.
+// other daemon is down, even if the token is new to the gateway. After one
+// daemon's key has changed, only that daemon must refuse tokens of the old key.
 func TestEachDaemonAlone(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -166,7 +166,7 @@ func TestEachDaemonAlone(t *testing.T) {
 		c := k.Client()
 		defer c.CloseIdleConnections()
 		status := k.Request(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+token).Status
-		if status == http.StatusBadGateway { // the proxy in front of the daemon accepts connections and closes them when the daemon is down
+		if status == http.StatusBadGateway { // when the daemon is down, the proxy in front of it accepts connections and closes them
 			status = http.StatusServiceUnavailable
 		}
 		return status

@@ -19,7 +19,8 @@ type chaosChange struct {
 }
 
 // checkNoConns fails the test unless the gateway's count of connections returns
-// to 0. If killing a worker has lost a slot, the count stays higher.
+// to 0. If the gateway does not free a slot after a worker is killed, the count
+// stays above 0.
 func (c *chaos) checkNoConns() {
 	c.t.Helper()
 	d := c.Daemons["schedrestd"]

@@ -22,9 +22,9 @@ const (
 	controllerEvery = 20 * time.Second
 )
 
-// chaosTimeout is the time after which a client reports a hang, because it got
-// neither an answer nor the end of the connection. It is longer than every time
-// limit of the gateway.
+// chaosTimeout is how long a client waits for an answer or for the end of the
+// connection before it reports a hang. It is longer than every time limit of
+// the gateway.
 const chaosTimeout = time.Minute
 
 // chaos is the state of the test: a gateway under load, and the numbers of
@@ -50,14 +50,14 @@ type chaos struct {
 type chaosUser struct {
 	name, token string
 	canSubmit   bool // the controller accepts jobs of this user
-	seesAll     bool // the controller shows this user other users' jobs
+	seesAll     bool // the controller lets this user see other users' jobs
 }
 
 // maySee reports whether u may see the jobs of the given user.
 func (u chaosUser) maySee(user string) bool { return u.seesAll || user == u.name }
 
 // TestChaos kills workers, the keeper and the controller repeatedly. Each
-// request must get its correct answer or a refusal in the usual JSON envelope,
+// request must get the correct answer or a refusal in the usual JSON envelope,
 // or its connection must be closed. Afterwards the gateway's parent must not
 // keep resources of killed processes.
 func TestChaos(t *testing.T) {
@@ -95,7 +95,7 @@ func newChaos(t *testing.T) *chaos {
 }
 
 // restartGateway restarts the gateway with penalties and the audit log, as in
-// production. A crash of a worker counts as an offence of the worker's clients,
+// production. If a worker crashes, the gateway penalizes the worker's clients,
 // so the clients of this test would be blocked most of the time. Their loopback
 // addresses are therefore exempt.
 func (c *chaos) restartGateway() {
@@ -110,8 +110,8 @@ func (c *chaos) restartGateway() {
 }
 
 // newUsers returns at least two users. A controller that does not run as root
-// accepts jobs only from the user it runs as. The other users only read these
-// jobs.
+// accepts jobs only from the user it runs as. In that case, the other users
+// send only requests that change nothing.
 func (c *chaos) newUsers() []chaosUser {
 	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), canSubmit: true, seesAll: true}}
 	for _, name := range []string{"games", "daemon"} {
@@ -134,7 +134,7 @@ func (c *chaos) warmUp() {
 
 // applyLoad applies load and kills processes for the test's duration.
 func (c *chaos) applyLoad() {
-	lists := time.NewTicker(max(time.Second, c.duration/100)) // not more often, because lists become long, and other requests must be tested, too
+	lists := time.NewTicker(max(time.Second, c.duration/100)) // rarely, because lists become long and other requests must be tested, too
 	defer lists.Stop()
 	c.listTicks = lists.C
 	var clients, killers sync.WaitGroup
@@ -193,8 +193,8 @@ func (c *chaos) runEvery(every time.Duration, f func(n int)) {
 	}
 }
 
-// killDescendants kills descendants of the process parent whose names begin
-// with name: all of them, or only one. It returns the number of killed
+// killDescendants kills the descendants of parent whose names begin with name.
+// Unless all is set, it kills only one of them. It returns the number of killed
 // processes.
 func killDescendants(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
@@ -215,7 +215,7 @@ func killDescendants(parent int, name string, all bool) (n int) {
 // again, and that each job whose submission was answered exists exactly once.
 func (c *chaos) verifyRecovery() {
 	c.t.Helper()
-	c.Daemons["schedctld"].Kill() // the last answered jobs must survive a restart, too
+	c.Daemons["schedctld"].Kill() // the jobs that were answered last must survive a restart, too
 	c.Up(c.Ctld)
 	c.restarts.add(1)
 	c.done = make(chan struct{})
@@ -233,8 +233,8 @@ func (c *chaos) verifyRecovery() {
 	client.closeConn()
 }
 
-// checkCoverage fails the test if too few requests and kills happened for the
-// test to prove anything.
+// checkCoverage fails the test if there were too few requests or too few kills
+// for the test to prove anything.
 func (c *chaos) checkCoverage() {
 	c.t.Helper()
 	for _, k := range []struct {

@@ -40,8 +40,8 @@ var chaosKinds = []chaosKind{
 	{name: "HTTP/2", connections: 8, tls: true, keepAlive: true, streams: 3},
 }
 
-// chaosPause is the mean pause of a client. The pauses leave processor time for
-// the other processes.
+// chaosPause is the mean pause between two requests of a client. The pauses
+// leave processor time for the other processes.
 const chaosPause = 150 * time.Millisecond
 
 // chaosClient is a client that sends one request at a time.
@@ -143,7 +143,7 @@ func (c *chaosClient) act() {
 	}
 }
 
-// submit submits a job that does not run, and reads it back.
+// submit submits a held job and reads it back.
 func (c *chaosClient) submit() bool {
 	for !c.ended() {
 		c.turn++
@@ -164,8 +164,8 @@ func (c *chaosClient) submit() bool {
 	return false
 }
 
-// cancel cancels the client's oldest job. But if this job has not survived a
-// restart of the controller yet, cancel does nothing in half of the cases.
+// cancel cancels the client's oldest job. If the job has not yet survived a
+// restart of the controller, cancel does nothing half of the time.
 func (c *chaosClient) cancel() {
 	job := c.ownJobs[0]
 	survived := job.restarts < c.restarts.get()
@@ -179,7 +179,7 @@ func (c *chaosClient) cancel() {
 	c.jobs.mu.Lock()
 	job.cancelling = true
 	c.jobs.mu.Unlock()
-	var before []int // statuses after a lost answer, when the job may already be cancelled
+	var before []int // other accepted statuses: after a lost answer, the job may already be cancelled
 	for !c.ended() {
 		reply := c.send("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
 		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {
@@ -293,10 +293,10 @@ func (c *chaosClient) retry(method, path string) *chaosReply {
 }
 
 // send sends one request, and checks everything in the answer that does not
-// depend on the request. It returns nil if there was no answer. Any status
-// except 200 and those in accepted counts as a refusal. After a refusal, send
-// waits as long as the answer asks, but at most a second, because the test
-// needs constant load.
+// depend on the request. It returns nil if there was no answer or if the answer
+// is wrong. Any status except 200 and those in accepted is a refusal. After a
+// refusal, send waits as long as the answer asks, but at most a second, because
+// the test needs constant load.
 func (c *chaosClient) send(method, path, body string, accepted ...int) *chaosReply {
 	c.counts.add("requests")
 	start := time.Now()

@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosJobs holds every submitted job by its name. Each name is used in only
-// one request.
+// chaosJobs holds every submitted job by name, and every job whose submission
+// was answered also by number. Each name is used in only one request.
 type chaosJobs struct {
 	mu    sync.Mutex
 	named map[string]*chaosJob
@@ -81,8 +81,8 @@ func (j *chaosJobs) pick(match func(string) bool) *chaosJob {
 	return nil
 }
 
-// expected returns the jobs that a list must contain if it is requested now. It
-// omits the jobs of users for whom match returns false.
+// expected returns the jobs that a list must contain if it is requested now.
+// Jobs of users for whom match returns false are omitted.
 func (j *chaosJobs) expected(match func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,8 +95,8 @@ func (j *chaosJobs) expected(match func(string) bool) []*chaosJob {
 	})
 }
 
-// check returns an error if the job s, which an answer contained, is wrong.
-// wasCancelled is set if the job had been cancelled before the request.
+// check returns an error if s, a job in an answer, is wrong. wasCancelled must
+// be set if the job had been cancelled before the request.
 func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -117,10 +117,10 @@ func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 }
 
 // checkList returns an error if list contains a job twice, a wrong job, or a
-// job of a user for whom match returns false. It also returns an error if list
-// lacks a job of expected, unless a client has begun to cancel that job. The
-// argument expected is the result of j.expected(match) before the list was
-// requested.
+// job of a user for whom match returns false. It also returns an error if a job
+// in expected is missing from list, unless a client has begun to cancel that
+// job. The caller must get expected from j.expected(match) before it requests
+// the list.
 func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
@@ -182,8 +182,8 @@ func (y *chaosCounts) isNew(id string) bool {
 	return !old
 }
 
-// shouldReport reports whether to print another error. It limits the number,
-// because there may be many similar errors.
+// shouldReport reports whether to print another error. It limits the number of
+// printed errors, because there may be many similar ones.
 func (y *chaosCounts) shouldReport() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

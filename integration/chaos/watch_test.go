@@ -29,7 +29,7 @@ type chaosWatch struct {
 	parent    int
 	watched   []*trackedProcess
 	zombies   map[int]time.Time // since when each has been a zombie
-	processes map[int]uint64    // all descendants of the parent that were ever seen, and when they started
+	processes map[int]uint64    // maps the pid of every descendant of the parent seen so far to the time when the process started
 }
 
 // trackedProcess is a process and its resource use.
@@ -42,8 +42,8 @@ type trackedProcess struct {
 	lateSamples  []usage
 }
 
-// A usage is the resource use of a process: the number of descriptors (which
-// only root can count), its own memory in KiB, and the number of threads.
+// A usage is the resource use of a process: its descriptors (which only root
+// can count), its anonymous memory in KiB, and its threads.
 type usage struct{ descriptors, memory, threads int }
 
 func newChaosWatch(t *testing.T, parent, dispatcher int) *chaosWatch {
@@ -66,15 +66,15 @@ func (p *trackedProcess) sample(t *testing.T) usage {
 		return n
 	}
 	m := usage{memory: number("RssAnon"), threads: number("Threads")}
-	if os.Geteuid() == 0 { // these processes hide their descriptors from other users
+	if os.Geteuid() == 0 { // only root can see the descriptors of these processes
 		m.descriptors = harness.Descriptors(t, p.pid)
 	}
 	return m
 }
 
-// run samples the resource use until the load ends. Samples from the third to
-// the fifth tenth of the duration count as early, and samples from the last
-// three tenths as late.
+// run samples the resource use until the load ends. Early samples are those
+// from the third, fourth and fifth tenths of the duration. Late samples are
+// those from the last three tenths.
 func (w *chaosWatch) run(done <-chan struct{}, duration time.Duration) {
 	start := time.Now()
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
@@ -97,8 +97,8 @@ func (w *chaosWatch) run(done <-chan struct{}, duration time.Duration) {
 	}
 }
 
-// checkZombies fails the test if a descendant stays a zombie for long. It also
-// records all descendants.
+// checkZombies fails the test if a descendant stays a zombie for too long. It
+// also records all descendants.
 func (w *chaosWatch) checkZombies() {
 	list, _ := process.Descendants(w.parent)
 	before := w.zombies
@@ -129,12 +129,14 @@ func mean(all []usage) (m usage) {
 }
 
 // checkGrowth fails the test if the parent or the dispatcher has grown too
-// much. Under load, the number of descriptors may grow by 10% plus 16, memory
-// by 25% plus 4 MiB (Go's garbage collector does not run in a smaller heap),
-// and the number of threads by 8. In ten minutes 600 workers are killed, so a
-// descriptor or thread that leaks at each crash would exceed these limits.
-// After the load has ended, there must be no more descriptors than before it
-// began.
+// much. Under load, the number of descriptors may grow by 10% plus 16, the
+// memory by 25% plus 4 MiB, and the number of threads by 8. (The 4 MiB are for
+// Go's garbage collector, which does not run while the heap is smaller than
+// that.)
+//
+// In ten minutes 600 workers are killed, so a descriptor or thread that leaks
+// at each crash would exceed these limits. After the load has ended, the number
+// of descriptors must be no higher than before the load.
 func (w *chaosWatch) checkGrowth() {
 	w.t.Helper()
 	for _, p := range w.watched {

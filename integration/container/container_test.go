@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// image is a container image, as a container runtime gets it.
+// image describes a container image as a container runtime receives it.
 type image struct {
 	root            string // root directory
 	User            string
@@ -82,8 +82,8 @@ func buildah(t *testing.T) (*image, error) {
 	return i, err
 }
 
-// buildManually builds the image as the Containerfile says, without buildah. It
-// supports only the instructions that this Containerfile contains.
+// buildManually follows the Containerfile to build the image without buildah.
+// It supports only the instructions that this Containerfile contains.
 func buildManually(t *testing.T) *image {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))
@@ -118,8 +118,8 @@ func buildManually(t *testing.T) *image {
 	return i
 }
 
-// runScript starts a container in namespaces, as a container runtime does: with
-// an ordinary user, no_new_privs, a read-only root and the cluster's
+// runScript starts a container as a container runtime does: in namespaces, as
+// an ordinary user, and with no_new_privs, a read-only root and the cluster's
 // configuration. The container shares the network of this machine, on which the
 // controller runs.
 const runScript = `mount --make-rprivate /
@@ -202,7 +202,7 @@ func checkServes(t *testing.T, i *image) {
 }
 
 // checkIDs checks that the container's first process and its descendants run as
-// the image's user, and that this user can gain no privileges.
+// the image's user, and that these processes can gain no privileges.
 func checkIDs(t *testing.T, first int, uid, gid string) {
 	t.Helper()
 	found := 0
@@ -227,8 +227,8 @@ func checkIDs(t *testing.T, first int, uid, gid string) {
 	}
 }
 
-// children returns the descendants of a process, including those that its other
-// threads started.
+// children returns the descendants of a process, including those that threads
+// other than the main thread started.
 func children(pid any) (list []string) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%v/task/*/children", pid))
 	for _, thread := range threads {
@@ -240,8 +240,8 @@ func children(pid any) (list []string) {
 	return list
 }
 
-// TestKubernetes checks that the example for Kubernetes is well-formed, and has
-// the security context for which the image is made.
+// TestKubernetes checks that the example for Kubernetes is well-formed, and
+// that its security context is the one for which the image is made.
 func TestKubernetes(t *testing.T) {
 	f, err := os.Open(filepath.Join(harness.Root, "deploy/kubernetes/schedrestd.yaml"))
 	harness.Must(t, err)

@@ -56,8 +56,8 @@ func TestClusterMetrics(t *testing.T) {
 	l.Submit("#!/bin/sh\n", map[string]any{"hold": true})
 	harness.Eventually(t, "a job runs and one is held", func() bool {
 		_, text = scrape(l.OwnToken, "?by=user")
-		// A job that is being started already counts as running, but has no
-		// node yet.
+		// The metrics count a job as running while it is being started,
+		// although it has no node yet.
 		return strings.Contains(text, "\nslurm_jobs_nodes_alloc 1\n") && strings.Contains(text, "\nslurm_jobs_hold 1\n")
 	})
 	checkLines(text, "slurm_jobs 2", "slurm_jobs_pending 1", "slurm_jobs_running 1", "slurm_jobs_cpus_alloc 1", "slurm_nodes_idle 0", "slurm_sdiag_jobs_submitted 2",

@@ -12,8 +12,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestPicked checks the options that select the version, the plugins, the paths
-// and the layout. The gateway must serve only what these options select.
+// TestPicked checks the options that select the version, the plugins and the
+// layout. The gateway must serve only what these options select. Paths must
+// have the spelling of the configuration.
 func TestPicked(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
@@ -31,8 +32,8 @@ func TestPicked(t *testing.T) {
 	harness.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
 }
 
-// TestQuiet checks that SCHEDRESTD_DEBUG sets the log level, also for the
-// workers.
+// TestQuiet checks that SLURMRESTD_DEBUG sets the log level of the parent and
+// the workers.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SLURMRESTD_DEBUG=error"))
@@ -44,9 +45,9 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestNoTokensInLogs checks that no token is logged at the highest verbosity.
-// It also searches the log for a word that must be there, to show that the
-// search works.
+// TestNoTokensInLogs checks that no token is logged, even at the highest
+// verbosity. It also searches the log for a word that must be there, to show
+// that the search works.
 func TestNoTokensInLogs(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))
@@ -110,7 +111,7 @@ func TestReread(t *testing.T) {
 		t.Errorf("cluster %q after a bad file", got)
 	}
 	if os.Geteuid() != 0 {
-		return // with another SchedUser, a key file that belongs to this user would be refused
+		return // the next configuration names another SchedUser, with which this user's key file would be refused
 	}
 	reload(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
 	// Without capabilities, root can't read a file that only another user may

@@ -36,7 +36,7 @@ func TestCheckConfinement(t *testing.T) {
 	if status != 1 || !strings.Contains(out, "error: confinement: ") || !strings.Contains(out, "audit_confinement") {
 		t.Errorf("with audit: exit status %d:\n%s", status, out)
 	}
-	if os.Geteuid() == 0 { // with become_user, workers run as the connecting users; this command has no address to listen on
+	if os.Geteuid() == 0 { // become_user: workers run as the connecting users; the command below has no LISTEN argument
 		cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "--check-confinement", "-f", conf, "-a", "rest_auth/local")
 		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "users can stop, limit and kill their own worker") {

@@ -156,7 +156,8 @@ func (b *browser) await(event, expression string) {
 	}
 }
 
-// screenshot writes a picture of the page to DOCS_SCREENSHOTS, if that is set.
+// screenshot writes a picture of the page to the directory that the variable
+// DOCS_SCREENSHOTS names, if it is set.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("DOCS_SCREENSHOTS")
@@ -171,9 +172,9 @@ func (b *browser) screenshot(name string) {
 }
 
 // TestDocsPage checks /docs in a browser. The page must load without an error.
-// It must list every operation of each API version, for paths with sched and
-// for paths with slurm. It must send a request with the token from its form,
-// but must not display the token, store it, or put it into a URL.
+// It must list every operation of each API version, both for paths with sched
+// and for paths with slurm. It must send a request with the token from its
+// form, but must not display the token, store it, or put it into a URL.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
@@ -224,8 +225,7 @@ func TestDocsPage(t *testing.T) {
 		}
 	}
 
-	// Send a request with the token in the form, after another version was
-	// selected.
+	// Enter the token in the form, select another version, and send a request.
 	b.eval(fmt.Sprintf(`document.getElementById("token").value = "SCHED_JWT=" + %q`, l.OwnToken))
 	for _, names := range []string{"slurm", "sched"} {
 		selectBoth(names, "v0.0.45")

@@ -41,9 +41,9 @@ func processIDs(t *testing.T, pid int) string {
 
 func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 
-// TestUserAndGroup checks that workers run with the user of -u and the group of
-// -g, without supplementary groups. Without -g, the group must be that of the
-// user.
+// TestUserAndGroup checks that workers run as the user that -u names and the
+// group that -g names, without supplementary groups. Without -g, they must run
+// with the user's own group.
 func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -120,9 +120,9 @@ func TestUserCheck(t *testing.T) {
 	}
 }
 
-// TestUnshare checks that workers have their own IPC namespace unless
-// disable_unshare_sysv is set. Unless disable_unshare_files is set, they must
-// also have their own table of descriptors from the start.
+// TestUnshare checks that workers have their own IPC namespace, unless
+// disable_unshare_sysv is set. They must also have their own table of
+// descriptors from the start, unless disable_unshare_files is set.
 func TestUnshare(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -165,7 +165,7 @@ func TestUnshare(t *testing.T) {
 			harness.Must(t, err)
 			var got []string
 			for _, m := range regexp.MustCompile(`unshare\(([A-Z_|]+)\)`).FindAllStringSubmatch(string(text), -1) {
-				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // these flags are used once, for all processes
+				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // the gateway uses these flags only once, for all processes
 					got = append(got, strings.Split(m[1], "|")...)
 				}
 			}
@@ -181,11 +181,11 @@ func TestUnshare(t *testing.T) {
 	}
 }
 
-// TestBecomeUser checks become_user with a gateway that listens. Each user who
+// TestBecomeUser checks become_user with a gateway that listens. A user who
 // connects to the UNIX socket must be served only by a process with that user's
-// uid and gid, and must own the jobs that the user submits there. Clients with
-// uid 0 or gid 0 must be refused. The test uses uids 1 to 3, which belong to
-// users on every distribution.
+// uid and gid. Jobs that are submitted over such a connection must belong to
+// that user. Clients with uid 0 or gid 0 must be refused. The test uses uids 1
+// to 3, which belong to users on every distribution.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

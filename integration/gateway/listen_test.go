@@ -39,8 +39,8 @@ func TestAllInterfaces(t *testing.T) {
 	g.CheckServes(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127.0.0.0/8 belongs to this machine
 }
 
-// TestIPv6 checks that an IPv6 address in LISTEN must be in brackets, and that
-// the gateway then listens only on that address.
+// TestIPv6 checks that the gateway listens only on the IPv6 address that LISTEN
+// contains in brackets. If there are no brackets, the gateway must not start.
 func TestIPv6(t *testing.T) {
 	t.Parallel()
 	if probe, err := net.Listen("tcp", "[::1]:0"); err != nil {
@@ -61,7 +61,7 @@ func TestIPv6(t *testing.T) {
 }
 
 // TestListeners checks that the gateway opens a listener for each argument, and
-// for each word of SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The gateway must
+// for each address in SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The gateway must
 // remove the file of a UNIX socket when it exits.
 func TestListeners(t *testing.T) {
 	t.Parallel()
@@ -132,9 +132,9 @@ func TestSocketNotAllowed(t *testing.T) {
 	}
 }
 
-// TestNameResolvedOnce checks that the gateway looks up the name of a host only
-// when it starts. It must not look the name up again when the host's address
-// changes, or on SIGHUP.
+// TestNameResolvedOnce checks that the gateway looks up the host name in LISTEN
+// only when it starts. It must not look the name up again when the host's
+// address changes, or on SIGHUP.
 func TestNameResolvedOnce(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -19,8 +19,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestLocal checks rest_auth/local: over a UNIX socket the kernel identifies
-// the user, and the gateway accepts only clients with its own uid.
+// TestLocal checks rest_auth/local. Over a UNIX socket the kernel identifies
+// the user. From clients without a token, the gateway accepts only those with
+// its own uid.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.OrdinaryUser(t)

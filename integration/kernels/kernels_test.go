@@ -38,7 +38,7 @@ type startup struct {
 var startups = []startup{
 	{name: "root", uid: 0, args: "-u gate -g gate -f /etc/sched/tcp.conf 127.0.0.1:6820"},
 	{name: "root, with UNIX sockets", uid: 0, args: "-u gate -g gate -f /etc/sched/unix.conf unix:/run/s"},
-	{name: "a user, who may make no user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "0\n"}},
+	{name: "a user who may not create user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "0\n"}},
 	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "1\n"}},
 }
 

@@ -210,13 +210,13 @@ func TestCommandsPage(t *testing.T) {
 
 const commandsHead = `# Slurm's commands with schedctld and scheddbd
 
-Slurm's own commands can be used with the bundled daemons. The commands need a slurm.conf that contains the ports of the daemons
-and ` + "`AuthAltTypes=auth/jwt`" + `. Set ` + "`SLURM_JWT`" + ` to the token that ` + "`schedctl token`" + ` prints. The table lists commands of Slurm
-%s in the order in which a test runs them. The user is alice unless the row names another. In the sources,
+Slurm's own commands can be used with the bundled daemons. The commands need a slurm.conf that contains the ports of the daemons and
+` + "`AuthAltTypes=auth/jwt`" + `. Set ` + "`SLURM_JWT`" + ` to the token that ` + "`schedctl token`" + ` prints. The table lists Slurm's commands (releases
+%s) in the order in which a test runs them. The user is alice unless the row names another user. In the sources,
 ` + "`integration/slurm/" + commandsOutput + "`" + ` contains the expected output.
 
 - *works*: the command does the same as with Slurm's daemons
-- *partly*: what the command prints is correct, but some information is missing
+- *partly*: the command's output is correct, but incomplete
 - *refused*: the command fails, as it does with Slurm's daemons
 - *can't*: the bundled daemons do not support the command
 

@@ -31,7 +31,7 @@ var jobStates = [...]struct {
 	{"outofmemory", "Jobs that ran out of memory.", jobBase(model.JobOutOfMemory)},
 	{"started", "Jobs that have started, including those that have ended.", func(s model.JobState) bool { return s.Base() > model.JobPending }},
 	{"finished", "Jobs that have ended, in any way.", model.JobState.Ended},
-	{"completing", "Jobs whose processes are being ended, or which still have a running epilog.", jobFlag(model.JobCompleting)},
+	{"completing", "Jobs whose processes are being ended or whose epilog is still running.", jobFlag(model.JobCompleting)},
 	{"configuring", "Jobs whose nodes are being prepared.", jobFlag(model.JobConfiguring)},
 	{"expediting", "Jobs that are being requeued ahead of others.", jobFlag(model.JobExpediting)},
 	{"fed_requeued", "Jobs that are being requeued by the federation.", jobFlag(model.JobRequeueFed)},
@@ -240,7 +240,7 @@ func allPartitionMeasures() []measure[partition] {
 		}
 		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.value(&p.jobs) }})
 	}
-	list[0].help = "Jobs that have not ended."
+	list[0].help = "Jobs that have not ended or are still completing."
 	for _, m := range partitionNodeMeasures {
 		list = append(list, measure[partition]{"_nodes" + m.name, m.help, func(p *partition) float64 { return m.value(&p.nodes) }})
 	}

@@ -20,7 +20,7 @@ var nodeStates = []struct {
 	{"mixed", "", "Nodes with some CPUs allocated.", nodeBase(model.NodeMixed)},
 	{"idle", "", "Nodes without a job.", nodeBase(model.NodeIdle)},
 	{"down", "", "Nodes that are down.", nodeBase(model.NodeDown)},
-	{"future", "", "Nodes that are configured for later.", nodeBase(model.NodeFuture)},
+	{"future", "", "Nodes that are defined for future use.", nodeBase(model.NodeFuture)},
 	{"unknown", "", "Nodes that have not registered yet.", nodeBase(model.NodeUnknown)},
 	{"drain", "", "Drained nodes: they get no new jobs and have none.", isDrained},
 	{"drained", "", "Drained nodes: they get no new jobs and have none.", isDrained},

@@ -23,7 +23,7 @@ const (
 func TestPage(t *testing.T) {
 	var b strings.Builder
 	table(&b, "Jobs", "`slurm_jobs` (all jobs), `slurm_partition_jobs` (jobs of a partition), `slurm_user_jobs` (of a user) or `slurm_account_jobs` (of an account), followed by:", jobMeasures)
-	b.WriteString("\n`slurm_partition_jobs` counts jobs that have not ended, and there is no `slurm_partition_jobs_nodes_alloc`.\n")
+	b.WriteString("\n`slurm_partition_jobs` does not count jobs that have ended, unless they are still completing. There is no `slurm_partition_jobs_nodes_alloc`.\n")
 	table(&b, "Nodes", "`slurm_nodes`, followed by:", nodeMeasures)
 	var more []measure[partition]
 	known := map[string]bool{}
@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 			more = append(more, m)
 		}
 	}
-	table(&b, "Partitions", "`slurm_partitions` is the number of partitions. Each partition has the metrics of jobs and nodes above, with `slurm_partition_` instead of `slurm_` at the start of the name. `_nodes_cg`, `_nodes_no_resp` and `_nodes_reboot_requested` replace `_nodes_completing`, `_nodes_noresp` and `_nodes_reboot_req`. Each partition also has `slurm_partition` followed by:", more)
+	table(&b, "Partitions", "`slurm_partitions` is the number of partitions. Each partition has the job and node metrics above, with `slurm_partition_` instead of `slurm_` at the start of the name. `_nodes_cg`, `_nodes_no_resp` and `_nodes_reboot_requested` replace `_nodes_completing`, `_nodes_noresp` and `_nodes_reboot_req`. In addition, each partition has metrics whose names consist of `slurm_partition` and one of the following:", more)
 	b.WriteString("\n### Resources\n\n| metric | labels |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| `%scpus`, `%[1]smemory_bytes` | state: allocated, idle, down |\n| `%[1]sgres` | gres, type, state |\n", Prefix)
 	table(&b, "Scheduler", "`slurm_` followed by:", schedulerMeasures)

@@ -9,7 +9,7 @@ var schedulerMeasures = append([]measure[model.ControllerStats]{
 	stat("agent_cnt", "Agents that send messages to nodes.", func(s *model.ControllerStats) uint32 { return s.Agents }),
 	stat("agent_thread_cnt", "Threads of the agents that send messages to nodes.", func(s *model.ControllerStats) uint32 { return s.AgentThreads }),
 	stat("agent_queue_size", "Messages that wait to be sent to nodes again.", func(s *model.ControllerStats) uint32 { return s.AgentQueueSize }),
-	stat("slurmdbd_queue_size", "Messages to the accounting daemon that wait.", func(s *model.ControllerStats) uint32 { return s.AccountingQueueSize }),
+	stat("slurmdbd_queue_size", "Messages that wait to be sent to the accounting daemon.", func(s *model.ControllerStats) uint32 { return s.AccountingQueueSize }),
 	stat("sched_stats_timestamp", "Unix time of these statistics.", func(s *model.ControllerStats) model.Time { return s.RequestTime }),
 	stat("last_proc_req_start", "Unix time at which the statistics began.", func(s *model.ControllerStats) model.Time { return s.StatsStart }),
 	stat("sdiag_latency", "Time that 1,000 readings of the clock take, in microseconds.", func(s *model.ControllerStats) uint32 { return s.GetTimeLatency }),

@@ -113,7 +113,7 @@ func New() *Table {
 		Help:   "Requests refused because of a limit or the credential, by reason.",
 		Labels: label("reason", "unauthenticated", "blocked", "rate", "share", "full")}
 	t.Malformed = &metric.Family{Name: metric.Prefix + "http_malformed_total",
-		Help:   "Malformed input of clients, by part of the protocol.",
+		Help:   "Malformed input from clients, by part of the protocol.",
 		Labels: label("part", "request", "handshake", "frames")}
 	t.Stalled = &metric.Family{Name: metric.Prefix + "http_streams_stalled_total",
 		Help: "Answers that were aborted because the client did not read them while others waited."}
