@@ -1,11 +1,11 @@
 // Package errs defines the kinds of failure that this project distinguishes. An
-// error's kind determines the answer to the client, and whether a retry can
-// help. Package handlers maps kinds to HTTP statuses, and rpc/server maps them
-// to Slurm's error numbers.
+// error's kind determines the answer to the client. It also determines whether
+// a retry can help. Package handlers maps kinds to HTTP statuses, and
+// rpc/server maps them to Slurm's error numbers.
 //
 // An Error has two texts. Clients may see its Message. The wrapped cause is
-// only for the log. An error that is not an *Error counts as Internal: its text
-// is logged and never sent.
+// only for the log. An error that is not an *Error is treated as Internal: its
+// text is logged and never sent.
 package errs
 
 import (
@@ -16,8 +16,8 @@ import (
 // Kind is a class of failure.
 type Kind uint8
 
-// The kinds of failure. The zero value is Internal, so that an unclassified
-// error counts as our own fault and clients don't see its text.
+// The kinds of failure. The zero value is Internal. So an unclassified error is
+// treated as our own fault, and clients don't see its text.
 const (
 	Internal        Kind = iota // our own fault
 	Malformed                   // can't be parsed: syntax, encoding
@@ -46,8 +46,8 @@ const (
 	Unchanged // not a failure: the requested object has not changed
 )
 
-// OutcomeUnknown is the Code of a change that was sent, but not answered. The
-// daemon may have made the change, so a retry may make it twice.
+// OutcomeUnknown is the Code of an Error about a change that was sent, but not
+// answered. The daemon may have made the change, so a retry may make it twice.
 const OutcomeUnknown = "outcome_unknown"
 
 // Error is a failure with its kind and the texts for the client and the log.
@@ -55,7 +55,7 @@ type Error struct {
 	Kind    Kind
 	Message string // for the client: lower case, no full stop
 	Hint    string // how to fix it; may be empty
-	Code    string // stable identifier for programs; "": the name of Kind
+	Code    string // stable identifier for programs; "" means the name of Kind
 	Source  string // place in the request, such as "#/job/tasks"; may be empty
 	Number  int    // Slurm's error number from a daemon, or 0
 	Detail  string // the daemon's own text, at the end of Message; may be empty
@@ -76,8 +76,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, so that errors.Is and errors.As examine it.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New returns an Error of kind k without a cause. The format and args of its
-// message are those of fmt.Sprintf.
+// New returns an Error of kind k without a cause. It builds the message from
+// format and args, as fmt.Sprintf does.
 func New(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...)}
 }
