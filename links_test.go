@@ -83,7 +83,7 @@ func readPage(t *testing.T, path string) string {
 	return string(text)
 }
 
-// withoutCode returns a page without its blocks and spans of code.
+// withoutCode returns a page without its code blocks and code spans.
 func withoutCode(page string) string {
 	return codeSpan.ReplaceAllString(fencedBlock.ReplaceAllString(page, ""), "")
 }

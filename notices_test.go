@@ -46,7 +46,7 @@ type linkedModule struct {
 	dirs               map[string]bool
 }
 
-// vendored lists software that is part of our sources and not a module.
+// vendored lists software that is part of our sources but is not a Go module.
 var vendored = map[string]linkedModule{
 	"swagger-ui-dist": {"swagger-ui-dist", apipage.Version, "handlers/apipage/swagger-ui", map[string]bool{"handlers/apipage/swagger-ui": true}},
 }
@@ -98,8 +98,8 @@ func notices(t *testing.T) []byte {
 	return page.Bytes()
 }
 
-// linkedModules adds to modules the modules that the programs for the
-// architecture arch link.
+// linkedModules finds the modules that the programs link on the architecture
+// arch, and adds them to modules.
 func linkedModules(t *testing.T, arch string, modules map[string]*linkedModule) {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/...")

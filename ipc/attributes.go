@@ -5,15 +5,15 @@ const (
 	maxLink       = 64
 )
 
-// Attributes holds process attributes that only the parent knows. The process
-// must find these attributes when it asks the kernel about itself. Package self
+// Attributes holds the expected process attributes that only the parent knows.
+// The process compares them with what the kernel reports about it. Package self
 // also checks attributes that are the same for every process.
 type Attributes struct {
 	UID, GID   uint32
 	Groups     []uint32 // supplementary
-	OwnUserns  bool     // in a user namespace of its own, which has no ids other than UID and GID
+	OwnUserns  bool     // in a user namespace of its own, which has only the ids UID and GID
 	Bounding   string   // capability bounding set, as in /proc
-	Seccomp    string   // mode, as in /proc; a container's filter is inherited
+	Seccomp    string   // mode, as in /proc; processes inherit a container's filter
 	FileSize   uint64   // limit, in bytes
 	MaxSize    uint64   // maximum to which the process may raise that limit
 	Namespaces []Namespace

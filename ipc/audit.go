@@ -3,9 +3,9 @@ package ipc
 // LogFD gives the auditor the audit log, open for appending.
 type LogFD struct {
 	FailOpen bool // changes are permitted while the log can't be written
-	Sync     bool // a line counts as written only when it is on the disk
+	Sync     bool // each line is synced to the disk before it is reported as written
 	Torn     bool // the file ends in the middle of a line
-	Named    bool // the log is a file with a name, which may be moved or removed, so the auditor sends Follow
+	Named    bool // the log is a file that may be moved or removed, so the auditor sends Follow
 }
 
 func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Named) }
@@ -13,13 +13,13 @@ func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Nam
 // ClaimsFD gives the auditor the file of Idempotency-Keys, open for reading and
 // writing.
 type ClaimsFD struct {
-	PerWorker bool // each worker serves only the user with its uid, so its messages concern only that user
+	PerWorker bool // each worker has its user's uid, so messages from it concern only this user
 }
 
 func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
 
-// Follow asks the parent whether the audit log, which LogFD passed, still has
-// its name.
+// Follow asks the parent whether the audit log's path still leads to the file
+// that LogFD passed.
 type Follow struct{}
 
 func (*Follow) Walk(*Walker) {}

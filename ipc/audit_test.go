@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestCutFits checks that a truncated Intent or Outcome has exactly the maximum
-// length in the protocol table, however long the texts from the client are.
+// TestCutFits checks that an Intent or Outcome with very long texts from the
+// client is truncated to exactly the maximum length in the protocol table.
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []ipc.Message{

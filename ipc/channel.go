@@ -30,10 +30,10 @@ type Channel struct {
 	oob    []byte
 }
 
-// Pair makes a channel between two processes. It returns the end of the process
-// with the role self, and a close-on-exec descriptor for the end of the process
-// with the role peer. The caller must pass this descriptor to the peer and then
-// close it. A caller that keeps it open does not notice when the peer exits.
+// Pair makes a channel between two processes, which have the roles self and
+// peer. It returns self's end, and a close-on-exec descriptor for peer's end.
+// The caller must pass this descriptor to the peer and then close it. A caller
+// that keeps it open does not notice when the peer exits.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -68,9 +68,9 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, controlSize)}, nil
 }
 
-// Resume is like Open, but for an end that another process has already used.
-// The channel is in the given phase. For example, the parent sends a process
-// its setup and then passes the parent's end to the dispatcher.
+// Resume opens an end as Open does, but in the given phase, because another
+// process has already used the end. For example, the parent sends a process its
+// setup and then passes the parent's end to the dispatcher.
 func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	c, err := Open(fd, self, peer)
 	if err == nil {
@@ -158,9 +158,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
-// IgnoreClosed returns nil if err, an error of Send, only means that the
-// channel is closed. Otherwise it returns err. The goroutine that calls Receive
-// handles the end of a channel.
+// IgnoreClosed returns nil if err, which Send returned, only means that the
+// channel is closed. Otherwise it returns err. The caller can ignore a closed
+// channel, because the goroutine that calls Receive handles it.
 func IgnoreClosed(err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -169,7 +169,7 @@ func IgnoreClosed(err error) error {
 }
 
 // sendPacket sends one packet. It uses sendmsg(2) only to pass descriptors,
-// because the sandbox of workers and most services forbids sendmsg.
+// because the sandboxes of workers and of most services forbid sendmsg.
 func sendPacket(fd int, frame, oob []byte) (err error) {
 	for {
 		if len(oob) == 0 {
@@ -190,8 +190,8 @@ type Received struct {
 	FDs []int
 }
 
-// Receive waits for the next message. It returns io.EOF when the peer has
-// closed its end, and a *Violation when the peer broke the protocol. After a
+// Receive waits for the next message. It returns io.EOF if the peer has closed
+// its end, and a *Violation if the peer has broken the protocol. After a
 // violation, the descriptors that came with the message are already closed.
 func (c *Channel) Receive() (Received, error) {
 	c.recvMu.Lock()

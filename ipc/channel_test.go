@@ -55,8 +55,8 @@ func fullSetup() work.Setup {
 	}
 }
 
-// TestConversation checks all messages in the life of a worker over a real
-// channel, at both ends.
+// TestConversation sends the messages in the life of a worker over a real
+// channel, and checks both ends.
 func TestConversation(t *testing.T) {
 	parent, worker := pair(t, ipc.Initial)
 	want := fullSetup()
@@ -181,8 +181,8 @@ func TestReceiveIsStrict(t *testing.T) {
 }
 
 // TestOtherBuild checks a process that receives its first message from a
-// process of another build. The error must name the different builds as the
-// cause, whatever the message contains.
+// process of another build. The error must say that the programs are from
+// different builds, whatever the message contains.
 func TestOtherBuild(t *testing.T) {
 	for _, frame := range [][]byte{
 		append([]byte{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
@@ -237,7 +237,7 @@ func TestSendKeepsToTheTable(t *testing.T) {
 }
 
 // TestPeerGone sends several messages to a peer that has exited. Each must fail
-// because the peer is gone, and none because it is out of order.
+// because the peer is gone, not because the message is out of order.
 func TestPeerGone(t *testing.T) {
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
 	if err != nil {

@@ -2,7 +2,8 @@ package ipc
 
 import "schedrestd/errs"
 
-// Bounds of the messages between schedrestd-config and the parent, in bytes.
+// Bounds of the messages between schedrestd-config and the parent. All are in
+// bytes except maxOwners, which is a number of ids.
 const (
 	maxPath     = 4095 // a path, as the kernel's PATH_MAX
 	maxVariable = 12 << 10
@@ -12,15 +13,15 @@ const (
 
 // ConfigSetup is the parent's first message to schedrestd-config.
 type ConfigSetup struct {
-	Root          bool   // the parent is root: it checks files strictly, and can change to other users
+	Root          bool   // the parent runs as root: it checks files strictly, and can switch to other users
 	PassedSockets bool   // listening sockets were passed to the parent
 	Terminal      bool   // the parent's standard input is a terminal
 	Reload        bool   // a reload: errors are sent in NoPlan, and not written to standard error
 	Directory     string // the parent's working directory; "" when it has no name
 	Variables     uint16 // how many environment variables follow
 
-	SchedUID   uint32 // the SchedUID of the Plan in force, at a reload
-	SocketMode uint16 // the SocketMode of the Plan in force, at a reload
+	SchedUID   uint32 // at a reload: the SchedUID of the current Plan
+	SocketMode uint16 // at a reload: the SocketMode of the current Plan
 }
 
 func (s *ConfigSetup) Walk(w *Walker) {
@@ -30,9 +31,9 @@ func (s *ConfigSetup) Walk(w *Walker) {
 	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)
 }
 
-// Variable is one environment variable, as NAME=value. It is sent in a message,
-// because every user can read the environment with which package stage starts
-// schedrestd-config.
+// Variable is one environment variable, as NAME=value. It is sent in a message
+// and not in the environment with which package stage starts schedrestd-config,
+// because every user can read that environment.
 type Variable struct{ Text string }
 
 func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
@@ -103,14 +104,15 @@ func FailureOf(err error) Failure {
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
-// Judgement is the answer to Judge, and to OpenFile if no file is sent.
+// Judgement answers Judge and Verdict. It also answers an OpenFile if the
+// parent sends no file.
 type Judgement struct {
-	OK bool // the path exists, or the files are acceptable
+	OK bool // the path exists, the files are acceptable, or the keeper gets other keys
 	Failure
 }
 
-// NewJudgement returns a positive Judgement if err is nil. Otherwise the
-// Judgement contains err.
+// NewJudgement returns a Judgement in which OK is set if err is nil. Otherwise
+// the Judgement contains err.
 func NewJudgement(err error) *Judgement {
 	if err == nil {
 		return &Judgement{OK: true}

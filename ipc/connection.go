@@ -1,6 +1,7 @@
 package ipc
 
-// Network is the kind of listener that a connection came through.
+// Network is the way in which a client is connected: over TCP, over a UNIX
+// socket, or through standard input and output.
 type Network uint8
 
 // The networks.
@@ -13,22 +14,24 @@ const (
 // String returns the name of n as package net spells it.
 func (n Network) String() string { return Word(n, "", "tcp", "unix", "stdio") }
 
-// Connection passes an accepted connection to a worker, with its descriptor.
-// Its fields come from the parent and the kernel, none from the client.
+// Connection passes an accepted connection, with its descriptor, to a worker.
+// The values in the message come from the parent and the kernel, and none of
+// them from the client.
 type Connection struct {
 	ID       uint64 // assigned by the sender and never reused
 	Network  Network
 	Listener string // the listener's address, as in the configuration
-	Addr     string // of the peer, host:port; "" for a UNIX socket
+	Addr     string // the peer's address, host:port; "" for a UNIX socket
 	UID, GID uint32 // SO_PEERCRED; NoID for TCP
 	PID      int32  // the peer's pid when it connected; 0 for TCP
 	Verified bool   // UID and GID can belong to a user of the cluster (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
-	// RefuseStatus is 0 if the connection is to be served. Otherwise ID is 0,
-	// and the worker refuses the connection: it answers with this HTTP status
-	// and closes the connection, without a message to the dispatcher. The
-	// answer has the header Retry-After unless RetryAfter is 0.
+	// RefuseStatus is 0 if the worker is to serve the connection. Otherwise the
+	// worker answers with this HTTP status and closes the connection. If
+	// RetryAfter is not 0, the answer contains the header Retry-After. ID is 0
+	// for a refused connection, and the worker sends the dispatcher no message
+	// about it.
 	RefuseStatus, RetryAfter uint16
 }
 
@@ -42,10 +45,11 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.RefuseStatus, &c.RetryAfter)
 }
 
-// Streams passes the standard input and the standard output of an inetd run, in
-// this order, if they are pipes, files or terminals. Together they form one
-// connection. UID and GID belong to the owner of standard input. Verified is
-// set if no other user may open standard input.
+// Streams passes two descriptors, if they are pipes, files or terminals: the
+// standard input and the standard output of an inetd run, in this order.
+// Together they form one connection. UID and GID belong to the owner of
+// standard input. Verified is set if no other user can have written the input,
+// and UID and GID can belong to a user of the cluster.
 type Streams struct {
 	Connection
 }

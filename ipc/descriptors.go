@@ -17,10 +17,10 @@ const maxFDs = DialBatchSize + 1
 
 var controlSize = unix.CmsgSpace(maxFDs * 4)
 
-// parseFDs returns the descriptors in the control messages oob, which must all
-// be SCM_RIGHTS. Even with an error it returns the descriptors that it found,
-// and the caller must close them. If they stayed open, a compromised worker
-// could fill the parent's descriptor table.
+// parseFDs returns the descriptors in the control messages oob. It fails if one
+// of these messages is not SCM_RIGHTS. Even if it fails, it returns the
+// descriptors that it found, and the caller must close them. If they stayed
+// open, a compromised worker could fill the parent's descriptor table.
 func parseFDs(oob []byte) (fds []int, err error) {
 	if len(oob) == 0 {
 		return nil, nil

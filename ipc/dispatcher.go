@@ -5,7 +5,7 @@ import "time"
 // maxRefusal bounds the DenyReason of an Arrival, in bytes.
 const maxRefusal = 255
 
-// Dispatch tells the dispatcher how this run of the gateway serves.
+// Dispatch passes the dispatcher the settings for this run of the gateway.
 type Dispatch struct {
 	Run
 
@@ -13,9 +13,9 @@ type Dispatch struct {
 	UID, GID uint32 // ids of the workers that do not run as their client
 
 	StartLimit  time.Duration // time for a process to send Ready
-	PingTimeout time.Duration // a process that answers no Ping for this time is killed
+	PingTimeout time.Duration // a process that answers no Ping for this long is killed
 
-	Sandbox     Ready  // sandbox of a test process; zero in an inetd run, which starts no test
+	Sandbox     Ready  // sandbox of a test process; zero in an inetd run, which starts no such process
 	Confinement []Part // the parts that workers inherit
 }
 
@@ -32,7 +32,7 @@ type Listening struct {
 	Network    Network
 	Name       string // its address, or unix:PATH
 	TLS        bool
-	OtherNetns bool // in a different network namespace than the parent
+	OtherNetns bool // the listener's network namespace is not the parent's
 }
 
 func (l *Listening) Walk(w *Walker) {
@@ -53,8 +53,8 @@ func (*Arrivals) Walk(*Walker) {}
 // dispatcher. The messages Start and Left refer to the connection by its ID.
 type Arrival struct {
 	Connection
-	OtherNetns bool   // accepted in a different network namespace than the parent's
-	DenyReason string // why the peer's user may have no worker; "" when the user may
+	OtherNetns bool   // the listener's network namespace is not the parent's
+	DenyReason string // why the gateway denies the peer's user a worker; "" if it does not
 }
 
 func (a *Arrival) Walk(w *Walker) {
@@ -80,17 +80,18 @@ func (b *Build) Walk(w *Walker) {
 // Build announced.
 type SubuidRanges struct{ PlanSubuids }
 
-// GenerationSetup carries the Setup of the workers of the generation that Build
-// announced. It is the last message with the generation's configuration.
+// GenerationSetup carries the workers' Setup for the generation that Build
+// announced. It is the last message with this generation's configuration.
 type GenerationSetup struct{ Setup }
 
 // Verdict reports whether the keeper of the new generation has accepted the
 // secret keys. If the keeper has accepted them, or if the generation has no
 // keeper, the parent answers with PublicKeys.
 //
-// If the keeper has refused the keys, Verdict contains the reason, and the
-// parent answers with Judgement. A positive Judgement makes the dispatcher
-// start another keeper, which gets the previous keys.
+// If the keeper has refused a key, Verdict contains the reason, and the parent
+// answers with Judgement. If OK is set in the Judgement, the dispatcher starts
+// another keeper. This keeper gets the previous key, or no key, in place of the
+// refused one.
 type Verdict struct{ Kept }
 
 // PublicKeys passes the keys that each worker of the generation gets, as three
@@ -137,7 +138,7 @@ func (r *Released) Walk(w *Walker) { w.Fields(&r.ID) }
 
 // Start asks the parent to start a process. The answer is Started or Unstarted.
 type Start struct {
-	Number     uint32 // of the process; greater than all earlier ones
+	Number     uint32 // number of the process; greater than all earlier numbers
 	Role       Role
 	Generation uint32
 	Client     uint64 // the worker runs as the user of the Arrival with this ID; 0: as the user in Dispatch
@@ -180,7 +181,8 @@ type Signal struct {
 
 func (s *Signal) Walk(w *Walker) { w.Fields(&s.Number, &s.Kill) }
 
-// Ended reports the exit of a process. Status is as wait(2) returns it.
+// Ended reports the exit of a process. Status is the wait status, as returned
+// by wait(2).
 type Ended struct {
 	Number uint32
 	Status uint32

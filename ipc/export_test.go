@@ -2,8 +2,8 @@ package ipc
 
 import "strings"
 
-// These helpers are for tests of the whole protocol table, including the part
-// in package query.
+// These helpers are for tests of the whole protocol table, including the rows
+// in packages query and work.
 
 const (
 	AllPhases = numPhases
@@ -48,8 +48,9 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// DecodePacket decodes one packet as the process with the role self would if
-// its channel were in the given phase. It also returns the phase that follows.
+// DecodePacket decodes one packet. It acts as a process with the role self
+// whose channel is in the given phase. It also returns the channel's phase
+// after the packet.
 func DecodePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}
 	r, err := c.decodePacket(frame, oob, 0)

@@ -11,8 +11,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// seeds adds frames of every kind to the corpus: some with zero values, some
-// with a value in every field, and some that violate the protocol.
+// seeds adds frames of every kind to the corpus: some with the smallest values,
+// some with a value in every field, and some that violate the protocol.
 func seeds(f *testing.F) {
 	for _, r := range ipc.Table() {
 		for _, frame := range [][]byte{frameOf(f, minMessage(r)), frameOf(f, fullMessage(r))} {
@@ -26,10 +26,10 @@ func seeds(f *testing.F) {
 	f.Add(uint8(ipc.Configured), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
 }
 
-// fuzzSide tests the end of a channel that belongs to the role self. The
-// protocol table must permit each packet that this end accepts, and the decoded
-// message must encode to the same bytes. A packet that is refused must not
-// change the phase.
+// fuzzSide tests one end of a channel: the end of a process with the role self.
+// The protocol table must permit each packet that this end accepts, and the
+// decoded message must encode to the same bytes. A packet that is refused must
+// not change the phase.
 func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {

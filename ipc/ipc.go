@@ -8,17 +8,18 @@
 // direction, phase, size, number of descriptors). Then it decodes the frame and
 // rejects leftover bytes.
 //
-// The package is strict because the peer may be a compromised worker. An
-// unknown kind, a message out of order, a wrong size, and a missing or surplus
-// descriptor are each a *Violation: the caller kills the peer and never answers
-// it.
+// The package is strict because the peer may be a compromised worker. Receive
+// returns a *Violation for an unknown kind, a message out of order, a wrong
+// size, or a missing or surplus descriptor. The caller then kills the peer and
+// never answers the message.
 //
-// Start with Pair and Open, then Channel.Send and Channel.Receive. The protocol
-// table is in table.go; docs/MESSAGES.md has a generated copy.
+// To use the package, start with Pair and Open, then Channel.Send and
+// Channel.Receive. The protocol table is in table.go; docs/MESSAGES.md has a
+// generated copy.
 package ipc
 
 // MaxMessage is the maximum length of a frame in bytes, including the kind. It
-// limits the memory that one message of a hostile peer costs the reader.
+// limits how much memory one message from a hostile peer can cost the reader.
 const MaxMessage = 16 << 10
 
 // NamespaceInitMode is the last argument of the worker's program when it runs
@@ -30,7 +31,7 @@ const NamespaceInitMode = "namespace-init"
 
 // tableVersion identifies the protocol table and the encoding of all messages.
 // It is the checksum of testdata/table.txt, which describes both.
-// TestTableVersion fails when either is out of date.
+// TestTableVersion fails if tableVersion or testdata/table.txt is out of date.
 //
 // The first message that a process receives begins with the sender's
 // tableVersion. The process checks this version before any field that may

@@ -20,9 +20,10 @@ func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.C
 
 // Kept reports whether a process uses the keys that it has received. The keeper
 // sends Kept as the answer to SecretKeys, and a worker as the answer to Keys.
-// If OK is not set, Reason says why a key can't be used. From the keeper,
-// Reason is about the token key if Token is set, and about the private key
-// otherwise. From a worker, Reason is about the key set.
+//
+// If OK is not set, Reason says why a key can't be used. If a worker sends
+// Kept, this key is the key set. If the keeper sends Kept, this key is the
+// token key if Token is set, and otherwise the private key.
 type Kept struct {
 	OK     bool
 	Token  bool

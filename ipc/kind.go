@@ -28,7 +28,7 @@ const (
 // workers.
 const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 
-// roleNames are the names of the roles in the order of their bits.
+// roleNames holds the names of the roles, in the order of the roles' bits.
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
 
 // Has reports whether r includes role.
@@ -56,7 +56,7 @@ const (
 	Planned                 // schedrestd-config sends the parts of its Plan
 	Serving                 // a worker takes connections, a service takes requests
 	Draining                // a worker gets no more connections and finishes those that it has
-	Closed                  // the process refused to serve; nothing may follow
+	Closed                  // nothing may follow, for example because the process refused to serve
 	numPhases
 )
 

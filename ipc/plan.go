@@ -2,8 +2,9 @@ package ipc
 
 import "net/netip"
 
-// Bounds of the parts of a Plan. A Plan that reaches all of these limits would
-// exceed MaxMessage. encode refuses to send such a Plan.
+// Bounds of the parts of a PlanListen. The parts of a Plan also have bounds,
+// but a Plan that reached all of them would exceed MaxMessage. encode returns
+// an error for such a Plan.
 const (
 	maxListen     = 512 // bytes of one LISTEN argument
 	maxSocketPath = 108
@@ -16,7 +17,8 @@ const SubuidBatchSize = 1024
 // MaxConnections is the largest limit of concurrent connections.
 const MaxConnections = 100_000
 
-// MaxListen is the largest number of addresses that a gateway listens on.
+// MaxListen is the largest number of LISTEN arguments. It also limits the
+// number of listeners for scrapes.
 const MaxListen = 1024
 
 // MaxSubuids is the largest number of ranges of subordinate uids.
@@ -28,23 +30,23 @@ type Mode uint8
 // The modes.
 const (
 	ModeServe Mode = iota + 1 // listen
-	ModeInetd                 // serve the one client at standard input and output
+	ModeInetd                 // serve one client on standard input and output
 	ModeCheck                 // --check-confinement
 )
 
 // Plan contains what the parent needs from the command line, environment and
-// configuration. PlanListen and PlanSubuids follow it, and PlanSetup ends it.
-// It contains no secrets, only the paths of keys.
+// configuration. It contains no secrets, only the paths of keys. The messages
+// PlanListen and PlanSubuids follow a Plan, and PlanSetup is the last message.
 type Plan struct {
 	Mode Mode
 	Path string // path of the configuration
 
 	Run
 	Service Service
-	PIDs    uint32 // limit of processes and threads in the PID namespace of workers and keeper
+	PIDs    uint32 // limit on the processes and threads in the PID namespace of workers and keeper
 
 	SocketMode     uint16 // of UNIX sockets
-	HasSocketGroup bool   // SocketGID is the sockets' group; otherwise it is the serving group
+	HasSocketGroup bool   // the sockets' group is SocketGID; otherwise the parent chooses it
 	SocketGID      uint32
 
 	Secrets Secrets
@@ -66,15 +68,15 @@ func (p *Plan) Walk(w *Walker) {
 	List(w, &p.Facts, maxPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
 }
 
-// Run is the part of a Plan that the dispatcher gets as well. Changes to these
-// settings take effect only after a restart.
+// Run is the part of a Plan that the dispatcher also gets. A change to one of
+// these settings, except LogLevel, takes effect only after a restart.
 type Run struct {
 	Switches Switches
 	Numbers
-	LogLevel int8 // as slog.Level; used until the first generation is in force
+	LogLevel int8 // as slog.Level; used until the first generation is in use
 	Audit    Audit
 
-	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
+	Netns, ControllerNetns string // network namespaces of the listeners and of the connections to daemons
 }
 
 func (r *Run) Walk(w *Walker) {
@@ -82,7 +84,7 @@ func (r *Run) Walk(w *Walker) {
 	w.Text(maxPath, &r.Netns, &r.ControllerNetns)
 }
 
-// Numbers holds the limits on what a gateway serves concurrently.
+// Numbers holds limits on concurrent connections, users, workers and threads.
 // schedrestd-config fills in the defaults.
 type Numbers struct {
 	Connections uint32 // connections of all workers together
@@ -102,7 +104,7 @@ func (n *Numbers) Walk(w *Walker) {
 // parent checks uids and gids.
 type Service struct {
 	HasUser  bool // Name and UID come from -u; otherwise from the user who starts the gateway
-	HasGroup bool // GID comes from -g or from the user of -u; otherwise from the user who starts the gateway
+	HasGroup bool // GID comes from -g or from the user given with -u; otherwise from the user who starts the gateway
 	Name     string
 	UID, GID uint32
 	Options  string // -u and -g as they were written
@@ -136,7 +138,7 @@ type Switches struct {
 	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
 	BecomeUser          bool // a local peer is served by a worker with the peer's uid and gid
 	WorkerPerConnection bool // each connection has its own worker, which exits when the connection ends
-	RequireConfinement  bool // fail the start when a part of the confinement is unavailable
+	RequireConfinement  bool // refuse to start if a part of the confinement is unavailable
 	AuditConfinement    bool // log violations of the confinement instead of killing the process
 }
 
@@ -149,7 +151,7 @@ func (s *Switches) Walk(w *Walker) {
 // the log can't be written, and the path of the file of Idempotency-Keys.
 type Audit struct {
 	Path     string // path of the log file, or AuditStderr; "": there is no audit log
-	FailOpen bool   // permit changes while the log can't be written; otherwise they are refused
+	FailOpen bool   // permit changes while the log can't be written, instead of refusing them
 	Sync     bool   // a change waits until its line is on the disk, not only in the kernel
 	Claims   string // path of the file of Idempotency-Keys; "": none
 }
@@ -163,9 +165,9 @@ func (a *Audit) Walk(w *Walker) {
 	w.Text(maxPath, &a.Claims)
 }
 
-// Secrets holds the paths of the keys. For the keeper, the parent opens the
-// files of the secret keys without reading them. For the workers, it copies the
-// other files.
+// Secrets holds the paths of the keys. The parent opens the files of the secret
+// keys for the keeper, without reading them. It copies the files with
+// certificates and public keys for the workers.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
@@ -186,7 +188,7 @@ type Tokens struct {
 	Key          string // path of the key of HS256 tokens, for the keeper; "": none
 	JWKS         string // path of the key set of RS256 tokens, for the workers; "": none
 	ShareCommand string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
-	RootCanRead  bool   // root without capabilities can read Key after that command
+	RootCanRead  bool   // after ShareCommand has run, root without capabilities can read Key
 }
 
 func (s *Secrets) Walk(w *Walker) {
@@ -233,8 +235,8 @@ func (s *PlanSubuids) Walk(w *Walker) {
 // PlanSetup carries the Setup of the workers. It is the last message of a Plan.
 type PlanSetup struct{ Setup }
 
-// PackedPlan is a Plan with all its parts, as the parent receives it. In it,
-// the settings of the workers are still encoded.
+// PackedPlan is a Plan with all its parts, as the parent receives it. Its Setup
+// contains the workers' settings in encoded form.
 type PackedPlan struct {
 	Plan
 	Listen  []Listen

@@ -2,13 +2,14 @@ package ipc
 
 // ProveMode is the argument that starts the worker's program as a test of the
 // sandbox (package proof). The next arguments are the SandboxOptions, one of
-// the words below, and the time limit of one case. With ProvePage, facts follow
-// (FactPart and the others below). The process sends Proven.
+// the words below, and the time limit for each case. If the word is ProvePage,
+// facts follow (see FactPart and the constants after it). The process reports
+// the result in Proven.
 const (
 	ProveMode   = "prove"
 	ProveClosed = "closed" // test whether the sandbox can be entered
-	ProveSmoke  = "smoke"  // … and whether it kills, with one case of each kind
-	ProvePage   = "page"   // … with all cases, and print a page for the administrator on standard output
+	ProveSmoke  = "smoke"  // also test whether the sandbox kills, with one case of each kind
+	ProvePage   = "page"   // the same with all cases, and print a page for the administrator on standard output
 )
 
 // Proven reports whether a test of the sandbox has passed, or whether the init
@@ -25,18 +26,18 @@ func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sandbox, &p.Failure) }
 // DeathTests is the number of death tests that run concurrently.
 const DeathTests = 8
 
-// Facts for the page that --check-confinement prints. A fact is passed as an
-// argument NAME=VALUE, or only NAME.
+// Facts for the page that --check-confinement prints. Each fact is passed as
+// one argument, NAME=VALUE or only NAME.
 const (
 	FactPart    = "part"    // a part of the confinement: its name, its state (below) and the reason, separated by tabs
 	FactRoot    = "root"    // the gateway was started as root
 	FactName    = "name"    // the serving user
 	FactUID     = "uid"     // … its uid
-	FactUnfit   = "unfit"   // why that user is accepted only with disable_user_check
+	FactUnfit   = "unfit"   // why the serving user is accepted only with disable_user_check
 	FactBecome  = "become"  // become_user
 	FactLocal   = "local"   // peers that the kernel identifies are served
 	FactMunge   = "munge"   // workers connect to munged, or to a socket of auth/slurm
-	FactDial    = "dial"    // how many concurrent TCP connections to daemons are allowed
+	FactDial    = "dial"    // workers connect to daemons over TCP; the value is a worker's limit on open descriptors
 	FactTLS     = "tls"     // there is a TLS key
 	FactTokens  = "tokens"  // there is a token key
 	FactTasks   = "tasks"   // the process limit of a worker's user
@@ -48,8 +49,8 @@ const (
 // Part is a part of the confinement that a worker inherits.
 type Part struct {
 	Name   string
-	State  string // its state, as below; "": it needs no mention
-	Reason string // why the part is not on; for a part that is on, its name in the log
+	State  string // one of the states below; "": nothing to report
+	Reason string // why the part is not on; if the part is on, its name in the log
 }
 
 func (p *Part) Walk(w *Walker) { w.Text(maxName, &p.Name, &p.State, &p.Reason) }

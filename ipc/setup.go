@@ -10,9 +10,8 @@ const (
 )
 
 // Setup is the configuration that a worker gets before it serves. It contains
-// no secrets, neither keys nor tokens. The fields marked "set by privsep" are
-// set in the parent, by package privsep. The parent passes Settings on
-// unchanged.
+// no keys, tokens or other secrets. Package privsep, in the parent, sets the
+// fields marked "set by privsep". The parent passes Settings on unchanged.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors
 	Tasks uint32 // limit on the processes and threads of the worker's user; set by privsep
@@ -26,10 +25,10 @@ type Setup struct {
 
 	SchedUID     uint32         // uid of SchedUser; set by privsep
 	Privileged   []string       // every name of root and SchedUser; set by privsep
-	Requests     uint32         // concurrent requests in this worker; set by privsep
+	Requests     uint32         // maximum number of concurrent requests in this worker; set by privsep
 	Sockets      bool           // workers connect to UNIX sockets that authenticate a client by its user; set by privsep
 	Inetd        bool           // serve one connection and exit
-	LongTimeouts bool           // the client is at a pipe or a terminal, so it may be slow without affecting other clients; set by privsep
+	LongTimeouts bool           // the client uses a pipe or a terminal, so it may be slow without affecting other clients; set by privsep
 	Sandbox      SandboxOptions // the parent sets SandboxUnix
 	Audit        bool           // each change needs the auditor's permission first
 	Claims       bool           // the auditor keeps Idempotency-Keys
@@ -42,7 +41,7 @@ type Reach uint8
 const (
 	ReachTCP   Reach = 1 << iota
 	ReachUnix        // over the daemons' UNIX sockets
-	ReachMunge       // with credentials of munged or auth/slurm, which workers get over UNIX sockets
+	ReachMunge       // with credentials that workers get from munged or auth/slurm over UNIX sockets
 )
 
 // SandboxOptions is a set of options of the sandbox of a worker or a service.
@@ -52,7 +51,7 @@ type SandboxOptions uint8
 const (
 	SandboxRequire SandboxOptions = 1 << iota // refuse to serve if the kernel lacks a part of the sandbox
 	SandboxAudit                              // log violations instead of killing
-	SandboxUnix                               // permit connections to UNIX sockets whose inodes the parent passes
+	SandboxUnix                               // permit connections to UNIX sockets whose inodes the dispatcher passes
 	SandboxClaims                             // permit reading and writing the file of Idempotency-Keys
 )
 

@@ -35,9 +35,11 @@ var connPhases = In(Serving, Draining)
 
 // The rows of the protocol table for messages that the parent sends or
 // receives. The comment above a row becomes its description in
-// docs/MESSAGES.md. When a message is removed, its number is not reused.
-// Package query contains the rows for channels between workers and services,
-// and package work contains the rows for messages of the dispatcher.
+// docs/MESSAGES.md. The number of a removed message is not reused.
+//
+// Packages query and work contain the other rows: query for the channels
+// between workers and services and for the metrics, and work for the other
+// messages that the dispatcher exchanges with workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it contains no
 	// secrets
@@ -63,7 +65,8 @@ var _ = Register(
 	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Configured),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; a file is empty if there is no such key or certificate
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
-	// whether the keys are in use, or which key can't be used and why; a worker gets connections only after it has sent Kept
+	// whether the keys are in use; if not, which key can't be used, and why; a
+	// worker gets connections only after it has sent Kept
 	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
@@ -71,10 +74,11 @@ var _ = Register(
 	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Initial),
 	// a socket that listens for scrapes of the metrics; there is one message for each address
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
-	// asks, before lines are written, whether the path of the audit log still
-	// leads to the open file
+	// asks whether the path of the audit log still leads to the open file; sent
+	// before lines are written
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
-	// whether the audit log can be written, or why not; if the log is now another file, LogFD is sent first
+	// whether the audit log can be written, and if not, why; if the path now
+	// leads to another file, LogFD is sent first
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Configured),
@@ -84,13 +88,15 @@ var _ = Register(
 	Of[OpenFile](66, Config, Parent, In(Configured), 3, 3+maxPath, 0, Initial),
 	// the requested file; its owner and mode were checked
 	Of[OpenedFD](67, Parent, Config, In(Configured), 0, 0, 1, Initial),
-	// asks whether only root and the listed users can change the configuration files that were opened
+	// asks whether only root and the listed users and groups can change the
+	// configuration files that the parent has opened
 	Of[Judge](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
 	// the answer to Judge, OpenFile or Verdict: yes, or why not
 	Of[Judgement](69, Parent, Config|Dispatcher, In(Configured, Serving), 6, 6+2*maxCause, 0, Initial),
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
-	// what the parent needs from the command line, environment and configuration; after it, no more files can be requested
+	// what the parent needs from the command line, environment and
+	// configuration; after a Plan, no more files can be requested
 	Of[Plan](71, Config, Parent, In(Configured), 99, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
@@ -108,13 +114,16 @@ var _ = Register(
 	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 34, 34+2*MaxAddress+maxRefusal, 1, Initial),
 	// a new generation of workers and services to start; its configuration follows
 	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
-	// ranges of subordinate uids for the generation that Build announced, in ascending order
+	// ranges of subordinate uids, in ascending order, for the generation that
+	// Build announced
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidBatchSize, 0, Initial),
-	// the Setup of the workers of the generation that Build announced; it ends the configuration of the generation
+	// the workers' Setup for the generation that Build announced; the last part
+	// of this generation's configuration
 	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 36, MaxMessage-1, 0, Initial),
 	// whether the keeper of the generation that Build announced accepts the secret keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
-	// the keys that each worker of the generation that Build announced gets, as in Keys
+	// files with public keys for the workers of the generation that Build
+	// announced; Keys passes them to each worker
 	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 4, 4, 3, Initial),
 	// whether the generation that Build announced is now in use
 	Of[Outcome](88, Dispatcher, Parent, In(Serving), 10, 10+2*maxCause, 0, Initial),
@@ -122,7 +131,8 @@ var _ = Register(
 	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// all workers and services of a generation have exited
 	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
-	// asks the parent to start a configured program, under an identity that the parent knows
+	// asks the parent to start the program of a role, under an identity that
+	// the parent knows
 	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),
 	// a new process: the channel to it, and its log
 	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
@@ -161,10 +171,11 @@ func Register(rows ...Row) []Row {
 	return rows
 }
 
-// KindOf returns the kind of m, or 0 when no row has its type.
+// KindOf returns the kind of m, or 0 if the table has no row for the type of m.
 func KindOf(m Message) Kind { return byType[reflect.TypeOf(m)] }
 
-// size returns the row's number of bytes, or their range, as text.
+// size returns, as text, the permitted number of bytes in the row's messages:
+// one number or a range.
 func (r *Row) size() string {
 	if r.Min == r.Max {
 		return strconv.Itoa(r.Min)
@@ -173,8 +184,9 @@ func (r *Row) size() string {
 }
 
 // permit checks a frame against the protocol table: kind, direction, phase,
-// size of the fields and number of descriptors. Both ends call it for every
-// frame that they send or receive. No other code makes this decision.
+// size of the fields and number of descriptors. Both ends of a channel call
+// permit for every frame that they send or receive. No other code decides which
+// frames are permitted.
 func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, error) {
 	r := byKind[kind]
 	switch {

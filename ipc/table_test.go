@@ -120,7 +120,8 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 }
 
 // TestEveryRowIsHeard checks that each process handles every message that the
-// protocol table permits, and refuses other messages.
+// protocol table permits it to receive, and calls Unhandled for all other
+// messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
@@ -186,9 +187,9 @@ const (
 	end   = "<!-- end of the protocol table -->\n"
 )
 
-// meanings returns the comment above each row, keyed by the message's type with
-// its package. The descriptions are comments and not strings, because the
-// programs do not need them.
+// meanings returns the comment above each row. The key is the type of the row's
+// messages, with the package name. The descriptions are comments and not
+// strings, because only the tests need them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {
@@ -213,8 +214,8 @@ func meanings(t *testing.T) map[string]string {
 	return list
 }
 
-// typeName returns the type of the row's messages with its package, such as
-// "query.Outcome". Messages of two packages may have the same name.
+// typeName returns the type of the row's messages, with the package name, such
+// as "query.Outcome". Messages in different packages may have the same name.
 func typeName(r *ipc.Row) string { return reflect.TypeOf(r.New()).Elem().String() }
 
 // markdown returns the protocol table in Markdown, for docs/MESSAGES.md.

@@ -2,16 +2,17 @@ package ipc
 
 import "fmt"
 
-// Violation is a message that breaks the protocol. If Receive returns it, the
-// peer is at fault and must be killed. If Send returns it, the caller has a
-// bug.
+// Violation is the error for a message that breaks the protocol. If Receive
+// returns a Violation, the peer is at fault and must be killed. If Send returns
+// a Violation, the caller has a bug.
 type Violation struct {
 	From   Role
 	Kind   Kind // 0 when the frame had no kind
 	Reason string
 }
 
-// Error describes the violation. The text contains nothing that the peer sent.
+// Error describes the violation. The description may contain numbers from the
+// message, but no text.
 func (v *Violation) Error() string {
 	if v.Kind == 0 {
 		return fmt.Sprintf("a message of the %s %s", v.From, v.Reason)
@@ -21,8 +22,9 @@ func (v *Violation) Error() string {
 
 // Unhandled returns an error for a message that the protocol table permits but
 // the receiver does not handle. The receiver kills the peer, as for a
-// Violation. Ignoring the message would leak its descriptors, and the peer
-// would assume that it was handled.
+// Violation. If the receiver instead ignored the message, the descriptors in
+// the message would leak, and the peer would assume that the message was
+// handled.
 func Unhandled(m Message) error {
 	return fmt.Errorf("%s is permitted, but not handled here", KindOf(m))
 }

@@ -10,17 +10,18 @@ import (
 	"unsafe"
 )
 
-// Message is a message with its fields. Walk encodes or decodes them.
+// Message is a message, or a part of a message. Walk encodes or decodes its
+// fields.
 type Message interface{ Walk(*Walker) }
 
-// Walker encodes or decodes the fields of a message. After an error, later
-// calls do nothing. Every value has exactly one encoding, so a decoded message
-// encodes to the same bytes. The fuzz targets check that.
+// Walker encodes or decodes the fields of a message. After an error, it decodes
+// no more fields. Every value has exactly one encoding, so encoding a decoded
+// message yields the original bytes. The fuzz targets check that.
 type Walker struct {
 	buf     []byte // the bytes written so far, or those not read yet
 	reading bool
 	err     error
-	hook    func(field any, label string, lo, hi int) // for tests, which list the fields of messages and fill them
+	hook    func(field any, label string, lo, hi int) // for tests that list or set the fields of messages
 }
 
 var (
@@ -47,8 +48,8 @@ func (w *Walker) read(n int) []byte {
 	return b
 }
 
-// visit calls the test hook, if one is set, with a field before the field is
-// encoded or decoded.
+// visit passes a field to the test hook, if one is set. The caller encodes or
+// decodes the field afterwards.
 func (w *Walker) visit(field any, label string, lo, hi int) {
 	if w.hook != nil {
 		w.hook(field, label, lo, hi)
@@ -68,9 +69,9 @@ func (w *Walker) number(v uint64, size int) uint64 {
 	return v
 }
 
-// Fields encodes or decodes values of these types: numbers, a duration in whole
-// milliseconds, a flag that is 0 or 1, a netip value, or a Message. It panics
-// for any other type.
+// Fields encodes or decodes values of these types: numbers, durations (in whole
+// milliseconds), flags (as 0 or 1), netip values, and Messages. It panics for
+// any other type.
 func (w *Walker) Fields(list ...any) {
 	for _, field := range list {
 		switch v := field.(type) {
@@ -112,8 +113,8 @@ type packed interface {
 const maxNetip = 16 + 64 + 2
 
 // pack encodes or decodes v in the encoding of package netip, preceded by the
-// length of that encoding. It rejects an invalid value, because the receiver
-// would read such a value as a network that contains every address.
+// length of that encoding. It rejects invalid values, and encodings that
+// package netip would not produce.
 func (w *Walker) pack(v packed) {
 	w.visit(v, "netip", 0, maxNetip)
 	enc, _ := v.MarshalBinary()
@@ -157,15 +158,16 @@ func (w *Walker) flag(v *bool) {
 }
 
 // Version encodes or decodes the version of the sender's protocol table. It
-// fails if that is not the version of this program.
+// fails if the sender's version differs from the version of this program.
 func (w *Walker) Version() {
 	if v := w.number(tableVersion, 4); v != tableVersion {
 		w.fail("has another protocol version: install all programs from the same build")
 	}
 }
 
-// count encodes n, the number of elements that follow, or decodes that number.
-// It returns the number. It fails if n exceeds limit.
+// count encodes n, the number of elements or bytes that follow. When it
+// decodes, it ignores n and reads the number instead. It returns the number,
+// and fails if the number exceeds limit.
 func (w *Walker) count(n int, label string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
 		w.fail("has a %s of length %d, more than %d", label, n, limit)
@@ -212,10 +214,11 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 	}
 }
 
-// List encodes or decodes the number of elements, which is at most limit, and
-// then calls each for every element. minSize is the minimum encoded size of an
-// element, in bytes. List checks the count against the remaining bytes, so that
-// a short message can't make the reader allocate a long list.
+// List encodes or decodes the number of elements, which is at most limit. Then
+// it calls the function each for every element. minSize is the minimum encoded
+// size of an element, in bytes. List checks the number of elements against the
+// remaining bytes, so that a short message can't make the reader allocate a
+// long list.
 func List[T any](w *Walker, s *[]T, limit, minSize int, each func(*T)) {
 	w.visit(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)

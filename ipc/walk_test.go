@@ -18,8 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// minMessage returns the shortest message of the type in r: with empty strings,
-// empty lists, and the smallest value of every other field.
+// minMessage returns the shortest message of the type that r describes. The
+// strings and lists are empty, and every other field has its smallest permitted
+// value.
 func minMessage(r *ipc.Row) ipc.Message {
 	return ipc.WalkFields(r.New(), func(field any, _ string, lo, _ int) {
 		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && lo > 0 {
@@ -28,10 +29,13 @@ func minMessage(r *ipc.Row) ipc.Message {
 	})
 }
 
-// fullMessage returns a message of the type in r, with a value in each field.
+// fullMessage returns a message of the type that r describes, with a value in
+// each field.
 func fullMessage(r *ipc.Row) ipc.Message { return fill(r.New()) }
 
-// fill sets each field of m to a different value and returns m.
+// fill sets each field of m and returns m. It sets flags to true, enumerations
+// to their maximum, lists to two elements, and the other fields to different
+// values.
 func fill(m ipc.Message) ipc.Message {
 	n := 0
 	return ipc.WalkFields(m, func(field any, label string, _, hi int) {

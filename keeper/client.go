@@ -90,8 +90,8 @@ func (c *client) report(reason string) {
 	}
 }
 
-// sign signs a message with p, if checkMessage permits the message. If there is
-// no key, p is nil.
+// sign signs a message with p if checkMessage permits it. If no key is loaded,
+// p is nil and sign refuses.
 func (c *client) sign(req *query.Sign, p *pair) *query.Signed {
 	a := &query.Signed{ID: req.ID}
 	if p == nil {
@@ -112,7 +112,7 @@ func (c *client) sign(req *query.Sign, p *pair) *query.Signed {
 	return a
 }
 
-// logRefusal logs the 1st, 2nd, 4th, 8th refusal and so on, because a
+// logRefusal logs only the 1st, 2nd, 4th, 8th refusal and so on, because a
 // compromised worker may never stop asking.
 func (c *client) logRefusal(reason string, req *query.Sign) {
 	c.refused++

@@ -11,11 +11,12 @@ import "crypto/rsa"
 const (
 	budgetPerSecond = 25_000
 	signCost        = budgetPerSecond / 5000 // with an elliptic curve
-	signRSACost     = budgetPerSecond / 1000 // with 2048 bits: 0.5 ms, and eight times as long with twice the bits
+	signRSACost     = budgetPerSecond / 1000 // 0.5 ms with 2048 bits; eight times as long with twice as many bits
 	verifyCost      = 1
 )
 
-// cost returns the cost of a signature by p. If there is no key, p is nil.
+// cost returns the cost of a signature by p. If no key is loaded, p is nil, and
+// the cost is that of a verification.
 func (p *pair) cost() float64 {
 	if p == nil {
 		return verifyCost

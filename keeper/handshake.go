@@ -10,12 +10,13 @@ import (
 	"slices"
 )
 
-// serverContext is the beginning of the message that a server signs in a
-// handshake of TLS 1.3: 64 spaces, a context that names the signer and the
-// purpose, and a zero byte. The hash of the transcript follows (RFC 8446,
-// 4.4.3). In TLS 1.2 the message is the two randoms and the server's part of
-// the key exchange (RFC 8422, 5.4). The randoms can be any bytes, so such a
-// message is signed only if TLS 1.2 is enabled.
+// serverContext is the beginning of the message that a server signs in a TLS
+// 1.3 handshake: 64 spaces, a context that names the signer and the purpose,
+// and a zero byte. The hash of the transcript follows (RFC 8446, 4.4.3).
+//
+// In TLS 1.2, the message consists of client_random, server_random and the
+// server's part of the key exchange (RFC 8422, 5.4). The two random values can
+// be any bytes, so such a message is signed only if TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
 // transcriptSizes lists the possible lengths of a transcript's hash, in bytes.
@@ -27,9 +28,9 @@ var (
 	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
-// checkMessage returns an error unless a server signs messages of this form in
-// a handshake, with this key and scheme. Any other signature could be misused
-// as a signature of the gateway.
+// checkMessage checks that a TLS server could sign a message of this form in a
+// handshake, with this key and scheme. A signature of any other message could
+// be misused as the gateway's signature.
 func (p *pair) checkMessage(message []byte, s scheme) error {
 	var allowed []scheme
 	switch {
@@ -79,8 +80,8 @@ func isTLS12(m []byte) bool {
 	return curve == 29 || point[0] == uncompressed
 }
 
-// schemes13 returns the schemes of TLS 1.3 for this key. Each curve has its own
-// hash.
+// schemes13 returns the TLS 1.3 signature schemes for this key. In TLS 1.3,
+// each elliptic curve is combined with only one hash.
 func (p *pair) schemes13() []scheme {
 	switch key := p.signer.Public().(type) {
 	case *ecdsa.PublicKey:
@@ -100,7 +101,8 @@ func (p *pair) schemes13() []scheme {
 	return nil
 }
 
-// schemes12 returns the schemes of TLS 1.2 for this key, without SHA-1.
+// schemes12 returns the TLS 1.2 signature schemes for this key, except those
+// with SHA-1.
 func (p *pair) schemes12() []scheme {
 	switch p.signer.Public().(type) {
 	case *ecdsa.PublicKey:

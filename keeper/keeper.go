@@ -11,7 +11,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// keeper is the running process: the channel to the parent, and the keys.
+// keeper holds the state of the process: the channel to the parent, the
+// counters and the keys.
 type keeper struct {
 	channel *ipc.Channel
 	counts  counters

@@ -116,7 +116,7 @@ func TestCheckMessage(t *testing.T) {
 	}
 }
 
-// verify checks a signature in the same way as a client.
+// verify checks a signature as a TLS client would.
 func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, s scheme) {
 	t.Helper()
 	digest := map[byte]func() []byte{
@@ -141,7 +141,7 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, s sch
 	}
 }
 
-// newTestKeeper returns a keeper without keys that has sent Ready, and the
+// newTestKeeper returns a keeper that has sent Ready but has no keys, and the
 // parent's end of its channel.
 func newTestKeeper(t *testing.T) (*keeper, *ipc.Channel) {
 	t.Helper()
@@ -179,7 +179,7 @@ func keeperWithKey(t *testing.T) *keeper {
 }
 
 // sendKeys sends keys to k. The parameter texts holds the contents of the four
-// files.
+// files in ipc.SecretKeys.
 func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()
 	var fds []int
@@ -199,7 +199,8 @@ func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.K
 	return a
 }
 
-// sendPair sends a private key, and no key for tokens, to k.
+// sendPair sends k a private key with its certificates and a file of client
+// CAs, but no key for tokens.
 func sendPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
 	t.Helper()
 	return sendKeys(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
@@ -235,8 +236,9 @@ func askSignature(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	return a.Signature
 }
 
-// TestKeys checks that the keeper uses the keys that the message names. If the
-// keeper can't use one of them, it must send the reason and change no key.
+// TestKeys checks that the keeper uses the keys in an ipc.SecretKeys message.
+// If the keeper can't use one of them, it must send the reason and change no
+// key.
 func TestKeys(t *testing.T) {
 	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
 	allKeys := ipc.SecretKeys{TLS: true, Token: true, Current: true}
@@ -288,8 +290,8 @@ func TestKeys(t *testing.T) {
 	check("after refused ones, with keys", true, query.Genuine)
 }
 
-// TestRefused checks that a refusal is an empty signature, and that not every
-// refusal is logged.
+// TestRefused checks that the keeper refuses by sending an empty signature, and
+// that it does not log every refusal.
 func TestRefused(t *testing.T) {
 	log := capture(t)
 	c := worker(t, keeperWithKey(t), 42)
@@ -368,8 +370,9 @@ func TestHostile(t *testing.T) {
 }
 
 // TestUnhandled sends the keeper a message that it does not handle, and checks
-// that the keeper's report names the kind of the message. The protocol permits
-// no such message to the keeper, so this test uses a channel to the resolver.
+// that the keeper's report names the kind of the message. On a keeper's
+// channel, the protocol permits only messages that the keeper handles. So this
+// test uses a resolver's channel.
 func TestUnhandled(t *testing.T) {
 	k, parent := newTestKeeper(t)
 	worker, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)
@@ -390,7 +393,8 @@ func TestUnhandled(t *testing.T) {
 	}
 }
 
-// TestMute checks that a worker that reads no answers delays no other worker.
+// TestMute checks that a worker that does not read its answers does not delay
+// other workers.
 func TestMute(t *testing.T) {
 	k := keeperWithKey(t)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
@@ -408,7 +412,8 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// capture returns a buffer that gets everything that is logged from now on.
+// capture redirects the log to a buffer until the test ends, and returns the
+// buffer.
 func capture(t *testing.T) *buffer {
 	t.Helper()
 	b := &buffer{}
@@ -447,8 +452,8 @@ func TestWarns(t *testing.T) {
 	}
 }
 
-// FuzzCheckMessage checks that every accepted message has the form of a
-// handshake, byte by byte.
+// FuzzCheckMessage checks that every accepted message has, byte by byte, the
+// form of a message that a TLS server signs in a handshake.
 func FuzzCheckMessage(f *testing.F) {
 	f.Add(hash13(32), uint16(ecdsaSHA256), true)
 	f.Add(hash13(48), uint16(pssSHA256), false)

@@ -1,18 +1,18 @@
-// Package keeper is the process that holds the gateway's secrets: the private
-// key of its https:// listeners, and the key of HS256 tokens. Workers, which
-// read input from the network, ask it to sign their handshakes and to verify
-// tokens. An attacker who compromises a worker can make the keeper sign
-// handshakes as long as that worker runs, but never gets a key.
+// Package keeper implements the process that holds the gateway's secrets: the
+// private key of its https:// listeners, and the key for HS256 tokens. Workers,
+// which read input from the network, ask the keeper to sign their handshakes
+// and to verify tokens. An attacker who compromises a worker can make the
+// keeper sign handshakes while that worker runs, but never gets a key.
 //
 // The keeper starts like a worker, with an identity of its own. The parent
-// gives it the key and the certificates as open files. After the start, the
+// gives it the keys and the certificates as open files. After the start, the
 // dispatcher has the parent's end of the channel, and gives the keeper a
 // channel to each worker. The keeper signs only messages that a TLS server
 // signs in a handshake. A worker must send the whole message, because the
 // keeper could not check a digest.
 //
 // The keeper opens no file by name, uses no network, and parses only PEM, the
-// protocol's messages and the handshake's message. It exits when its channel to
+// protocol's messages and the messages to sign. It exits when its channel to
 // the parent closes.
 package keeper
 
@@ -34,8 +34,9 @@ import (
 // Rename sets the name of the process. It must be called from an init function.
 func Rename() { self.Rename("schedrestd-keep") }
 
-// Main runs the keeper and returns its exit status: 0 if the parent closed the
-// channel, 1 if it refused to serve, 2 if the parent did not start it.
+// Main runs the keeper and returns the exit status of the process: 0 if the
+// parent closed the channel, 1 after an error, 2 if the parent did not start
+// the process.
 func Main() int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.
@@ -84,8 +85,8 @@ func begin(channel *ipc.Channel) error {
 }
 
 // newLog returns a logger for lines that the dispatcher reads
-// (dispatcher/relay). They begin with the level and have no time, because the
-// dispatcher adds it.
+// (dispatcher/relay). The lines begin with the level and have no time, because
+// the dispatcher adds the time.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

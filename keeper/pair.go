@@ -27,8 +27,8 @@ type pair struct {
 	leaf   *x509.Certificate
 }
 
-// Limits on an RSA key, in bits. A signature by a longer key would exceed the
-// limit of the protocol between worker and keeper (query.Signed).
+// Limits on the length of an RSA key, in bits. A signature by a longer key
+// would not fit into query.Signed.
 const (
 	minRSA = 2048
 	maxRSA = 8192
@@ -66,8 +66,8 @@ func content(f *os.File) ([]byte, error) {
 	return text, nil
 }
 
-// readKey returns the only private key in f. It ignores other blocks, such as
-// the parameters of a curve, or certificates.
+// readKey returns the private key in f, which must contain only one. It ignores
+// other blocks, such as curve parameters or certificates.
 func readKey(f *os.File) (signer crypto.Signer, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -136,8 +136,8 @@ func checkKey(key any) (crypto.Signer, error) {
 	return nil, errors.New("unsupported key type; must be RSA, ECDSA or Ed25519")
 }
 
-// readLeaf returns the first certificate in f. The other certificates must also
-// be valid, because clients get them.
+// readLeaf returns the first certificate in f. It refuses f if any certificate
+// can't be parsed, because clients get all of them.
 func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -146,8 +146,8 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	return leafOf(text)
 }
 
-// checkAuthorities refuses a file of client CAs that workers could not use,
-// because workers would then reject every client. An empty file means that
+// checkAuthorities refuses a file of client CAs if workers could not use it.
+// With such a file, workers would reject every client. An empty file means that
 // there are no client CAs.
 func checkAuthorities(f *os.File) error {
 	text, err := content(f)

@@ -106,8 +106,8 @@ func TestReadPair(t *testing.T) {
 		{"P-224", pkcs8(p224), certificate(p224, nextYear), "curve P-224"},
 		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(shortRSAKey(t)))), certificate(rsa2(), nextYear), "RSA key has 1024 bits"},
 		{"no certificate", pkcs8(p256()), "no PEM", "certificate file: no certificate"},
-		// These are refused because workers get the certificate file, and no
-		// worker may have a key.
+		// The next three files are refused because workers get the certificate
+		// file, and no worker may have a key.
 		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "certificate file: contains a private key"},
 		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "certificate file: contains a private key"},
 		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "certificate file: contains a private key"},
@@ -131,8 +131,8 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// shortRSAKey returns an RSA key that is too short. Go generates such keys only
-// on request.
+// shortRSAKey returns an RSA key that is too short. Go generates such a key
+// only if GODEBUG permits it.
 func shortRSAKey(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))

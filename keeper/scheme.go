@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// scheme is a signature scheme, with its number in TLS (RFC 8446, 4.2.3).
+// scheme is the number of a signature scheme in TLS (RFC 8446, 4.2.3).
 type scheme uint16
 
 // The supported schemes, none with SHA-1.

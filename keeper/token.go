@@ -14,11 +14,11 @@ import (
 // tokenKey is the key of HS256 tokens. It never leaves the process.
 type tokenKey struct {
 	secret   []byte
-	followed bool // the parent reloads the file when it changes, so there is no newer key
+	followed bool // the parent sends the key again whenever its file changes, so there is no newer key
 }
 
-// readTokenKey reads the key of HS256 tokens, which is the whole content of f.
-// It refuses the same keys as the bundled daemons.
+// readTokenKey reads the key for HS256 tokens, which is the whole content of f.
+// It refuses the same keys as the bundled daemons do.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.MaxSize+1))
 	if err != nil {
@@ -30,10 +30,11 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	return &tokenKey{secret, followed}, nil
 }
 
-// verify verifies a signature with this key. It gets the parts of a token,
-// because a process that has the key must not parse tokens. For this reason
-// HS256 is implemented twice: here, and in package auth for the bundled
-// daemons. Both implementations are tested with the same vectors.
+// verify verifies a signature with this key. A worker has already split the
+// token into its parts, because a process that has the key must not parse
+// tokens. For this reason HS256 is implemented twice: here, and in package auth
+// for the bundled daemons. Both implementations are tested with the same
+// vectors.
 func (k *tokenKey) verify(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict

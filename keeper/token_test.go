@@ -22,7 +22,7 @@ func mac(key, signed string) (m [32]byte) {
 	return m
 }
 
-// sendToken sends a key for tokens, and no private key, to k.
+// sendToken sends k a key for tokens, but no private key.
 func sendToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
 	t.Helper()
 	return sendKeys(t, k, ipc.SecretKeys{Token: true, Current: followed}, "", "", "", key)
@@ -50,9 +50,9 @@ var (
 )
 
 // TestVerify checks that only signatures with the keeper's own key are genuine.
-// Other signatures count as forged if the parent reloads the key whenever its
-// file changes. If the parent does not, they count as outdated, because the
-// file may have another key by now.
+// If the parent reloads the key whenever its file changes, other signatures are
+// forged. Otherwise they are outdated, because the file may contain another key
+// by now.
 func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)
@@ -99,8 +99,8 @@ func TestVerify(t *testing.T) {
 	want("another keeper's key, its own signature", bad, query.Genuine)
 }
 
-// TestTokenKeys checks which files are valid keys. auth.TestLoadKey tests the
-// daemons' side.
+// TestTokenKeys checks which token keys the keeper accepts. auth.TestLoadKey
+// checks which ones the daemons accept.
 func TestTokenKeys(t *testing.T) {
 	tests := []struct {
 		name, key, want string
@@ -112,7 +112,7 @@ func TestTokenKeys(t *testing.T) {
 		{"longer than a block of the hash", strings.Repeat("k1", 33), ""},
 		{"64 KiB", strings.Repeat("k1", 32<<10), ""},
 		{"a byte more", strings.Repeat("k1", 32<<10) + "k", "longer than"},
-		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // the daemons do not accept this key or the following ones as secrets either
+		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // the daemons also refuse this key and the following ones
 		{"a public key", "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("k1", 32), "not secret"},
 		{"a certificate", "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("k1", 32), "not secret"},
 		{"a key set", `{"keys": [{"kty": "RSA", "n": "k1k1", "e": "AQAB"}]}`, "not secret"},
@@ -163,8 +163,8 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 	}
 }
 
-// TestVerifyTogether checks that many workers that ask concurrently get their
-// own answers.
+// TestVerifyTogether checks that each worker gets its own answers if many
+// workers ask concurrently.
 func TestVerifyTogether(t *testing.T) {
 	k := newKeeper(nil)
 	sendToken(t, k, oneKey, true)
@@ -185,8 +185,8 @@ func TestVerifyTogether(t *testing.T) {
 	askers.Wait()
 }
 
-// TestFloodOfVerify checks that a worker that reads no answers delays no other
-// worker, and that a worker that violates the protocol loses its channel.
+// TestFloodOfVerify checks that a worker that does not read its answers does
+// not delay other workers.
 func TestFloodOfVerify(t *testing.T) {
 	k := newKeeper(nil)
 	sendToken(t, k, oneKey, true)

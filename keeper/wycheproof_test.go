@@ -12,10 +12,11 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestWycheproof tests the keeper with the public vectors for HS256, as
-// auth.TestWycheproof tests the daemons, because the two implementations must
-// not differ. Normally a worker splits a token, checks its form and sends its
-// parts to the keeper. In this test, splitToken replaces the worker.
+// TestWycheproof tests the keeper with the public test vectors for HS256.
+// auth.TestWycheproof tests the daemons with the same vectors, because the two
+// implementations must not differ. Normally a worker splits a token, checks its
+// form and sends its parts to the keeper. In this test, splitToken replaces the
+// worker.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -49,7 +50,7 @@ func TestWycheproof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := &tokenKey{secret, true} // some of the vectors' keys are too weak for readTokenKey, which TestTokenKeys checks
+		key := &tokenKey{secret, true} // not readTokenKey, which refuses the weak keys of some vectors; TestTokenKeys tests readTokenKey
 		for _, test := range group.Tests {
 			cases++
 			question := query.Verify{}
@@ -62,7 +63,7 @@ func TestWycheproof(t *testing.T) {
 			}
 		}
 	}
-	if cases < 40 || good < 9 { // numbers at the time of the download; fewer would mean lost coverage
+	if cases < 40 || good < 9 { // the counts when the vectors were downloaded; lower counts would mean lost coverage
 		t.Errorf("%d cases, %d genuine", cases, good)
 	}
 }
@@ -71,8 +72,8 @@ func TestWycheproof(t *testing.T) {
 // expected result. auth/wycheproof_test.go gives the reasons.
 var stricter = []int{367, 370, 372, 373}
 
-// splitToken sets q to the question that a worker asks about a token. If a
-// worker would ask none, splitToken returns false.
+// splitToken sets q to the question that a worker would ask the keeper about a
+// token. It returns false if a worker would ask nothing.
 func splitToken(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {

@@ -10,8 +10,8 @@ import (
 const Verbose slog.Level = -2
 
 // New returns a logger that writes to w, as JSON if format is "json", and
-// otherwise as text. It drops messages below level, which the caller may change
-// later.
+// otherwise as text. The logger drops messages below level. The caller may
+// change level later.
 func New(format string, w io.Writer, level *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: formatAttr}
 	if format == "json" {
@@ -20,8 +20,8 @@ func New(format string, w io.Writer, level *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// formatAttr formats durations as text, and names the level Verbose, for which
-// slog has no name.
+// formatAttr formats durations as text. It also formats the level Verbose,
+// which slog can't name, as VERBOSE.
 func formatAttr(groups []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.String())

@@ -88,5 +88,6 @@ var gateway = []*Family{
 	Workers, WorkersStarted, WorkersExited, Dials, RequestsInFlight, CallsInFlight,
 }
 
-// FromWorkers is the number of the first cell that workers count.
+// FromWorkers is the number of the first cell of the families that workers
+// count.
 var FromWorkers = Gateway().Cells

@@ -1,14 +1,14 @@
 // Package metric declares the metrics of the gateway.
 //
-// The possible values of every label are known in advance, so each combination
-// of values has a number, its cell. Processes exchange these numbers instead of
-// names. A compromised worker can add to cells, but can't invent a label, and
-// the memory for all cells is limited.
+// The possible values of every label are known in advance. So each combination
+// of values has a number, its cell, and processes exchange these numbers
+// instead of names. A compromised worker can add to cells, but can't invent a
+// label. The memory for all cells is limited.
 //
 // A Family is a metric. A Table assigns cells to families, one family after
-// another. The families in this package come first in every table (Gateway),
-// and the dispatcher knows only them. Package metric/table adds families about
-// requests, whose labels come from the API.
+// another. Every table begins with the families in this package (Gateway). The
+// dispatcher does not know any other families. Package metric/table adds
+// families about requests, whose labels come from the API.
 package metric
 
 import (
@@ -31,8 +31,8 @@ const (
 	Histogram // of durations
 )
 
-// Label is a label with all its possible values. It can also be several labels,
-// with all possible combinations of their values.
+// Label is a label with all its possible values, or a set of labels with all
+// possible combinations of their values.
 type Label struct {
 	Names  []string
 	Values [][]string // each element has the same length as Names

@@ -10,8 +10,8 @@ type Account struct {
 	Organization string
 }
 
-// Coordinator is an element of one of two lists: the users who coordinate an
-// account, or the accounts that a user coordinates.
+// Coordinator is a user who coordinates an account (Account.Coordinators), or
+// an account that a user coordinates (User.Coordinates).
 type Coordinator struct {
 	Name   string
 	Direct Opt[uint16] // 0 if only through a parent account

@@ -16,21 +16,21 @@ type AccountingJob struct {
 	Constraints     string
 	Container       string
 	DBIndex         uint64 // from 24.11 on the job's SLUID
-	DerivedExitCode uint32 // highest of all steps, in the form of ExitCode
+	DerivedExitCode uint32 // highest exit code of all steps, in the format of ExitCode
 	DerivedExitText string // set by the user, and shown as the job's comment
 	Elapsed         uint32 // in seconds
 	EligibleTime    Time
 	EndTime         Time
 	Environment     string // set only if requested
 	Exclusive       string
-	ExitCode        uint32 // status of wait(2): code in bits 8 to 15, signal in bits 0 to 6
+	ExitCode        uint32 // status from wait(2): code in bits 8 to 15, signal in bits 0 to 6
 	Extra           string
 	FailedNode      string
 	Flags           uint32 // how it was scheduled
 	GroupID         uint32
 	JobID           uint32
 	Name            string
-	Left            uint32 // place in the tree of associations, up to protocol 39
+	Left            uint32 // position in the tree of associations; only up to protocol 39
 	Licenses        string
 	Lineage         string // accounts and user from the root down
 	MCSLabel        string
@@ -43,7 +43,7 @@ type AccountingJob struct {
 	QOSID           uint32
 	QOSReq          string
 	ReqCPUs         uint32
-	ReqMem          uint64 // MiB, per CPU if MemPerCPU is set in it, otherwise per node
+	ReqMem          uint64 // in MiB: per CPU if the bit MemPerCPU is set, otherwise per node
 	ReqUserID       uint32 // user who cancelled it; 0xffffffff for none
 	RestartCnt      uint16
 	Reservation     string
@@ -54,7 +54,7 @@ type AccountingJob struct {
 	ShowFull        uint32 // 0 if only the requested steps are included
 	StartTime       Time
 	State           JobState
-	StateReason     uint32 // last reason before it started or failed, a WAIT_ or FAIL_ number
+	StateReason     uint32 // the job's last reason before it started or failed: a WAIT_ or FAIL_ number
 	Steps           []AccountingStep
 	SegmentSize     uint16
 	StdErr          string
@@ -148,7 +148,7 @@ type AccountingJobFilter struct {
 	Constraints    []string
 	CPUsMax        uint32
 	CPUsMin        uint32
-	JobFlags       Opt[uint32] // any of these bits in AccountingJob.Flags; 0 selects jobs without flags
+	JobFlags       Opt[uint32] // selects jobs with any of these bits in AccountingJob.Flags; 0 selects jobs without flags
 	ExitCode       uint32
 	Flags          JobFilterFlags
 	Format         []string

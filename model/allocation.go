@@ -5,7 +5,7 @@ package model
 type Allocation struct {
 	StepID          StepID
 	ErrorCode       uint32
-	UserMessage     string // message of the site's submit policy to the user
+	UserMessage     string // message to the user from the site's submit policy
 	NodeCount       uint32 // 0 while the job is pending
 	Nodes           string
 	Account         string

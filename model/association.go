@@ -11,7 +11,7 @@ type Association struct {
 	DefaultQOSID     uint32
 	Flags            uint32
 	Shares           uint32 // for fair share; 0x7fffffff for the parent's
-	GrpTRESMins      string // amounts such as "1=4,2=1000", with the ids of trackable resources
+	GrpTRESMins      string // ids of trackable resources with amounts, such as "1=4,2=1000"
 	GrpTRESRunMins   string
 	GrpTRES          string
 	GrpJobs          Opt[uint32]
@@ -20,7 +20,7 @@ type Association struct {
 	GrpWall          Opt[uint32] // in minutes
 	ID               uint32
 	IsDefault        Opt[uint16] // whether this is the default association of its user; 0 means no
-	Left             uint32      // place in the tree of associations, up to protocol 39
+	Left             uint32      // position in the tree of associations; only up to protocol 39
 	Lineage          string      // accounts and user from the root down
 	MaxTRESMinsPJ    string      // per job
 	MaxTRESRunMins   string
@@ -79,8 +79,8 @@ const (
 	AssocWithDeleted         AssocFilterFlags = 1 << iota
 	AssocWithUsage                            // include the usage
 	AssocOnlyDefaults                         // only the default association of each user
-	AssocRawQOS                               // QOS as set, without those of the parent
+	AssocRawQOS                               // only the association's own QOS, not those inherited from the parent
 	AssocSubAccounts                          // include the child accounts
 	AssocWithoutParentInfo                    // without id and name of the parent
-	AssocWithoutParentLimits                  // limits as set, without those of the parent
+	AssocWithoutParentLimits                  // only the association's own limits, not those inherited from the parent
 )

@@ -12,7 +12,7 @@ type Cluster struct {
 	ID             uint16
 	Name           string
 	Nodes          string // host list expression
-	SelectPlugin   uint32 // data of a removed plugin, kept for the wire
+	SelectPlugin   uint32 // data of a removed plugin; still part of the protocol
 	RootAssoc      Association
 	RPCVersion     uint16 // protocol version of its controller, times 256
 	TRES           string // "1=4,2=1000": ids and amounts
@@ -68,7 +68,7 @@ type TRES struct {
 	AllocSecs uint64 // in usage records
 	Count     uint64 // amount in a cluster or a usage record; 0 in a list of resources
 	ID        uint32
-	Name      string // name if Type has several, such as "gpu" of "gres"
+	Name      string // name if Type has several, such as "gpu" for "gres"
 	Type      string
 }
 

@@ -7,9 +7,9 @@ type Editor interface {
 	// changes that this transaction has made.
 	List(Listing) error
 
-	// Change makes a change. Its argument is an Add, a Modify, a Remove, or one
-	// of the types below. Change returns the daemon's description of each
-	// changed record. It returns no error if no record was changed.
+	// Change makes a change. The argument is one of the types below whose names
+	// begin with Add, Modify or Remove. Change returns the daemon's description
+	// of each changed record. A change that affects no record is not an error.
 	Change(change any) ([]string, error)
 }
 
@@ -35,16 +35,17 @@ type AddCoordinators struct{ Accounts, Users []string }
 type RemoveCoordinators struct{ Accounts, Users []string }
 
 // AddAccountsWithAssocs adds the accounts in Accounts that do not exist yet. It
-// also adds associations of all these accounts in the clusters in Clusters, or
-// in all clusters if that list is empty. Daemons support it from Slurm 23.11
-// on.
+// also associates every account in Accounts, new or existing, with every
+// cluster in Clusters. If Clusters is empty, it associates the accounts with
+// all clusters. Daemons support this change from Slurm 23.11 on.
 type AddAccountsWithAssocs struct {
 	AssocSet
 	Account Account // values that all new accounts get
 }
 
 // AddUsersWithAssocs adds the users in Users that do not exist yet. It also
-// adds associations of all these users with the accounts in Accounts.
+// associates every user in Users, new or existing, with every account in
+// Accounts.
 type AddUsersWithAssocs struct {
 	AssocSet
 	User User // values that all new users get

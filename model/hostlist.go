@@ -9,8 +9,8 @@ import (
 
 // Hosts returns the names in a host list expression such as "n[1-3,08],login",
 // in order. It creates one name at a time, because a few bytes can stand for
-// billions of names, and the caller may stop at any name. A malformed part of
-// the expression is returned unchanged.
+// billions of names. The caller may stop at any name. A malformed part of the
+// expression is returned unchanged.
 func Hosts(expr string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for expr != "" {
@@ -41,9 +41,10 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 	return s, ""
 }
 
-// expand calls yield for each name in the host list expression piece, which has
-// no comma outside of brackets. It adds prefix to the beginning of each name.
-// If a call returns false, expand stops and returns false.
+// expand calls yield for each name that piece stands for, with prefix at the
+// beginning of the name. The argument piece is a host list expression without
+// commas outside brackets. If a call returns false, expand stops and returns
+// false.
 func expand(prefix, piece string, yield func(string) bool) bool {
 	literal, ranges, rest, ok := cutBrackets(piece)
 	if !ok {

@@ -33,8 +33,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestHostsIsLazy checks that an expression for four billion names creates only
-// those that the caller reads.
+// TestHostsIsLazy checks that Hosts creates only the names that the caller
+// reads. The expression stands for 2^64 names.
 func TestHostsIsLazy(t *testing.T) {
 	n := 0
 	for range Hosts("n[0-4294967295]m[0-4294967295]") {
@@ -67,9 +67,9 @@ func TestHostlistHas(t *testing.T) {
 	}
 }
 
-// TestHostlistHasIsCheap checks that HostlistHas returns quickly for two kinds
-// of expressions: an expression for more names than a program can create, and
-// an expression that could be parsed in very many ways.
+// TestHostlistHasIsCheap checks that HostlistHas returns quickly for an
+// expression that stands for more names than a program can create, and that can
+// be matched with a name in very many ways.
 func TestHostlistHasIsCheap(t *testing.T) {
 	expr := strings.Repeat("[0-4294967295]", 60)
 	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {

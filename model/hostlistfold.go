@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// HostsWellFormed reports whether a host list expression is well-formed. In
-// such an expression, brackets occur in pairs and contain numbers and ascending
-// ranges.
+// HostsWellFormed reports whether a host list expression is well-formed. In a
+// well-formed expression, brackets occur in pairs and contain only numbers and
+// ascending ranges.
 func HostsWellFormed(expr string) bool {
 	for expr != "" {
 		var piece string
@@ -69,7 +69,7 @@ func FoldHosts(names []string) string {
 }
 
 // foldNumbers returns the numbers in names as a list with ranges, such as
-// "1-3,08". The number in each name begins after the first skip bytes.
+// "1-3,08". In each name, the number begins at index skip.
 func foldNumbers(names []string, skip int) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {

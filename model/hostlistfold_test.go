@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestFoldHosts checks that FoldHosts has the same results as slurmrestd 26.05,
-// and that expanding a result returns the names.
+// TestFoldHosts checks that FoldHosts returns the same expressions as
+// slurmrestd 26.05, and that expanding an expression returns the original
+// names.
 func TestFoldHosts(t *testing.T) {
 	for _, tt := range []struct{ names, want string }{
 		{"", ""},
@@ -34,8 +35,8 @@ func TestFoldHosts(t *testing.T) {
 	}
 }
 
-// FuzzFoldHosts checks that expanding the result of FoldHosts returns the same
-// names, if the names are valid.
+// FuzzFoldHosts checks that expanding the result of FoldHosts returns the
+// original names, if those names are valid.
 func FuzzFoldHosts(f *testing.F) {
 	f.Add("n1 n2 n3 x7")
 	f.Add("n08 n9 n010 4294967295 4294967296")

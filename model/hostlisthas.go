@@ -16,12 +16,12 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas reports whether name is one of the names in the host list expression
-// piece, which has no comma outside of brackets. It parses piece from the
-// beginning to the end, and tracks all prefixes of name that the parsed part of
-// piece can stand for. A search that tried one prefix after the other would
-// take a time that grows exponentially with the number of brackets, and piece
-// is untrusted input.
+// pieceHas reports whether name is one of the names that piece stands for. The
+// argument piece is a host list expression without commas outside brackets.
+// pieceHas parses piece from beginning to end, and tracks all prefixes of name
+// that the parsed part of piece can stand for. A search that tried one prefix
+// after another could take exponential time in the number of brackets. An
+// attacker could exploit that, because piece is untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
 	if !ok {
@@ -70,8 +70,9 @@ func appendLiteral(ends []bool, name, literal string) []bool {
 // at most ten.
 const maxDigits = 10
 
-// matchRange handles one range r in brackets. It looks for numbers of the range
-// that begin at name[i], and marks in next the indexes at which they end.
+// matchRange handles r, one of the ranges in a pair of brackets. For each
+// number of r that begins at name[i], it sets next[j], where j is the index
+// just after that number.
 func matchRange(next []bool, name string, i int, r string) {
 	from, to, width, ok := parseRange(r)
 	if !ok {

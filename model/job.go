@@ -26,12 +26,12 @@ type Job struct {
 	CPUsPerTRES           string
 	Deadline              Time
 	DelayBoot             Opt[uint32] // in seconds
-	DerivedExitCode       uint32      // highest of all steps, in the form of ExitCode
-	ExitCode              uint32      // status of wait(2): code in bits 8 to 15, signal in bits 0 to 6
+	DerivedExitCode       uint32      // highest exit code of all steps, in the same form as ExitCode
+	ExitCode              uint32      // status from wait(2): code in bits 8 to 15, signal in bits 0 to 6
 	Extra                 string
 	FailedNode            string
 	UserID                uint32
-	Federated             bool // whether the Fed fields are sent (from protocol 42 on)
+	Federated             bool // from protocol 42 on: whether the Fed fields are sent
 	FedOrigin             string
 	FedSiblingsActive     uint64
 	FedSiblingsActiveText string
@@ -44,7 +44,7 @@ type Job struct {
 	HetJobOffset          uint32
 	Profile               uint32 // bits
 	State                 JobState
-	StateReason           uint32 // why it waits or how it failed, a WAIT_ or FAIL_ number
+	StateReason           uint32 // why the job waits or how it failed: a WAIT_ or FAIL_ number
 	PowerFlags            uint8
 	LastSchedEval         Time
 	Licenses              string
@@ -89,7 +89,7 @@ type Job struct {
 	WaitForSwitch         uint32 // in seconds
 	WCKey                 string
 	StartTime             Time
-	EndTime               Time // time when it ended, or will end at the latest
+	EndTime               Time // time when the job ended, or the latest time when it will end
 	PriorityArray         []uint32
 	PriorityArrayNames    string
 	Cluster               string
@@ -121,7 +121,7 @@ type Job struct {
 	CPUFreqMax            Opt[uint32]
 	CPUFreqGov            Opt[uint32]
 	CronSpec              string
-	Detailed              bool // whether the fields about requirements are sent (from protocol 42 on)
+	Detailed              bool // from protocol 42 on: whether the fields about the job's requirements are sent
 	SegmentSize           Opt[uint16]
 	SubmitLine            string
 	Exclusive             Opt[uint16]
@@ -132,7 +132,7 @@ type Job struct {
 	CoreSpec              Opt[uint16]
 	CPUsPerTask           Opt[uint16]
 	MinCPUsPerNode        uint16
-	MinMemory             uint64 // MiB, per CPU if MemPerCPU is set in it, otherwise per node
+	MinMemory             uint64 // in MiB: per CPU if the bit MemPerCPU is set, otherwise per node
 	MinTmpDisk            uint32 // in MiB
 	OOMKillStep           Opt[uint16]
 	ReqNodes              string

@@ -1,6 +1,6 @@
 package model
 
-// TaskResult is the result that a change of a job array had for some of the
+// TaskResult is the result of changing a job array, for some of the array's
 // tasks.
 type TaskResult struct {
 	Tasks   string // "12_[1-3]"

@@ -24,7 +24,7 @@ type JobDesc struct {
 	Array               string
 	BurstBuffer         string
 	MinCPUsPerNode      Opt[uint16]
-	MinMemory           Opt[uint64] // MiB, per CPU if MemPerCPU is set in it, otherwise per node
+	MinMemory           Opt[uint64] // in MiB: per CPU if the bit MemPerCPU is set, otherwise per node
 	MemUpdateDelay      Opt[uint16]
 	MemUpdateMargin     Opt[uint16]
 	OOMKillStep         Opt[uint16]
@@ -90,9 +90,9 @@ type JobDesc struct {
 	CoresPerSocket      Opt[uint16]
 	ThreadsPerCore      Opt[uint16]
 	UserID              Opt[uint32] // not set for the authenticated user
-	UserName            string      // in place of UserID until it is resolved; never sent
+	UserName            string      // replaces UserID until the name is resolved; never sent
 	GroupID             Opt[uint32] // not set for the group of the authenticated user
-	GroupName           string      // in place of GroupID until it is resolved; never sent
+	GroupName           string      // replaces GroupID until the name is resolved; never sent
 	AllocRespPort       uint16
 	AllocTLSCert        string
 	RespHost            string
@@ -129,7 +129,7 @@ type JobDesc struct {
 	TRESPerNode         string
 	TRESPerSocket       string
 	TRESPerTask         string
-	Cron                CronEntry // nil if it is not a cron job
+	Cron                CronEntry // Cron.Set is 0 if the job is not a cron job
 	SegmentSize         Opt[uint16]
 }
 

@@ -1,8 +1,8 @@
 package model
 
-// KillJobs selects the jobs to signal. A job must match all fields that are
-// set. If the list Jobs is not empty, the job must be in it. A KillJobs in
-// which no field is set is refused.
+// KillJobs selects the jobs to signal. A job must match all conditions that are
+// set. If the list Jobs is not empty, the job must be in it. A KillJobs without
+// any condition is refused.
 type KillJobs struct {
 	Account      string
 	AdminComment string // comment to store in the jobs
@@ -28,10 +28,10 @@ type KillResult struct {
 	Reason    string // description of Code for people; not sent
 	ID        SelectedStep
 	RealJobID Opt[uint32]
-	Sibling   string // cluster of the federation that the job belongs to
+	Sibling   string // the job's cluster within the federation
 }
 
-// KillFullJob makes the signal go to the whole job: to its script and to every
+// KillFullJob sends the signal to the whole job: to its script and to every
 // step.
 const KillFullJob Kill = 8
 

@@ -7,7 +7,7 @@ type License struct {
 	InUse        uint32
 	Reserved     uint32
 	Remote       bool   // counted by the accounting daemon
-	LastConsumed uint32 // in use, also outside of the cluster, according to the license server
+	LastConsumed uint32 // licenses in use inside and outside the cluster, according to the license server
 	LastDeficit  uint32 // number of licenses that the cluster lacks, according to LastConsumed
 	LastUpdate   Time   // time of the license server's last report
 	Mode         uint8  // for a hierarchical resource

@@ -11,7 +11,7 @@ type Listing struct {
 }
 
 // List returns a request for the records that filter selects. When the request
-// is carried out, each(r) is called for every record r, which is valid only
-// during the call. If a call returns an error, the request ends with that
-// error, unchanged.
+// is carried out, each(r) is called for every record r. The record is valid
+// only during that call. If a call returns an error, the request fails with
+// that error, unchanged.
 func List[T any](filter Filter[T], each func(*T) error) Listing { return Listing{filter, each} }

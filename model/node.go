@@ -20,7 +20,7 @@ type Node struct {
 	TmpDisk                  uint32 // in MiB
 	GPUSpec                  string
 	MCSLabel                 string
-	Owner                    Opt[uint32] // uid of the user who has the node exclusively
+	Owner                    Opt[uint32] // uid of the user who has exclusive use of the node
 	SpecializedCores         uint16
 	CPUBind                  uint32 // default binding of tasks
 	SpecializedMemory        uint64 // in MiB, reserved from jobs
@@ -41,7 +41,7 @@ type Node struct {
 	AllocCPUs                uint16
 	AllocMemory              uint64  // MiB that are allocated to jobs
 	AllocTRES                string  // allocated trackable resources
-	AllocTRESWeighted        float64 // data of a removed plugin, kept for the wire
+	AllocTRESWeighted        float64 // data of a removed plugin; older protocols contain it
 	Architecture             string
 	Features                 string // configured features, separated by commas
 	ActiveFeatures           string // active features, separated by commas
@@ -60,7 +60,7 @@ type Node struct {
 	ExtSensorsTemperature    Opt[uint32]
 	ExtSensorsUpdateTime     Time
 	ExtSensorsCurrentWatts   Opt[uint32]
-	PowerCapWatts            Opt[uint32] // data of a removed plugin, kept for the wire
+	PowerCapWatts            Opt[uint32] // data of a removed plugin; older protocols contain it
 	TRES                     string      // configured trackable resources, such as "cpu=4,mem=8G"
 	Reservation              string
 	Topology                 string

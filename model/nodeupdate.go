@@ -1,8 +1,8 @@
 package model
 
-// NodeUpdate changes nodes. It sets those of their fields that are set in the
-// NodeUpdate. In a request that creates nodes, Extra contains their
-// configuration line.
+// NodeUpdate changes nodes. A field that is not set leaves the nodes unchanged.
+// In a request that creates nodes, Extra contains the nodes' configuration
+// line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

@@ -10,8 +10,8 @@ package model
 
 import "time"
 
-// Unsigned lists the types of optional numbers. For each of these widths, Slurm
-// reserves a value that means "not set" and a value that means "unlimited".
+// Unsigned lists the types of optional numbers. For each type, Slurm reserves a
+// value that means "not set" and a value that means "unlimited".
 type Unsigned interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64
 }

@@ -11,7 +11,7 @@ type Partition struct {
 	MinNodes          uint32
 	TotalNodes        uint32
 	TotalCPUs         uint32
-	DefMemPerCPU      uint64 // MiB, per CPU if MemPerCPU is set in it, otherwise per node
+	DefMemPerCPU      uint64 // in MiB: per CPU if the bit MemPerCPU is set, otherwise per node
 	MaxCPUsPerNode    Opt[uint32]
 	MaxCPUsPerSocket  Opt[uint32]
 	MaxMemPerCPU      uint64 // like DefMemPerCPU

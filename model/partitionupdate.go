@@ -1,7 +1,7 @@
 package model
 
-// PartitionUpdate creates a partition or changes an existing one. In an
-// existing partition, only the fields that are set change.
+// PartitionUpdate creates a partition or changes an existing one. A field that
+// is not set leaves an existing partition unchanged.
 type PartitionUpdate struct {
 	Name              string
 	AllowAccounts     string
@@ -15,7 +15,7 @@ type PartitionUpdate struct {
 	DefaultTime       Opt[uint32] // in minutes
 	DenyAccounts      string
 	DenyQOS           string
-	Flags             uint32 // 0 to leave them unchanged; some bits reset others
+	Flags             uint32 // 0 leaves the flags unchanged; some bits clear other flags
 	JobDefaults       string
 	GraceTime         Opt[uint32] // in seconds
 	MaxCPUsPerNode    Opt[uint32]

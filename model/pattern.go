@@ -6,13 +6,13 @@ import (
 )
 
 // maxPadding is the maximum width to which ExpandPattern pads a text with
-// zeros, so that "%9999999999j" does not use up the memory.
+// zeros. It prevents "%9999999999j" from using up all memory.
 const maxPadding = 10
 
-// ExpandPattern replaces the placeholders in the name of a file, such as %j. It
-// calls word with the letter of each placeholder, and inserts the text that
-// word returns. If a number precedes the letter, zeros pad the text to that
-// width. %% becomes a percent sign. Unknown placeholders stay unchanged.
+// ExpandPattern replaces placeholders, such as %j, in a file name. It calls
+// word with the letter of each placeholder, and inserts the text that word
+// returns. If a number precedes the letter, zeros pad the text to that width.
+// %% becomes a percent sign. Unknown placeholders stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
 	var b strings.Builder
 	for {

@@ -68,6 +68,6 @@ type UsedLimits struct {
 	Jobs        uint32 // number of running jobs
 	SubmitJobs  uint32 // number of pending and running jobs
 	TRES        []uint64
-	TRESRun     []uint64 // in TRES seconds; up to protocol 40 in TRES minutes
+	TRESRun     []uint64 // in TRES seconds; in TRES minutes up to protocol 40
 	UserID      uint32
 }

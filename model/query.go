@@ -6,7 +6,7 @@ import "time"
 // a UNIX socket, where the kernel identifies the client.
 type Credential struct {
 	Token string // JWT, passed on unchanged
-	ActAs string // user to act as; "" for the token's own
+	ActAs string // user to act as; "" for the token's own user
 
 	Expires time.Time // expiry according to the token, whose signature is not checked; zero if unknown
 }
@@ -47,7 +47,7 @@ type Show uint16
 // The bits of Show, with the values of the protocol.
 const (
 	ShowAll        Show = 1   // include hidden partitions and nodes
-	ShowDetail     Show = 2   // the allocation of a job on each node
+	ShowDetail     Show = 2   // include each job's allocation on each node
 	ShowMixed      Show = 8   // show partly allocated nodes as MIXED
 	ShowLocal      Show = 16  // only this cluster of a federation
 	ShowSibling    Show = 32  // include the sibling jobs of a federation
@@ -55,6 +55,6 @@ const (
 	ShowFuture     Show = 128 // include nodes that do not exist yet
 )
 
-// Kill is a set of flags for a signal to a job, with the values of the
-// protocol.
+// Kill is a set of flags for sending a signal to a job. The flags have the same
+// values as in the protocol.
 type Kill uint16

@@ -28,8 +28,8 @@ type Reservation struct {
 	CoreSpecializations []CoreSpecialization
 }
 
-// CoreSpecialization names the cores of a node that belong to a reservation, if
-// the reservation does not have the whole node.
+// CoreSpecialization lists the cores that a reservation has on one node, if the
+// reservation does not have the whole node.
 type CoreSpecialization struct {
 	Node  string
 	Cores string // numbers of the cores, "0-3,8"

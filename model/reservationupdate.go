@@ -1,7 +1,7 @@
 package model
 
-// ReservationUpdate creates a reservation or changes an existing one. In an
-// existing reservation, only the fields that are set change.
+// ReservationUpdate creates a reservation or changes an existing one. A field
+// that is not set leaves an existing reservation unchanged.
 type ReservationUpdate struct {
 	Name              string
 	StartTime         Time        // 0 if not set

@@ -7,7 +7,7 @@ type ResourceLayout struct {
 	SocketsPerNode uint16
 	CoresPerSocket uint16
 	Channel        Opt[uint32]
-	Cores          string // "0x" and hexadecimal digits, with a bit for each core of the node
+	Cores          string // "0x" and a hexadecimal number with a bit for each core of the node
 	GRES           []GRESLayout
 }
 

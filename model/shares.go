@@ -22,7 +22,7 @@ type Share struct {
 	EffectiveUsage   float64
 	UsageNormalized  float64
 	Usage            uint64    // TRES seconds, weighted
-	TRESUsage        []float64 // TRES seconds; this and the other two lists have an element for each name in SharesTotals
+	TRESUsage        []float64 // in TRES seconds; this list and the other two have an element for each name in SharesTotals
 	Factor           float64   // fair share factor
 	Level            float64   // factor at this level; infinite without usage
 	User             bool      // false for an account

@@ -93,8 +93,8 @@ const (
 // Flags of a job (Job.Flags) that say whether backfill scheduling has examined
 // the job.
 const (
-	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
-	JobBackfillTriedLast uint64 = 1 << 33 // the same, but in the last run; controllers do not send this flag
+	JobBackfillTried     uint64 = 1 << 32 // at least one run of backfill scheduling has examined the job
+	JobBackfillTriedLast uint64 = 1 << 33 // the last run of backfill scheduling has examined the job; controllers do not send this flag
 )
 
 // Base returns the state without its flags.

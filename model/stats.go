@@ -8,7 +8,7 @@ type ControllerStats struct {
 	RequestTime         Time // time of the request
 	StatsStart          Time // start of the statistics
 	ServerThreads       uint32
-	AgentQueueSize      uint32 // number of requests that wait to be sent to nodes again
+	AgentQueueSize      uint32 // number of requests that wait to be resent to nodes
 	Agents              uint32
 	AgentThreads        uint32
 	AccountingQueueSize uint32 // number of messages that wait to be sent to the accounting daemon
@@ -23,7 +23,7 @@ type ControllerStats struct {
 	JobStatesTime       Time
 	Schedule            SchedulerStats
 	Backfill            BackfillStats
-	QueueEnabled        bool // whether requests wait in queues, one for each type
+	QueueEnabled        bool // whether requests wait in queues, with one queue for each type
 	RPCTypes            []RPCTypeStats
 	RPCUsers            []RPCUserStats
 	PendingRPCs         []PendingRPCs
@@ -59,7 +59,7 @@ type BackfillStats struct {
 	TableSize     uint32 // number of time slots that the last cycle tried
 	TableSizeSum  uint32
 	Active        bool     // whether it is running at present
-	HetJobs       uint32   // components of heterogeneous jobs started since the daemon's start
+	HetJobs       uint32   // started components of heterogeneous jobs, counted since the daemon's start
 	Exits         []uint32 // like SchedulerStats.Exits
 }
 
@@ -71,7 +71,7 @@ type RPCTypeStats struct {
 	Time      uint64 // total time
 	Queued    uint16 // number that are waiting at present
 	Dropped   uint64
-	CycleLast uint16 // number that were served in the queue's last cycle
+	CycleLast uint16 // number of requests that were served in the queue's last cycle
 	CycleMax  uint16
 }
 

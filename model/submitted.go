@@ -3,8 +3,8 @@ package model
 // Submitted is a controller's answer to a submitted job.
 type Submitted struct {
 	StepID      StepID
-	ErrorCode   uint32 // Slurm's number for a remark about the accepted job; 0 for none
-	UserMessage string // message of the site's submit policy to the user
+	ErrorCode   uint32 // Slurm's number for a warning about the accepted job; 0 for none
+	UserMessage string // message to the user from the site's submit policy
 }
 
 // Ping is the result of pinging a controller or the accounting daemon.

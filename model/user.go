@@ -21,7 +21,7 @@ type WCKey struct {
 	Cluster   string
 	Flags     uint32
 	ID        uint32
-	IsDefault Opt[uint16] // whether it is the default of its user; 0 means no
+	IsDefault Opt[uint16] // whether this key is its user's default; 0 means no
 	Name      string
 	UserID    uint32
 	User      string

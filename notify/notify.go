@@ -1,7 +1,7 @@
-// Package notify tells the service manager that started this process what state
-// the process is in (sd_notify(3)). If there is no service manager, the package
-// does nothing. It never waits, because a service manager that does not read
-// must not block the process.
+// Package notify reports the state of this process to the service manager that
+// started it (sd_notify(3)). If there is no service manager, the package does
+// nothing. The package never waits, because a service manager that does not
+// read must not block the process.
 package notify
 
 import (
@@ -19,7 +19,7 @@ import (
 // process.
 type manager struct {
 	socket   string        // "": there is no service manager
-	watchdog time.Duration // the service manager kills a process that sends no report for this time; 0: never
+	watchdog time.Duration // the service manager kills a process that sends no report for this long; 0 means never
 }
 
 // serviceManager reads the service manager's environment variables once. It
@@ -53,9 +53,9 @@ func ClearEnv() { serviceManager() }
 func Ready() { serviceManager().send("READY=1") }
 
 // Reloading reports that the process is reading its configuration again. A
-// later call to Ready reports that the process has finished. The message
-// contains the time, so that the service manager can distinguish this reload
-// from an earlier one.
+// later call to Ready reports that the reload is complete. The message contains
+// the time, so that the service manager can distinguish this reload from an
+// earlier one.
 func Reloading() {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
@@ -96,7 +96,7 @@ func (m manager) send(state string) {
 		return
 	}
 	defer unix.Close(fd)
-	// A name that begins with @ denotes an abstract socket, both here and in
-	// package unix.
+	// A name that begins with @ denotes an abstract socket, both in
+	// NOTIFY_SOCKET and in package unix.
 	_ = unix.Sendto(fd, []byte(state), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: m.socket})
 }

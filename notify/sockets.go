@@ -26,11 +26,11 @@ func Sockets() ([]*os.File, error) {
 	return files, err
 }
 
-// passedSockets returns the sockets that were passed to the process pid
-// according to the environment.
+// passedSockets returns the sockets that, according to the environment, were
+// passed to the process with the id pid.
 func passedSockets(env func(string) string, pid int) ([]*os.File, error) {
 	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
-		return nil, nil // the variables are meant for the process that started this one
+		return nil, nil // no sockets were passed, or they are meant for another process
 	}
 	n, err := strconv.Atoi(env("LISTEN_FDS"))
 	if err != nil || n < 0 || n > maxPassed {

@@ -2,9 +2,9 @@ package penalty
 
 import "net/netip"
 
-// ClientAddr maps all addresses that one client can choose from to the same
-// address. An IPv6 address becomes the first address of its /64. A loopback
-// address becomes 127.0.0.1. Any other IPv4 address stays as it is.
+// ClientAddr returns the same address for all addresses that one client can
+// use. An IPv6 address becomes the first address of its /64. A loopback address
+// becomes 127.0.0.1. Any other IPv4 address stays as it is.
 func ClientAddr(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	switch {

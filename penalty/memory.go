@@ -4,13 +4,13 @@ import "hash/maphash"
 
 // Memory remembers rejected credentials, so that a client that repeats one
 // credential is not punished like a client that guesses many. An attacker gains
-// nothing by alternating between credentials, because each new credential
-// counts once.
+// nothing by alternating between credentials, because each different credential
+// counts as a guess.
 //
-// It stores a limited number of hashes, which only the same Memory can compute.
-// If it is full, each new hash displaces an arbitrary one. If a client repeats
-// the credential of a displaced hash, the credential counts as new. A Memory
-// has no lock.
+// A Memory stores a limited number of hashes of credentials. Only the same
+// Memory can compute these hashes. If the Memory is full, each new hash
+// displaces an arbitrary one. A credential whose hash was displaced counts as
+// new again. A Memory has no lock.
 type Memory struct {
 	seed   maphash.Seed
 	size   int

@@ -2,12 +2,13 @@
 // have committed offences, and how long these sources are blocked. The model is
 // PerSourcePenalties of OpenSSH (sshd_config(5)).
 //
-// Each offence adds seconds to a debt, which decreases as time passes. Up to a
-// threshold nothing happens, because honest clients make mistakes too. An
-// offence that raises the debt above the threshold blocks the source for the
-// cost of the offence. Each further block is twice as long as the one before,
-// up to ten times the cost. Offences during a block cost nothing. So a source
-// whose thousand clients use the same expired token is blocked no longer than a
+// Each kind of offence has a cost in seconds. Each offence adds its cost to a
+// debt, which decreases as time passes. A debt up to a threshold has no
+// consequence, because honest clients make mistakes too. An offence that raises
+// the debt above the threshold blocks the source for as many seconds as the
+// offence costs. Each further block is twice as long as the one before, up to
+// ten times the cost. Offences during a block cost nothing. So a source whose
+// thousand clients use the same expired token is blocked no longer than a
 // source with one such client.
 //
 // A source has a separate debt for each kind of offence, and these rules apply
@@ -28,7 +29,7 @@ type Kind uint8
 const (
 	Auth      Kind = iota // an invalid credential
 	Malformed             // malformed input
-	Crash                 // a worker crashed while it answered a request of the source
+	Crash                 // a worker crashed while it answered a request from the source
 	Kinds
 )
 
@@ -38,7 +39,7 @@ func (k Kind) String() string { return [...]string{"auth", "malformed", "crash"}
 // Rules has the costs of offences.
 type Rules struct {
 	Cost      [Kinds]time.Duration // 0: this kind costs nothing
-	Threshold time.Duration        // a larger debt of any kind blocks the source; 0 disables penalties
+	Threshold time.Duration        // a source is blocked if its debt of any kind exceeds this; 0 disables penalties
 }
 
 // MaxMultiple limits the length of a block, as a multiple of the offence's
@@ -61,7 +62,7 @@ type account[S comparable] struct {
 	kind   Kind
 }
 
-// debt is the debt of one source of requests for one kind of offence.
+// debt is what one source of requests owes for one kind of offence.
 type debt struct {
 	expires      time.Time     // when the debt is 0
 	blockedUntil time.Time     // when the last block ends
@@ -101,7 +102,7 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, ne
 	}
 	d.lastBlock = min(max(2*d.lastBlock, cost), MaxMultiple*cost)
 	d.blockedUntil = now.Add(d.lastBlock)
-	d.expires = d.blockedUntil.Add(t.rules.Threshold) // an offence soon after the block starts the next block immediately
+	d.expires = d.blockedUntil.Add(t.rules.Threshold) // an offence soon after the end of the block starts the next block immediately
 	return d.lastBlock, true
 }
 
@@ -127,7 +128,8 @@ func (t *Table[S]) BlockedFor(now time.Time, s S) (longest time.Duration) {
 }
 
 // Len returns the number of debts, and how many debts were dropped because the
-// table was full. An expired debt counts until the table next looks it up.
+// table was full. The first number includes each expired debt until the table
+// next looks it up.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0

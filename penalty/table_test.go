@@ -31,8 +31,8 @@ func TestMistakesCostNothing(t *testing.T) {
 	}
 }
 
-// TestPausesGrowAndEnd checks the blocks of a source, such as a web portal,
-// that sends 50 requests per second with an expired token for a minute. The
+// TestPausesGrowAndEnd checks the blocks of a source, such as a web portal. For
+// a minute, the source sends 50 requests per second with an expired token. The
 // blocks must grow to ten seconds. When the requests stop, the debt must
 // expire.
 func TestPausesGrowAndEnd(t *testing.T) {
@@ -125,8 +125,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFull checks that a source with many addresses can't displace blocked
-// sources.
+// TestFull checks that an attacker with many addresses can't displace the debts
+// of blocked sources.
 func TestFull(t *testing.T) {
 	table := New[int](rules, 100)
 	for range 31 {

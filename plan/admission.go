@@ -112,10 +112,10 @@ func setExempt(o *options, v string) (err error) {
 }
 
 // parseNetworks parses words, each of which is an address or a network. The
-// words come from the value of the environment variable called name. That value
-// has n words in total. Those that are not in words have another form, such as
-// unix:USER. The hint of an error ends with otherForm, a description of that
-// form.
+// words come from the value of the environment variable called name. This value
+// has n words in total. The words that are not passed to parseNetworks have
+// another form, such as unix:USER. The hint of an error ends with otherForm,
+// which describes that form.
 func parseNetworks(name, value string, words []string, n int, otherForm string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

@@ -72,7 +72,8 @@ func parserEntries() []feature.Entry {
 
 // completeList completes the last word of a comma-separated list. The possible
 // words are the names in entries or, after a version and a plus, the flags of
-// that version. Each completion is the whole list.
+// that version. Each completion contains the whole list, not only the last
+// word.
 func completeList(entries []feature.Entry, toComplete string) []string {
 	cut := strings.LastIndexByte(toComplete, ',') + 1
 	before, word := toComplete[:cut], toComplete[cut:]

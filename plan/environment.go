@@ -150,9 +150,10 @@ func setNameList(field func(*options) *nameList, name string) func(*options, str
 	}
 }
 
-// setLayout returns a function that sets the layout of response bodies. As in
-// Slurm, the variable may have several words. The words compact and pretty
-// exclude each other, and no_tag implies pretty.
+// setLayout returns a function that sets the layout of response bodies from the
+// value of the variable called name. As in Slurm, the value may consist of
+// several words. The words compact and pretty exclude each other, and no_tag
+// implies pretty.
 func setLayout(field func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
 	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
 	return func(o *options, v string) error {
@@ -214,7 +215,8 @@ func setStatuses(o *options, v string) (err error) {
 	return err
 }
 
-// splitList splits a value at commas. It drops spaces and empty words.
+// splitList splits a value at commas. It drops empty words, and the spaces
+// around words.
 func splitList(v string) []string {
 	words := []string{}
 	for w := range strings.SplitSeq(v, ",") {

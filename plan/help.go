@@ -31,8 +31,8 @@ Tokens are accepted when SCHED_JWT=daemon is set. Environment and signals:
 man 8 schedrestd. Shell completion: schedrestd completion bash|zsh|fish
 `
 
-// setHelp sets the text that -h prints, which fits into 80 columns, and the
-// line that -V prints.
+// setHelp sets the text that -h prints and the line that -V prints. The text
+// fits into 80 columns.
 func setHelp(cmd *cobra.Command) {
 	defaultHelp := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {

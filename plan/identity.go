@@ -9,9 +9,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// resolveService looks up the arguments of -u and -g, the user and the group of
-// the service. It also looks up root and SchedUser. The parent checks the
-// result.
+// resolveService looks up the arguments of -u and -g, which name the user and
+// the group of the service. It also looks up root and SchedUser. The parent
+// checks the result.
 func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, hasEntry, err := nss.ParseUser(o.user)

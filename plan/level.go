@@ -57,9 +57,9 @@ func parseLevel(v string) (level, error) {
 		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
-// level returns the log level. It is set by -v or otherwise by
-// SCHEDRESTD_DEBUG. If neither is set, it is defaultLevel, or debug if a debug
-// flag concerns the gateway.
+// level returns the log level that -v sets. Without -v, it returns the level
+// that SCHEDRESTD_DEBUG sets. If neither is set, it returns defaultLevel, or
+// debug if a debug flag concerns the gateway.
 func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
@@ -75,8 +75,9 @@ func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 // gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// effectiveDebugFlags returns the debug flags that the environment sets. If it
-// sets none, it returns those that the configuration sets.
+// effectiveDebugFlags returns the debug flags that the environment sets. If the
+// environment sets none, effectiveDebugFlags returns the flags that the
+// configuration sets.
 func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags

@@ -131,7 +131,7 @@ func (o *options) read(f *pflag.FlagSet, args []string) error {
 // sendPlan checks the options against the configuration and sends the Plan to
 // the parent.
 func (o *options) sendPlan(errOut io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
+	signal.Ignore(syscall.SIGPIPE) // the program that reads the log may exit before the gateway is ready
 	if err := o.validate(); err != nil {
 		return err
 	}

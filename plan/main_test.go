@@ -62,8 +62,8 @@ func removeKey(text, key string) string {
 	return b.String()
 }
 
-// TestRefusals checks starts that fail. Each must print an error line and a
-// hint.
+// TestRefusals checks settings with which the gateway must not start. Each
+// start must print an error line and a hint.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name        string

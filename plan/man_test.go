@@ -77,8 +77,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestManualsAreSound checks that the programs that typeset manual pages print
-// no warnings about ours.
+// TestManualsAreSound checks that mandoc and groff, which typeset manual pages,
+// print no warnings about our pages.
 func TestManualsAreSound(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
 	if err != nil || len(pages) < 5 {
@@ -92,13 +92,14 @@ func TestManualsAreSound(t *testing.T) {
 				continue
 			}
 			checked = true
-			var out, messages strings.Builder // mandoc alternates between its two outputs within a line
+			var out, messages strings.Builder // mandoc may switch between stdout and stderr within a line
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Stdout, cmd.Stderr = &out, &messages
 			_ = cmd.Run()
 			for line := range strings.Lines(out.String() + "\n" + messages.String()) {
-				// Ignore messages about other manuals, which depend on the
-				// machine, and about long lines in schedrestd(8).
+				// Ignore messages about other manuals, because these messages
+				// depend on the machine. For schedrestd(8), also ignore
+				// messages about long lines.
 				if line == "\n" || strings.Contains(line, "mandoc.db") || strings.Contains(line, "referenced manual not found") ||
 					page == manual && strings.Contains(line, ": STYLE: ") {
 					continue

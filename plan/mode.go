@@ -17,7 +17,8 @@ const (
 )
 
 // runMode returns the mode. If there is no address to listen on, and the parent
-// was not passed a listening socket, the client is on standard input.
+// was not passed a listening socket, the gateway serves one client, on standard
+// input and output.
 func (o *options) runMode() mode {
 	switch {
 	case len(o.listen) > 0 || o.start.PassedSockets:

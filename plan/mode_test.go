@@ -11,7 +11,8 @@ import (
 	"schedrestd/loglevel"
 )
 
-// TestModes checks the mode of a gateway that is started without an address.
+// TestModes checks how the mode of a gateway depends on an address, a passed
+// socket and a terminal.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -53,8 +54,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS is refused if
-// there is no address to open in that namespace.
+// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS is refused if the
+// gateway has no TCP address to open in the network namespace.
 func TestNetworkNamespaceWithoutTCP(t *testing.T) {
 	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

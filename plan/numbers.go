@@ -26,7 +26,7 @@ const (
 // report whose connections are in it.
 const maxWaiting = 4096
 
-// Complete sets those numbers of p that the administrator did not request, and
+// Complete sets the numbers of p that the administrator did not set, and
 // everything that depends on the mode. It returns an error if this machine
 // permits too few open files for the number of connections.
 func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
@@ -125,15 +125,16 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 // docs/TRUST.md describes what a compromised worker can do with all of them.
 func fileLimit(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
-// waitingThreads is how many threads of a process usually wait at the same
-// time.
+// waitingThreads is the number of threads of a process that usually wait at the
+// same time.
 const waitingThreads = 16
 
 // maxPIDs returns the limit on processes and threads in the PID namespace of
-// the workers and the keeper. Only kernels with a limit per namespace enforce
-// it (since Linux 6.14). It is enough for several generations of workers. It
-// prevents compromised workers from using up the limit of the whole service
-// (TasksMax=), so the parent can still start processes.
+// the workers and the keeper. Only kernels that support a limit per namespace
+// enforce this limit (since Linux 6.14). The limit is high enough for several
+// generations of workers. It prevents compromised workers from using up the
+// limit of the whole service (TasksMax=), so the parent can still start
+// processes.
 func maxPIDs(p *ipc.Plan) uint32 {
 	workers := 4 * (p.Threads + p.Workers*waitingThreads)
 	perWorker := min(p.Threads, 2) + waitingThreads
@@ -144,6 +145,6 @@ func maxPIDs(p *ipc.Plan) uint32 {
 		workers = (2*p.Identities + 1) * perWorker
 	}
 	services := 2*(p.Threads+waitingThreads) + 4*(1+waitingThreads) // keeper, auditor and exporter
-	deathTests := uint32(ipc.DeathTests+2) * waitingThreads         // with the process that starts them, and the namespace init
+	deathTests := uint32(ipc.DeathTests+2) * waitingThreads         // includes the process that starts the death tests, and the namespace init
 	return workers + services + deathTests
 }

@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestComplete checks the numbers that the administrator did not request. They
-// must be derived from the others.
+// TestComplete checks the numbers that Complete sets. It must derive them from
+// the numbers that the administrator has set.
 func TestComplete(t *testing.T) {
 	threads := uint32(max(2, runtime.NumCPU()))
 	workers := uint32(1)

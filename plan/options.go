@@ -55,7 +55,7 @@ type options struct {
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
 
-// reader returns a reader of configuration files that the parent opens.
+// reader returns a reader of configuration files. The parent opens the files.
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
@@ -131,11 +131,11 @@ func (a *nameList) setOrigin(f *pflag.Flag) {
 }
 
 // maxThreads is the maximum number of threads. It is higher than the number of
-// CPUs of any machine. Each running thread uses memory, so the maximum is also
-// low enough that a worker can start.
+// CPUs of any machine. It is also low enough that a worker can start, although
+// each running thread uses memory.
 const maxThreads = 4096
 
-// A number is the value of a flag that must be from min to max.
+// A number is a flag whose value must be an integer from min to max.
 type number struct {
 	to       *int
 	min, max int
@@ -238,9 +238,9 @@ func (o *options) parseSocketMode() (fs.FileMode, error) {
 }
 
 // spelling returns the spellings in which the gateway serves names: Sched's,
-// Slurm's or both. The variable SCHEDRESTD_NAMES selects them. If it is not
-// set, the gateway serves both for a configuration with Slurm's keys, and
-// otherwise only Sched's.
+// Slurm's or both. The variable SCHEDRESTD_NAMES selects them. If the variable
+// is not set, a configuration with Slurm's keys selects both, and any other
+// configuration selects only Sched's.
 func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":

@@ -35,8 +35,8 @@ func parseOptions(t *testing.T, args ...string) options {
 }
 
 // TestOptions checks the effect of each option and variable on the Plan and the
-// Setup. A flag must take precedence over the variable, and the variable over
-// the configuration.
+// Setup. A flag must take precedence over its variable, and a variable over the
+// configuration.
 func TestOptions(t *testing.T) {
 	const baseEnv = "SCHEDRESTD_LISTEN=:1 SCHED_JWT=daemon "
 	tests := []struct {
@@ -149,8 +149,8 @@ func authOf(c *query.WholePlan) any {
 	return strings.Join(list, " ")
 }
 
-// TestLevels checks the order of precedence of -v, SCHEDRESTD_DEBUG, debug
-// flags and the default of the mode.
+// TestLevels checks the order of precedence for the log level: -v,
+// SCHEDRESTD_DEBUG, the debug flags, the default level.
 func TestLevels(t *testing.T) {
 	tests := []struct {
 		env, args string
@@ -191,8 +191,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelNames checks the names of levels in the log. A level that has
-// messages must have the name that SCHEDRESTD_DEBUG accepts.
+// TestLevelNames checks the names of levels in the log. For each level at which
+// the gateway logs, the log must use the name that SCHEDRESTD_DEBUG accepts.
 func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
 	var minLevel slog.LevelVar

@@ -11,8 +11,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// A host opens files, and does the other things that this process asks its
-// parent to do.
+// A host performs the operations that this process requests from its parent,
+// such as opening files.
 type host interface {
 	// Open opens a configuration file.
 	Open(path string) (*os.File, error)
@@ -34,7 +34,7 @@ type host interface {
 	SendFailure(error) error
 }
 
-// parent is a host that sends its questions over a channel.
+// parent is a host that sends requests to the parent process over a channel.
 type parent struct {
 	channel *ipc.Channel
 	start   ipc.ConfigSetup

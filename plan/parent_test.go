@@ -7,8 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestUnexpectedAnswer checks a message that can't be an answer. The error must
-// name that message.
+// TestUnexpectedAnswer checks the error if the parent answers a request with a
+// message that can't be an answer. The error must name that message.
 func TestUnexpectedAnswer(t *testing.T) {
 	channel, fd, err := ipc.Pair(ipc.Config, ipc.Parent)
 	if err != nil {

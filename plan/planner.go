@@ -45,8 +45,9 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	}
 	plan, ineffective, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Reload {
-		// When the parent has opened the listeners, it drops CAP_DAC_OVERRIDE.
-		// So a reload can read fewer files than a start.
+		// After the parent has opened the listeners, it drops CAP_DAC_OVERRIDE.
+		// So a reload can read fewer files than the gateway can read when it
+		// starts.
 		return nil, &errs.Error{Kind: errs.Denied, Err: err,
 			Message: "the running parent can only reread files that root may read without privileges",
 			Hint:    "make root the owner of the file, or restart the gateway"}
@@ -69,7 +70,7 @@ func (p *planner) plan() (*query.WholePlan, error) {
 }
 
 // staleSettings returns the names of the settings that have changed since the
-// start, but that a reload can't change in a running parent.
+// gateway started, and that a reload can't change in a running parent.
 func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Reload && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")

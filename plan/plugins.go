@@ -62,9 +62,10 @@ func (o *options) requestedContent() (feature.Content, error) {
 	return feature.ParseContent(o.content.origin, o.content.value)
 }
 
-// configureAuth determines how clients can authenticate. If a method that -a
-// lists is unavailable, this is an error. Without -a, unavailable methods are
-// omitted, and the reasons are logged.
+// configureAuth determines how clients can authenticate. If -a lists an
+// unavailable method, configureAuth returns an error. Without -a, it omits
+// unavailable methods and logs the reasons. But even without -a, it returns an
+// error if SCHED_JWT is set and is not "daemon".
 func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
 	requested, err := o.requestedAuth()
 	if err != nil {
@@ -98,9 +99,9 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 }
 
 // omissionLevel returns the level of the log message about an omitted method.
-// It is a warning if rest_auth/jwt is omitted and SCHED_JWT is "daemon", as in
-// the shipped unit. That value means that clients will send tokens, and each of
-// them will be refused.
+// If SCHED_JWT is "daemon", as in the shipped unit, and rest_auth/jwt is
+// omitted, the level is a warning. Clients will then send tokens, and the
+// gateway will refuse every token.
 func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level {
 	if method == feature.JWT && o.jwt == jwtDaemon && !c.JWT {
 		return slog.LevelWarn
@@ -119,8 +120,8 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	case method == feature.Local:
 		return checkLocalAuth(c)
 	case o.jwt != "" && o.jwt != jwtDaemon:
-		// Any other value is probably the token of a user, who exported it for
-		// client commands.
+		// Any other value is probably a token that a user exported for client
+		// commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", jwtDaemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
@@ -131,9 +132,10 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
-// sackSockets returns the sockets that issue credentials of auth/slurm. If the
-// environment names a socket, this is the only one. Otherwise these are the
-// sockets that Slurm's commands try, in the same order.
+// sackSockets returns the sockets on which workers can request auth/slurm
+// credentials. If the environment names a socket, sackSockets returns only that
+// one. Otherwise it returns the sockets that Slurm's commands try, in the same
+// order.
 func (o *options) sackSockets(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
@@ -148,7 +150,7 @@ func (o *options) sackSockets(c *conf.Cluster) []string {
 // checkLocalAuth returns the reason why the daemons can't identify a client
 // that connects to a UNIX socket of the gateway, or nil if they can. A
 // controller on this machine learns the client's user from the kernel. Any
-// daemon can also learn the user from a credential of munged or sackd.
+// daemon can also learn the user from a credential that munged or sackd issues.
 func checkLocalAuth(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
@@ -168,9 +170,10 @@ func checkLocalAuth(c *conf.Cluster) error {
 	return nil
 }
 
-// configFile returns the name, for hints, of the file in which the
-// administrator should set a key. For the empty configuration /dev/null, it
-// describes such a file instead.
+// configFile returns the name of the file in which the administrator should set
+// a key. Its callers need the name for hints. If there is no configuration
+// file, or if it is /dev/null, configFile returns the words "a sched.conf (-f
+// FILE)" instead.
 func configFile(c *conf.Cluster) string {
 	if c.Path == "" || c.Path == os.DevNull {
 		return "a sched.conf (-f FILE)"

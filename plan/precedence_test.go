@@ -16,8 +16,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A precedenceCase tests one variable. It has a value with its effect, and
-// settings of higher and of lower precedence.
+// A precedenceCase tests one variable. It contains a value of the variable and
+// the effect of this value. It also contains other settings: a flag, which
+// takes precedence over the variable, and a line of the configuration, which
+// does not.
 type precedenceCase struct {
 	value      string
 	want       any    // effect of value

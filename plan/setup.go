@@ -21,9 +21,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// checkTrust refuses a configuration that an untrusted user can change, if root
-// starts the gateway. The configuration determines what root does, and where
-// users' tokens are sent. So users other than root and SchedUser are untrusted.
+// checkTrust refuses a configuration that an untrusted user can change. It
+// checks this only if root starts the gateway. The configuration determines
+// what root does, and where users' tokens are sent. So only root, SchedUser
+// and, for a slurm.conf, SlurmUser's group are trusted.
 func (o *options) checkTrust(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
@@ -33,7 +34,7 @@ func (o *options) checkTrust(c *conf.Cluster) error {
 	if err == nil && c.User != "" {
 		owners = append(owners, u.UID)
 		if c.SlurmKeys && u.GID != 0 {
-			groups = []uint32{u.GID} // docs/TRUST.md: a user who may write slurm.conf is root of that cluster
+			groups = []uint32{u.GID} // docs/TRUST.md: anyone who may write slurm.conf has root's rights in the cluster
 		}
 	}
 	if !o.start.Root {
@@ -42,8 +43,8 @@ func (o *options) checkTrust(c *conf.Cluster) error {
 	return o.host.CheckTrust(owners, groups)
 }
 
-// schedUser looks up SchedUser. If the configuration does not set it, this is
-// root.
+// schedUser looks up SchedUser. It returns root if the configuration does not
+// set SchedUser.
 func schedUser(c *conf.Cluster) (nss.User, error) {
 	if c.User == "" {
 		return nss.User{}, nil
@@ -53,8 +54,8 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 }
 
 // userAbsent reports whether err means that a site's SlurmUser does not exist
-// on this machine. This is normal on a machine without a daemon of Slurm: no
-// process runs as SlurmUser there, and no file belongs to that user.
+// on this machine. This is normal on a machine without a Slurm daemon: no
+// process on it runs as SlurmUser, and no file belongs to SlurmUser.
 func userAbsent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
@@ -66,8 +67,8 @@ func missingUserHint(c *conf.Cluster) string {
 		"or set that uid in " + c.Path
 }
 
-// existingUser returns the name of SchedUser, or "", which means root, if
-// SchedUser does not exist on this machine.
+// existingUser returns the name of SchedUser. If a site's SlurmUser does not
+// exist on this machine, existingUser returns "", which means root.
 func existingUser(c *conf.Cluster) string {
 	if _, err := schedUser(c); userAbsent(c, err) {
 		return ""
@@ -182,7 +183,8 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 }
 
 // addDaemons adds the addresses of the site's controllers and accounting
-// daemons, both in the order in which workers should try them.
+// daemons to s. In each list, the addresses are in the order in which workers
+// should try them.
 func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
 	if err == nil && c.SharedAddress != "" {
@@ -204,7 +206,7 @@ func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	if s.Accounting, err = resolveDaemons("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
 		return err
 	}
-	if c.Accounting.Socket != "" { // without a token, only this address can be used
+	if c.Accounting.Socket != "" { // a request without a token can use only this address
 		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
 	}
 	return nil
@@ -219,7 +221,8 @@ func keySpelling(c *conf.Cluster, key string) string {
 }
 
 // displayedControllers returns the controllers with the names that users see.
-// For a controller on "localhost" this is the machine's own name, as in Slurm.
+// With Slurm's keys, a controller named "localhost" gets the machine's own
+// name, as in Slurm.
 func displayedControllers(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
 	hostname, err := os.Hostname()
@@ -248,10 +251,10 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 }
 
 // resolveDaemons returns the addresses of daemons. This process, which has no
-// privileges, resolves each name once, so that workers get only addresses. If a
-// host can't be resolved, such as a backup that is being replaced, it is
-// omitted, and the gateway uses the others. If no host is left, this is an
-// error.
+// privileges, resolves each name once, so that workers get only addresses. It
+// omits a host that can't be resolved, such as a backup that is being replaced.
+// The gateway then uses the other hosts. If no host is left, resolveDaemons
+// returns an error.
 func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
 	var failures []error
 	for _, h := range hosts {

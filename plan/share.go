@@ -7,14 +7,14 @@ import (
 	"schedrestd/ipc"
 )
 
-// maxShare limits the length of the command that shareTokenKey stores in a
-// Plan, in bytes.
+// maxShare is the maximum length, in bytes, of the command that shareTokenKey
+// stores in a Plan.
 const maxShare = 1024
 
-// shareTokenKey stores a command that the administrator can run. The command
-// makes the key of HS256 tokens readable by SchedUser and by no worker. If
-// possible, it also makes the key readable by root without capabilities. In
-// that case shareTokenKey sets RootCanRead.
+// shareTokenKey stores in t a command that the administrator can run. The
+// command makes the key of HS256 tokens readable by SchedUser and by no worker.
+// If possible, the command also lets a process of root that has no capabilities
+// read the key. In that case shareTokenKey sets RootCanRead.
 func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	owner, mode, root := fmt.Sprint(s.SchedUID), "0600", false
 	switch {

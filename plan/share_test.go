@@ -7,9 +7,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestShareTokenKey checks that the command lets SchedUser read the key of
-// tokens. If the workers do not have SchedUser's group, it must also let root
-// read the key.
+// TestShareTokenKey checks that the command lets SchedUser read the token key.
+// If SchedUser has a group that is neither root's group nor the workers' group,
+// the command must also let root read the key.
 func TestShareTokenKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key     string

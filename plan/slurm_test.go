@@ -73,8 +73,8 @@ func TestSlurmConf(t *testing.T) {
 	}
 }
 
-// TestTokenVerifiers checks which authentication methods are available for each
-// AuthType, and the reasons why the others are not.
+// TestTokenVerifiers checks, for each AuthType, which authentication methods
+// are available. If a method is unavailable, the log must state the reason.
 func TestTokenVerifiers(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -103,8 +103,8 @@ func TestTokenVerifiers(t *testing.T) {
 	}
 }
 
-// TestSackSocket checks that if the environment names a socket, no other socket
-// is used.
+// TestSackSocket checks that the gateway uses no other socket if the
+// environment names one.
 func TestSackSocket(t *testing.T) {
 	t.Setenv("SCHED_SACK_SOCKET", "")
 	t.Setenv("SLURM_SACK_SOCKET", "/run//other/sack.socket")
@@ -137,9 +137,10 @@ func TestLostController(t *testing.T) {
 	}
 }
 
-// TestNoSuchUser checks a SchedUser and a SlurmUser that do not exist on this
-// machine. Errors must name the key in the spelling of the file. Without a
-// site's SlurmUser, only the features that need its uid may be unavailable.
+// TestNoSuchUser checks configurations whose SchedUser or SlurmUser does not
+// exist on this machine. An error must name the key in the spelling of the
+// file. If a site's SlurmUser does not exist, only the features that need that
+// user's uid may be unavailable.
 func TestNoSuchUser(t *testing.T) {
 	const schedConf = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
 	_, err := readConfiguration(writeConfig(t, schedConf), discard)
@@ -168,7 +169,7 @@ func TestNoSuchUser(t *testing.T) {
 }
 
 // TestFront checks an address that the controllers share, and a range of ports
-// of one controller.
+// on which each controller listens.
 func TestFront(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
 	want := []work.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
@@ -214,8 +215,9 @@ func TestGroupOfSlurm(t *testing.T) {
 	}
 }
 
-// TestLocalhost checks that users see the machine's own name for a controller
-// on "localhost", as in Slurm.
+// TestLocalhost checks the name that users see for a controller named
+// "localhost". With Slurm's keys it must be the machine's own name, as in
+// Slurm. With Sched's keys it must stay "localhost".
 func TestLocalhost(t *testing.T) {
 	hostname, err := os.Hostname()
 	if err != nil {

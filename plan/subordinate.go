@@ -20,9 +20,9 @@ const (
 
 // subordinates returns the ranges of subordinate uids, each with its owner. In
 // a user namespace, an owner can run processes under tens of thousands of uids,
-// so the gateway counts all uids of an owner as one client. A missing file
-// counts as empty. The result ok is false if a file can't be read, or if a user
-// other than root can change it.
+// so the gateway treats all uids of an owner as one client. It treats a missing
+// file as an empty file. The result ok is false if a file can't be read, or if
+// a user other than root can change it.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, ok bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string
@@ -42,8 +42,8 @@ func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []
 	return list, true
 }
 
-// readProtected reads a file that only root may be able to change. It returns
-// "" if the file does not exist.
+// readProtected reads a file, and refuses it if a user other than root can
+// change it. It returns "" if the file does not exist.
 func (o *options) readProtected(path string) (string, error) {
 	f, err := o.host.OpenAccounts(path)
 	if errs.KindOf(err) == errs.NotFound {
@@ -59,9 +59,9 @@ func (o *options) readProtected(path string) (string, error) {
 
 // parseSubordinates parses ranges of uids in the format of subuid(5), and
 // returns them in ascending order. It looks up the owners in users, the text of
-// a passwd(5) file. It omits invalid lines, ranges of unknown owners, and a
-// range that overlaps another one. The uids of all omitted ranges together
-// count as one client.
+// a passwd(5) file. It omits invalid lines and ranges of unknown owners. If two
+// ranges overlap, it omits the one that begins later. The gateway treats all
+// uids in omitted ranges as one client.
 func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
 	uids := map[string]uint32{}
 	for line := range strings.Lines(users) {

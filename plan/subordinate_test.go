@@ -10,8 +10,9 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestSubordinates checks that each uid of a range counts as the owner of that
-// range. subuid(5) may identify the owner by name or by number.
+// TestSubordinates checks that the gateway treats each uid in a range as the
+// uid of the range's owner. subuid(5) may identify the owner by name or by
+// number.
 func TestSubordinates(t *testing.T) {
 	dir := t.TempDir()
 	subuid, passwd := filepath.Join(dir, "subuid"), filepath.Join(dir, "passwd")

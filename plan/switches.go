@@ -12,7 +12,7 @@ import (
 // parent, and some for workers.
 type switches struct {
 	ipc.Switches
-	RequireUserName bool // a token of root or SchedUser must come with a user name
+	RequireUserName bool // a request with a token of root or SchedUser must name a user
 	StrictBodies    bool // a request body with an unknown field is refused
 }
 

@@ -17,10 +17,10 @@ import (
 
 const workerName = "schedrestd-worker"
 
-// runTables runs the worker's program with args and copies its output to out.
-// It is for output that needs the tables of the API, which this process does
-// not have. The program runs with this process's identity, and its only
-// descriptors are pipes.
+// runTables runs the worker's program with args and copies the program's output
+// to out. Its callers need output that is based on the tables of the API. This
+// process does not have these tables. The program runs with this process's
+// identity, and its only descriptors are pipes.
 func (o *options) runTables(args []string, out io.Writer) error {
 	f, err := o.host.OpenWorker()
 	if err != nil {
@@ -34,7 +34,7 @@ func (o *options) runTables(args []string, out io.Writer) error {
 		Args:   append([]string{workerName}, args...),
 		Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 		Dir:    "/",
-		Stdout: stdout, // through a pipe even if out is a file, because the program may not write files
+		Stdout: stdout, // through a pipe even if out is a file: the program is not permitted to write to files
 		Stderr: &stderr,
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:    true,
@@ -54,7 +54,8 @@ func (o *options) runTables(args []string, out io.Writer) error {
 }
 
 // An errWriter forwards its input and stores the first error. The program that
-// writes the input gets only a broken pipe, so it can't report the error.
+// writes the input learns only that its pipe is broken, so it can't report the
+// error.
 type errWriter struct {
 	w   io.Writer
 	err error

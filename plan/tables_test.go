@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// tablesHelperMode is the first argument with which the tests run this test
-// binary instead of the worker's program. The binary then prints its identity
-// and its environment, and exits.
+// tablesHelperMode is the argument that makes this test binary print its
+// identity and its environment, and exit. The tests run the binary with this
+// argument in place of the worker's program.
 const tablesHelperMode = "print-and-end"
 
 func init() {
@@ -42,7 +42,7 @@ func init() {
 	os.Exit(0)
 }
 
-// TestTables checks that the program that prints the document inherits only its
+// TestTables checks that the program that runTables starts inherits only its
 // pipes.
 func TestTables(t *testing.T) {
 	t.Setenv("SCHED_JWT", "planted")

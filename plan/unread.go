@@ -9,7 +9,8 @@ import (
 )
 
 // externalVariables lists variables that have the gateway's prefix, but that
-// other programs read. The units pass SCHEDRESTD_OPTIONS on the command line.
+// other programs read. systemd adds the value of SCHEDRESTD_OPTIONS to the
+// gateway's command line.
 var externalVariables = []string{"SCHEDRESTD_OPTIONS"}
 
 // warnUnknown logs unknown variables that have the gateway's prefix. An
@@ -40,9 +41,9 @@ func isUnknown(name string) bool {
 		!slices.ContainsFunc(variables, func(v variable) bool { return v.name == canonical })
 }
 
-// nearestVariable returns the known variable that is most similar to a
-// misspelled name, with the prefix of that name. It returns "" if no variable
-// is similar.
+// nearestVariable returns the known variable that is most similar to the
+// misspelled name. The result has the same prefix as name. If no variable is
+// similar, the result is "".
 func nearestVariable(name string) string {
 	var suffixes []string
 	for _, v := range variables {
@@ -56,6 +57,6 @@ func nearestVariable(name string) string {
 	return ""
 }
 
-// prefix is the beginning of the gateway's own variables. The prefix in Slurm's
+// prefix begins the names of the gateway's own variables. The prefix in Slurm's
 // spelling has the same length.
 const prefix = "SCHEDRESTD_"

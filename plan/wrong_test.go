@@ -118,7 +118,8 @@ func TestWrongValues(t *testing.T) {
 }
 
 // TestUnread checks the log message about an unknown variable that has the
-// gateway's prefix. It must name the variable that was probably intended.
+// gateway's prefix. If the name is similar to a known variable, the message
+// must suggest that variable.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnknown([]string{

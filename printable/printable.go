@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// MaxLength is the maximum length of a text in bytes, without escapes.
+// MaxLength is the number of bytes, including escapes, after which Text cuts
+// off its output.
 const MaxLength = 2048
 
 // Text makes s safe for a log and a terminal. It escapes characters that can't

@@ -44,7 +44,7 @@ func (m *monitor) startAccepting() {
 // the dispatcher, drain asks the dispatcher to finish all requests and exit.
 func (m *monitor) drain() {
 	m.closeListeners()
-	go func() { // acceptors may wait for the loop, or for the dispatcher
+	go func() { // acceptors may still be waiting for the monitor's loop or for the dispatcher
 		m.acceptors.Wait()
 		m.post(func() {
 			if arrivals := m.arrivalChannel.Load(); arrivals != nil {
@@ -56,9 +56,10 @@ func (m *monitor) drain() {
 }
 
 // acceptFrom accepts connections until the listener is closed, even while the
-// dispatcher has no free slot. If connections waited in the kernel's queue
-// instead, one client could fill the queue, and the kernel does not report
-// whose connections are in it.
+// dispatcher has no free slot. If connections had to wait in the kernel's queue
+// instead, one client could fill the queue. The parent could not identify this
+// client, because the kernel does not report whose connections are in the
+// queue.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var backoff time.Duration
 	for {
@@ -79,8 +80,8 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 		case listen.IsAborted(err):
 			continue
 		}
-		// The process is out of descriptors or memory. Without a pause this
-		// loop would take all of the CPU's time.
+		// The process is out of descriptors or memory. Without a pause, this
+		// loop would use all of the CPU time.
 		backoff = min(max(2*backoff, 10*time.Millisecond), time.Second)
 		c.Log.Warn("connection not accepted", "listener", l.Name, "error", err, "pause", backoff)
 		time.Sleep(backoff)
@@ -88,9 +89,9 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 }
 
 // maxPeersInTransit is the number of peers that the parent may remember beyond
-// the dispatcher's limit of connections. The connections of these peers are
-// still on their way to the dispatcher, or have ended, but the dispatcher has
-// not yet reported their end.
+// the dispatcher's limit on connections. Some of these peers have connections
+// that are still on their way to the dispatcher. The connections of the other
+// peers have ended, but the dispatcher has not yet reported this.
 const maxPeersInTransit = 10_000
 
 // passConn asks the kernel about the peer of a connection and sends the

@@ -19,10 +19,10 @@ import (
 )
 
 // TestNamespacesAlone checks that the namespaces alone isolate a worker. It
-// starts an intruder in the worker's namespaces, as the worker's user, but
-// without Landlock and the system call filter, which would hide a fault of the
-// namespaces. The intruder must see no process and reach no UNIX socket outside
-// the namespaces.
+// starts an intruder in the worker's namespaces, as the worker's user. The
+// intruder has neither Landlock nor the system call filter, because these would
+// hide a fault in the namespaces. It must see no other process, and must reach
+// no UNIX socket outside the namespaces.
 func TestNamespacesAlone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -45,7 +45,7 @@ func TestNamespacesAlone(t *testing.T) {
 			must(t, err)
 			defer l.Close()
 			must(t, os.Chmod(socket, 0o777))
-			outside := exec.Command("/bin/sleep", "1000") // of the same user, and dumpable, so that the intruder may read it
+			outside := exec.Command("/bin/sleep", "1000") // has the intruder's uid and is dumpable, so that the intruder may read it
 			outside.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Pdeathsig: syscall.SIGKILL}
 			must(t, thread.Start(outside))
 			defer func() { _ = outside.Process.Kill(); _ = outside.Wait() }()
@@ -135,7 +135,7 @@ func playIntruder(socket string) int {
 		}
 	}
 	fmt.Println("sees", others)
-	for pid := range 40_000 { // also hidden processes: an attacker can guess numbers
+	for pid := range 40_000 { // also hidden processes: an attacker can guess their pids
 		others = append(others, strconv.Itoa(pid))
 	}
 	slices.Sort(others)

@@ -54,8 +54,8 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	}
 }
 
-// TestRulesThatRuleNothing checks that the gateway logs, at its start, each
-// setting that switches off more than its name suggests.
+// TestPlainHTTPBeyondLoopback checks that the log has exactly one warning about
+// each listener that accepts plain HTTP from other machines.
 func TestRulesThatRuleNothing(t *testing.T) {
 	t.Parallel()
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}

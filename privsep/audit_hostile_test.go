@@ -15,7 +15,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// auditor is the channel from a captured worker to the auditor.
+// TestRulesThatRuleNothing checks that the gateway, when it starts, logs each
+// setting that switches off more than its name suggests.
 var auditor *ipc.Channel
 
 // playUnasked acts as a compromised worker that has no connection, and sends
@@ -106,8 +107,8 @@ func auditDir(t *testing.T, as user) string {
 }
 
 // TestAuditLiars checks that a worker is killed if it sends a forbidden message
-// to the auditor, or if it sends the parent a message about a change. If the
-// message is about another worker's connection, the log gets no line.
+// to the auditor, or a message about a change to the parent. A message about a
+// connection that the worker does not have must leave no line in the audit log.
 func TestAuditLiars(t *testing.T) {
 	t.Parallel()
 	const connections = 4
@@ -125,7 +126,7 @@ func TestAuditLiars(t *testing.T) {
 		{part: "the end of a sibling", want: "Exited of the worker may not be sent by the worker to the auditor"},
 		{part: "intent of another", want: "which never existed", connect: true},
 		{part: "intent twice", want: "Intent 1 twice", connect: true, lines: 2},
-		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // twice the limit of a worker's open changes
+		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // two lines for each change that a worker may have open
 		{part: "outcome before leave", want: "was not granted", connect: true},
 		{part: "outcome twice", want: "was not granted", connect: true, lines: 2},
 	}

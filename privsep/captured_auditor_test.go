@@ -67,7 +67,8 @@ var auditorAttacks = []serviceAttack{
 	{name: "a change on a connection that never existed", frame: intentFrame(1 << 40), breaksProtocol: true},
 	{name: "the outcome of a change that was not permitted", frame: zeroFrame(ipc.KindOf(new(query.Outcome)), 18), breaksProtocol: true},
 
-	// Messages that the protocol does not have, or that a worker may not send.
+	// Messages that the protocol does not define, or that a worker may not
+	// send.
 	{name: "a kind that is not in the protocol", frame: zeroFrame(99, 0), breaksProtocol: true},
 	{name: "forged facts (Facts)", frame: zeroFrame(ipc.KindOf(new(work.Facts)), 31), breaksProtocol: true},
 	{name: "the end of another worker's connection (Gone)", frame: zeroFrame(ipc.KindOf(new(work.Gone)), 8), breaksProtocol: true},
@@ -94,7 +95,7 @@ const (
 
 // TestCapturedTellsTheAuditor checks that each message of a captured worker to
 // the auditor has the effect that docs/ATTACKS*.md states, and leaves no line
-// in the log. At the end the same auditor still runs.
+// in the audit log. At the end the same auditor must still run.
 func TestCapturedTellsTheAuditor(t *testing.T) {
 	t.Parallel()
 	t.Run("without root", func(t *testing.T) { testAuditorAttacks(t, plainUser(t), testConfig{}) })

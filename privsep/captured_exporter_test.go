@@ -236,8 +236,8 @@ func TestCapturedCounts(t *testing.T) {
 }
 
 // TestCapturedExporter checks that each attack of a compromised exporter has
-// the effect that docs/ATTACKS*.md states. No attack ends a worker, and the
-// gateway serves clients of the API after each attack.
+// the effect that docs/ATTACKS*.md states. No attack may end a worker, and the
+// gateway must serve clients of the API after each attack.
 func TestCapturedExporter(t *testing.T) {
 	t.Parallel()
 	asRootAndAsUser(t, func(t *testing.T, as user, c testConfig) {
@@ -261,13 +261,13 @@ func TestCapturedExporter(t *testing.T) {
 	})
 }
 
-// attackExporter sends a compromised exporter a request for an attack, and
-// returns the outcome. The HTTP client for this request is scraper.
+// attackExporter uses the HTTP client scraper to request an attack from a
+// compromised exporter, and returns the outcome.
 func (g *gateway) attackExporter(scraper *http.Client, name string) string {
 	g.t.Helper()
 	exits := g.count("exporter exited")
 	g.eventually("an exporter runs", func() bool { return g.count("exporter ready") > exits })
-	time.Sleep(250 * time.Millisecond) // an exporter that exits sooner makes the parent pause before the next one
+	time.Sleep(250 * time.Millisecond) // if an exporter exits sooner, the dispatcher pauses before it starts the next one
 	answer, err := sendAttack(scraper, "/attack?name="+url.QueryEscape(name))
 	if err == nil {
 		if answer == "EPERM" || answer == "ENOSYS" {

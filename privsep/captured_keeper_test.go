@@ -31,7 +31,7 @@ type serviceAttack struct {
 	fds            int
 	times          int  // how often it is sent; 0: once
 	neverReads     bool // the attacker reads no answer
-	breaksProtocol bool // the message breaks the protocol table, and the attacker waits until the parent kills the worker
+	breaksProtocol bool // the message violates the protocol table; the attacker waits until the parent kills the worker
 	close          bool // the attacker closes its half of the channel
 }
 
@@ -149,9 +149,10 @@ var keeperAttacks = []serviceAttack{
 }
 
 // services lists each service with the messages that a captured worker sends to
-// it. The field nth is the index, from 0 on, of the service's channel among the
-// worker's channels to services. The keeper and the auditor have the same
-// index, so the list is right only for a gateway that does not run both.
+// it. A worker has one channel to each service. The field nth is the index of
+// this channel, starting at 0. The keeper's channel and the auditor's channel
+// have the same index, so the list is correct only for a gateway that does not
+// run both services.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -183,8 +184,8 @@ func steal(nth int) int {
 	return -1
 }
 
-// handleServiceAttack serves the test's requests to a captured worker. For each
-// request, the worker sends one message to a service.
+// handleServiceAttack handles the requests that the test sends to a captured
+// worker. For each request, the worker sends one message to a service.
 func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -195,7 +196,7 @@ func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
-	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was awake, now waits and is not woken again
+	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was running, is waiting by now and is not woken again
 	for n := 1; n > 0; {              // discard answers to the worker's own requests
 		n, _, _ = unix.Recvfrom(fd, make([]byte, ipc.MaxMessage), unix.MSG_DONTWAIT)
 	}
@@ -314,9 +315,9 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 }
 
 // runServiceAttack makes a worker send a message to a service. It chooses a
-// worker that has already served a request. It returns the outcome, and the
-// reason in the log. Afterwards it kills the worker, because the worker has
-// lost its channel to the service.
+// worker that has already served a request. It returns the outcome and the
+// reason that the log states. Afterwards it kills the worker, because the
+// worker has lost its channel to the service.
 func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()
@@ -328,7 +329,7 @@ func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged s
 	if refused {
 		reported = "keeper: signature refused"
 	}
-	if refused || one.breaksProtocol && one.fds == 0 { // a worker that sends descriptors is killed by the call, before the service can report it
+	if refused || one.breaksProtocol && one.fds == 0 { // the filter kills a worker that sends descriptors, so the service can't report the message
 		r := g.awaitAny(func(r map[string]any) bool {
 			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), reported)
 		})

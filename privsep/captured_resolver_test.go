@@ -52,7 +52,8 @@ var resolverAttacks = []serviceAttack{
 	{name: "the name of root 2000 times", frame: lookupFrame(0, ""), times: 2000},
 	{name: "the names of 1000 users at once", frame: nextUser(), times: 1000, neverReads: true, breaksProtocol: true},
 
-	// Messages that the protocol does not have, or that a worker may not send.
+	// Messages that the protocol does not define, or that a worker may not
+	// send.
 	{name: "a kind that is not in the protocol", frame: zeroFrame(99, 0), breaksProtocol: true},
 	{name: "kind 0", frame: zeroFrame(0, 0), breaksProtocol: true},
 	{name: "ServiceSetup, as if from the parent", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 16), breaksProtocol: true},

@@ -46,7 +46,7 @@ func TestCaptured(t *testing.T) {
 
 func testCapturedWorker(t *testing.T, as user, c testConfig) {
 	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Controllers: []work.Address{{Name: "c", Network: "tcp", Address: usedAddress(t)}}})
-	c.Argv = argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // so low that the attack exceeds the limits on a slow machine too
+	c.Argv = argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // low enough for the attack to exceed the limits even on a slow machine
 	g := serve(t, as, c)
 	g.mustGet("/pid")
 	var descriptorsBefore, memoryBefore int
@@ -55,7 +55,7 @@ func testCapturedWorker(t *testing.T, as user, c testConfig) {
 	for i, a := range attacks {
 		fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attack(a.name))
 		g.mustGet("/pid")
-		if fds, memory := g.size(); i <= len(attacks)/2 { // at times a worker is missing, and with it the parent's ends of its channels
+		if fds, memory := g.size(); i <= len(attacks)/2 { // while a worker is missing, the parent's ends of its channels are missing too
 			descriptorsBefore, memoryBefore = max(descriptorsBefore, fds), memory
 		}
 	}
@@ -79,8 +79,8 @@ var pages = []string{"../docs/ATTACKS.md", "../docs/ATTACKS-SERVICES.md"}
 // pageMu is locked while a test reads or writes a page.
 var pageMu sync.Mutex
 
-// checkTable compares a table with the table between two marks in one of the
-// pages. With -update it writes the table there instead.
+// checkTable compares table with the table between the marks begin and end in
+// one of the pages. With -update it writes table to the page instead.
 func checkTable(t *testing.T, begin, end, table string) {
 	pageMu.Lock()
 	defer pageMu.Unlock()
@@ -108,8 +108,8 @@ func (g *gateway) size() (fds, memory int) {
 }
 
 // attack makes a worker carry out the named attack, and returns the outcome. It
-// uses a worker that has served before, because the gateway replaces such a
-// worker without a pause.
+// uses a worker that has already served a request, because the gateway replaces
+// such a worker without a pause.
 func (g *gateway) attack(name string) string {
 	g.t.Helper()
 	pid, c := g.worker()

@@ -25,9 +25,9 @@ type attack struct {
 	do   func() string
 }
 
-// attacks lists the attacks, grouped by their aim. The attacks of the last
-// group are messages. The dispatcher stops them, because it checks each message
-// against the protocol table. The system call filter stops the other attacks.
+// attacks lists the attacks, grouped by their aim. The system call filter stops
+// the attacks in all groups except the last. Most attacks in the last group are
+// messages, and the dispatcher checks each message against the protocol table.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, atCWD, text("/etc/shadow"), unix.O_RDONLY),

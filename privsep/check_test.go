@@ -139,7 +139,7 @@ func TestCheckSaysWhy(t *testing.T) {
 			if tt.space == unix.CLONE_NEWUSER {
 				cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings, cmd.SysProcAttr.GidMappingsEnableSetgroups = ids, ids, true
 			} else {
-				cmd.SysProcAttr.Unshareflags, cmd.SysProcAttr.Cloneflags = tt.space, 0 // so that package syscall keeps the mounts of this process unchanged
+				cmd.SysProcAttr.Unshareflags, cmd.SysProcAttr.Cloneflags = tt.space, 0 // with Unshareflags, package syscall makes the child's mounts private, so this process's mounts stay unchanged
 			}
 			out, _ := cmd.CombinedOutput()
 			for _, want := range []string{"user namespace                     off  " + tt.reason + "\n", "network namespace                  off  without a user namespace\n",
@@ -193,7 +193,7 @@ func TestCheckRequires(t *testing.T) {
 	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
 	}
-	all.Switches.AuditConfinement = true // the parent checks this too: a Config need not come from the command
+	all.Switches.AuditConfinement = true // the parent checks this too, because schedrestd-config need not have checked the Config
 	if text, _ := launch(t, nil, all).failure(); !strings.Contains(text, "the system call filter only logs (audit_confinement), and require_confinement is set") {
 		t.Errorf("a filter that kills no process: %q", text)
 	}

@@ -35,7 +35,7 @@ var (
 	startLimit       = 20 * time.Second // how long a process may take to send Ready
 	pingTimeout      = 10 * time.Second // a process that answers no Ping for this long is killed
 	keyCheckInterval = 10 * time.Second // how often the parent looks for newer keys and certificates
-	settleTime       = 2 * time.Second  // how long a file with token keys must be unwritten before it is used
+	settleTime       = 2 * time.Second  // how long a file with token keys must stay unchanged before it is used
 )
 
 // programArgs holds additional arguments for processes. Only tests set it.
@@ -51,11 +51,12 @@ func (c Config) checkNumbers() error {
 	return nil
 }
 
-// workerSetup returns the setup of the workers, completed with the settings
-// that only the parent knows. If the kernel identifies the gateway's clients,
-// each worker itself connects to the UNIX sockets of munged and of daemons, so
-// that these see the worker's user. The sandbox permits workers to create UNIX
-// sockets only if the configuration has such sockets.
+// workerSetup returns the setup of the workers, including the settings that
+// only the parent knows. If the kernel identifies the gateway's clients, each
+// worker connects to the UNIX sockets of munged and of daemons itself, so that
+// munged and the daemons see the worker's user. In that case the sandbox
+// permits workers to create UNIX sockets, but only if the configuration names
+// the socket of munged or of a daemon.
 func (c Config) workerSetup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
@@ -67,7 +68,7 @@ func (c Config) workerSetup() ipc.Setup {
 }
 
 // listenOptions returns the options for the listeners. UNIX sockets belong to
-// the service identity. With become_user they belong to root.
+// root if become_user is set, and otherwise to the service identity.
 func (c Config) listenOptions(service identity.Service) listen.Options {
 	owner := &socket.Owner{UID: service.UID, GID: service.GID}
 	if c.Switches.BecomeUser { // any local user may connect, and root listens
@@ -84,7 +85,8 @@ func (c Config) listenOptions(service identity.Service) listen.Options {
 func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 
 // maxProcesses returns the maximum number of the dispatcher's processes: those
-// of a gateway at its limits, and older processes that still finish requests.
+// of a gateway at its limits, and older processes that are still finishing
+// requests.
 func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
 // defaultIdentity returns the identity of processes that are not started for

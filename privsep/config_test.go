@@ -32,8 +32,8 @@ type testConfig struct {
 	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary
 }
 
-// config returns the Config that schedrestd-config would make. With the usual
-// four threads there are two workers.
+// config returns the Config that schedrestd-config would make. If the test sets
+// neither number, there are four threads and two workers.
 func (c testConfig) config() Config {
 	run := ipc.Run{Switches: c.Switches, LogLevel: c.Setup.LogLevel, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns,
 		Numbers: ipc.Numbers{Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(cmp.Or(c.Threads, 4))}}
@@ -58,7 +58,8 @@ func (c testConfig) shorten() {
 	}
 }
 
-// TestNumbers checks that a parent refuses numbers that no gateway can have.
+// TestNumbers checks that a parent refuses limits with which no gateway can
+// run.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ipc.Numbers){

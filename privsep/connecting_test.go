@@ -69,9 +69,9 @@ func onAny(number uintptr, args ...uintptr) string {
 	return "NO SOCKET FOUND"
 }
 
-// connects serves the test's requests to a captured worker. It writes the
-// outcome of the attack to the log, because the attack may have broken the
-// client's connection.
+// connects handles the requests that the test sends to a captured worker. It
+// writes the outcome of the attack to the log, because the attack may have
+// broken the client's connection.
 func connects(_ http.ResponseWriter, r *http.Request) {
 	for _, a := range connectingAttacks {
 		if a.name == r.FormValue("name") {
@@ -106,7 +106,7 @@ func TestCapturedConnects(t *testing.T) {
 		}
 		defer ln.Close()
 	}
-	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // lets every process that sees the machine's file system enter it
+	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // lets every process that sees the machine's file system enter dir
 		if info, err := os.Stat(dir); err == nil && strings.HasPrefix(dir, os.TempDir()+"/") {
 			_ = os.Chmod(dir, info.Mode().Perm()|0o777)
 		}
@@ -129,7 +129,7 @@ func TestCapturedConnects(t *testing.T) {
 		g.mustGet("/pid")
 	}
 	checkTable(t, beginConnecting, endConnecting, table.String())
-	c.Listen = c.Listen[:1] // over TCP the kernel does not identify clients, so clients have tokens, and no worker connects
+	c.Listen = c.Listen[:1] // over TCP the kernel does not identify clients, so clients must send tokens, and no worker may connect to UNIX sockets
 	g = serve(t, nil, c)
 	for _, a := range connectingAttacks {
 		if got := fmt.Sprint(try(g, a.name)); !strings.HasSuffix(got, "EPERM") || strings.Contains(got, "DONE") {

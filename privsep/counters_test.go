@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSandboxViolationIsCounted checks that the dispatcher counts workers that
-// SIGSYS killed separately from workers that crashed.
+// TestSandboxViolationIsCounted checks that the dispatcher has separate counts
+// for workers that SIGSYS killed and for workers that crashed.
 func TestSandboxViolationIsCounted(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)

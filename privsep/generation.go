@@ -23,12 +23,12 @@ type generation struct {
 	keys            *keys.Keys
 	requireNewCerts bool // reject the generation if its new certificates are unusable
 	startedAt       time.Time
-	spawner         *spawn.Spawner // started the confined processes when this generation was announced
+	spawner         *spawn.Spawner // the monitor's confinedSpawner when this generation was announced
 }
 
-// generationCause is the reason for a new generation of workers and services. A
-// generation with a greater cause also does everything that a smaller cause
-// requires.
+// generationCause is the reason for a new generation of workers and services.
+// The causes are in ascending order: a generation with a greater cause also
+// does everything that the smaller causes require.
 type generationCause int
 
 const (
@@ -38,8 +38,8 @@ const (
 	causeReload                 // SIGHUP
 )
 
-// reload requests a new generation of workers and services. Its configuration
-// is read again.
+// reload requests a new generation of workers and services, for which the
+// configuration is read again.
 func (m *monitor) reload() {
 	if m.dispatcher != nil && m.auditLog != nil {
 		go m.auditLog.Follow(m.dispatcher.listAuditors(), true) // whether or not the reload succeeds
@@ -58,7 +58,7 @@ func (m *monitor) checkKeyFiles() {
 
 // requestGeneration starts to build a new generation of workers and services.
 // If another generation is being built, or if no dispatcher is ready, it only
-// records the cause. The new generation is then built later.
+// records the cause, and the new generation is built later.
 func (m *monitor) requestGeneration(cause generationCause) {
 	m.pendingCause = max(m.pendingCause, cause)
 	if m.pendingCause == causeNone || m.openingGeneration || m.nextGeneration != nil || m.stopSignal != nil || m.dispatcher == nil || !m.dispatcher.isConfigured {
@@ -137,8 +137,8 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 }
 
 // handleOutcome handles the dispatcher's report about a new generation of
-// workers and services. It puts the new generation in force, or keeps the
-// current one.
+// workers and services. If the report is positive, handleOutcome makes the new
+// generation the current one. Otherwise it keeps the current generation.
 func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	g := m.nextGeneration
 	if g == nil || g.id != o.ID {
@@ -175,8 +175,9 @@ func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	return nil
 }
 
-// rejectGeneration keeps the generation in force, and logs why g does not
-// replace it. If no generation is in force, it ends the run with err.
+// rejectGeneration keeps the current generation, and logs why g does not
+// replace it. If there is no current generation, rejectGeneration ends the run
+// with err.
 func (m *monitor) rejectGeneration(g *generation, err error) {
 	log := m.config.Log
 	if m.currentGeneration == nil {
@@ -187,7 +188,7 @@ func (m *monitor) rejectGeneration(g *generation, err error) {
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
 	if g.cause == causeReload {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
-		m.lastKeyStamp = m.keys.Stamp // the next check tries files that have changed
+		m.lastKeyStamp = m.keys.Stamp // so that the next check tries changed files again
 		notify.Ready()
 	} else if m.dispatcher != nil { // if there is no dispatcher, the next one builds a generation
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)

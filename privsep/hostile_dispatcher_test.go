@@ -151,7 +151,7 @@ func TestDispatcherDies(t *testing.T) {
 }
 
 // TestStoppedDispatcher checks that the parent kills a dispatcher that does not
-// read its channel, and that a new dispatcher serves.
+// read its channel, and that a new dispatcher serves clients.
 func TestStoppedDispatcher(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Silence: hangLimit})
@@ -162,9 +162,9 @@ func TestStoppedDispatcher(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestAcceptedBeforeTheEnd checks that a gateway that gets a signal to stop
-// still answers every accepted connection, even if the dispatcher had not
-// received the connection yet.
+// TestAcceptedBeforeTheEnd checks that the gateway, after a signal to stop,
+// still answers every connection that it has accepted. This includes
+// connections that the dispatcher had not yet received.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})

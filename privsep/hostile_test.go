@@ -78,17 +78,17 @@ func TestHostileWorkers(t *testing.T) {
 	}
 }
 
-// TestStoppedWorker checks that the dispatcher ends a worker that does not read
-// its channel.
+// TestStoppedWorker checks that the dispatcher terminates a worker that does
+// not read its channel.
 func TestStoppedWorker(t *testing.T) {
 	t.Parallel()
 	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: hangLimit})
 	g.awaitReason("worker terminated", "has not read its channel")
 }
 
-// TestQueuedConnections checks a worker that never reads its channel, in which
-// connections wait. The dispatcher must end the worker, and another worker must
-// answer the connections.
+// TestQueuedConnections checks connections that wait in the channel of a worker
+// that never reads it. The dispatcher must terminate the worker, and another
+// worker must answer the connections.
 func TestQueuedConnections(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "stopped")

@@ -71,14 +71,14 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestOrdinaryUserAtRootController starts a gateway as an ordinary user in
-// front of root's controller. The gateway must be able to use the controller's
-// socket, and the controller must identify the gateway as that user.
+// TestOrdinaryUserAtRootController starts a gateway as an ordinary user, in
+// front of a controller that runs as root. The gateway must be able to use the
+// controller's socket, and the controller must identify the gateway as that
+// user.
 //
-// The gateway's workers are in a user namespace, in which root looks like every
-// other unmapped user. Nevertheless, if another user has replaced the
-// controller's socket with one of their own, the workers must not use that
-// socket.
+// The gateway's workers are in a user namespace, where root looks like any
+// other unmapped user. Even so, if another user has replaced the controller's
+// socket with their own, the workers must send nothing to it.
 func TestOrdinaryUserAtRootController(t *testing.T) {
 	t.Parallel()
 	u, impostorUser := harness.TwoUsers(t)
@@ -109,7 +109,7 @@ func TestOrdinaryUserAtRootController(t *testing.T) {
 	a, err := l.RequestAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
 	harness.Must(t, err)
 	a.Want(t, http.StatusServiceUnavailable)
-	harness.Must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond))) // the request is answered, so all its connections have been made
+	harness.Must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond))) // the gateway has answered, so it has made all connections for this request
 	for {
 		c, err := imposter.Accept()
 		if errors.Is(err, os.ErrDeadlineExceeded) {

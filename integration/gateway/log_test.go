@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// logSocket returns a socket that replaces that of journald or syslogd, and the
-// socket's path. Every user may connect to the socket.
+// logSocket creates a socket that takes the place of journald's or syslogd's,
+// and returns the socket and its path. Every user may connect to the socket.
 func logSocket(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "log-")

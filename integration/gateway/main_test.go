@@ -1,5 +1,5 @@
-// Package gateway tests the gateway as administrators use it: options,
-// identity, confinement, listeners, TLS, signals and log.
+// Package gateway tests the features of the gateway that administrators use:
+// options, identity, confinement, listeners, TLS, signals and the log.
 package gateway
 
 import (

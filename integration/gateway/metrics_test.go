@@ -21,8 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// scrapeMetrics returns the samples of all metrics by name and labels, and the
-// whole text.
+// scrapeMetrics fetches the metrics. It returns a map from the name and labels
+// of each sample to its value, and the whole text of the answer.
 func scrapeMetrics(t *testing.T, network, address string) (map[string]float64, string) {
 	t.Helper()
 	c := harness.NewClient(func() (net.Conn, error) { return net.Dial(network, address) })
@@ -165,8 +165,8 @@ func TestMetricsAddress(t *testing.T) {
 }
 
 // TestQueries runs a real Prometheus, which scrapes a gateway under load. The
-// queries of the dashboard and of the alert rules must return results, and
-// Prometheus must be able to load the alert rules.
+// queries of the dashboards must return results. The metrics in the alert rules
+// must exist, and Prometheus must be able to evaluate the rules.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
@@ -191,7 +191,7 @@ func TestQueries(t *testing.T) {
 	var log strings.Builder
 	cmd.Stderr = &log
 	harness.Must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // Prometheus is killed when t.Context() ends, before this runs
+	t.Cleanup(func() { _ = cmd.Wait() }) // t.Context() has ended before this call, so Prometheus is killed
 	load, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() {
@@ -236,7 +236,7 @@ func TestQueries(t *testing.T) {
 		for _, expr := range queries(t, readFile(t, filepath.Join(examples, file))) {
 			expr = strings.NewReplacer("$__rate_interval", "10s", "$instance", instance).Replace(expr)
 			n, err := query(expr)
-			if err != nil || n == 0 && !strings.Contains(expr, "rpc_errors_total") && !strings.Contains(expr, "cluster_gres") { // no daemon fails here, and there is no GRES
+			if err != nil || n == 0 && !strings.Contains(expr, "rpc_errors_total") && !strings.Contains(expr, "cluster_gres") { // these have no results, because no daemon fails and there is no GRES
 				t.Errorf("%s: %d results, %v", expr, n, err)
 			}
 		}

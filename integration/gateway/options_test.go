@@ -22,8 +22,8 @@ func statusAt(l *harness.Lab, t *testing.T, address, path string, headers ...str
 	return l.Request("GET", path, "", headers...).Status
 }
 
-// TestPrefixes checks that the prefixes in the values of -a, -d and -s may be
-// omitted, and that latest stands for the newest version.
+// TestPrefixes checks that prefixes such as rest_auth/ may be omitted from the
+// values of -a, -d and -s, and that "latest" means the newest version.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -91,15 +91,15 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestVerbosity checks that -v logs more, and that -vv also logs the gateway's
-// calls to daemons. SCHEDRESTD_DEBUG sets the same levels by number or name,
-// and has no effect if -v is given.
+// TestVerbosity checks that -v makes the gateway log more, and that -vv also
+// makes it log its calls to daemons. SCHEDRESTD_DEBUG must set the same levels,
+// by number or by name, but must have no effect if -v is given.
 func TestVerbosity(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
 	const none, info, verbose, debug = "", "INFO", "INFO VERBOSE", "INFO VERBOSE DEBUG"
 	for _, tt := range []struct{ env, arg, want string }{
-		{"", "", none}, // in inetd mode nothing but the answer is printed by default
+		{"", "", none}, // in inetd mode, the gateway prints only the answer by default
 		{"", "-v", verbose},
 		{"", "--verbose", verbose},
 		{"", "-vv", debug},
@@ -144,10 +144,11 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-// TestDocumentFlags checks the effect of a data parser's flags on the printed
-// document. With +prefer_refs, a schema that is used only once must be written
-// where it is used. With +minimize_refs, it must be a separate schema. With
-// +inline_enums, no array of enumerated values may be a separate schema.
+// TestDocumentFlags checks the effect of a data parser's flags on the OpenAPI
+// document that the gateway prints. With +prefer_refs, a schema that is used
+// only once must be written where it is used. With +minimize_refs, such a
+// schema must be separate. With +inline_enums, no array of enumerated values
+// may be a separate schema.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

@@ -26,9 +26,9 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 	return mask&(1<<(s-1)) != 0
 }
 
-// TestSIGPIPE checks that the parent and its workers ignore SIGPIPE from the
-// time when the first line is logged. In inetd mode the gateway must ignore it,
-// too, because the reader of its output may exit at any time.
+// TestSIGPIPE checks that the parent and its workers already ignore SIGPIPE
+// when they log their first line. In inetd mode the gateway must also ignore
+// SIGPIPE, because the reader of its output may exit at any time.
 func TestSIGPIPE(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -114,9 +114,9 @@ func (h pendingSubmission) finish() (harness.Answer, error) {
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
 }
 
-// TestGraceful checks that after SIGINT or SIGTERM requests in progress are
+// TestGraceful checks that after SIGINT or SIGTERM, requests in progress are
 // answered, no new connections are accepted, and the exit status is 0. After a
-// second signal the gateway must exit without waiting for the requests in
+// second signal, the gateway must exit without waiting for the requests in
 // progress.
 func TestGraceful(t *testing.T) {
 	t.Parallel()
@@ -150,16 +150,15 @@ func TestGraceful(t *testing.T) {
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
 		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
-		<-g.Done() // the exit must not take as long as the client's time limit
+		<-g.Done() // the gateway must exit before the client's time limit
 		if !strings.Contains(g.Logged(), "error: ") {
 			t.Errorf("no line about an unanswered client:\n%s", g.Logged())
 		}
 	})
 }
 
-// countPending returns the number of connections to the port of address that
-// are still in the kernel's queue, because the listener has not accepted them
-// yet.
+// countPending returns the number of connections that wait in the kernel's
+// queue because the listener at address has not accepted them yet.
 func countPending(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -167,8 +166,8 @@ func countPending(t *testing.T, address string) int {
 	port, err := strconv.Atoi(text)
 	harness.Must(t, err)
 	var n int64
-	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // if the table changes while it is being read, lines may be missing
-		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net belongs to the first thread, which a test may have moved to another namespace
+	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // if /proc/net/tcp changes during the read, lines may be missing
+		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net shows the namespace of the first thread, and a test may have moved that thread
 		harness.Must(t, err)
 		for line := range strings.Lines(string(table)) {
 			f := strings.Fields(line)
@@ -244,9 +243,9 @@ func countParked(g *harness.Gateway) int {
 	return n
 }
 
-// TestNoneIsLost opens 2000 connections to a gateway that handles at most 8 at
-// a time and already handles 8. The new connections must wait, and none may be
-// lost.
+// TestNoneIsLost opens 2000 connections to a gateway that is already handling
+// 8, the most that it may handle at a time. The new connections must wait, and
+// none may be lost.
 func TestNoneIsLost(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -291,8 +290,8 @@ func TestNoneIsLost(t *testing.T) {
 	g.CheckServes(address)
 }
 
-// TestThreads checks that all workers together use at most as many processors
-// as -t permits.
+// TestThreads checks that the numbers of processors that the workers may use
+// add up to the value of -t.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t) // only root can read a worker's environment

@@ -111,7 +111,7 @@ func TestSchedctl(t *testing.T) {
 }
 
 // TestSchedctlErrors checks the exit status and the error message of schedctl
-// after mistakes of users.
+// when a user makes a mistake.
 func TestSchedctlErrors(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -142,8 +142,8 @@ func TestSchedctlErrors(t *testing.T) {
 	}
 }
 
-// TestSchedctlLocal checks that no token is needed on the socket of a gateway
-// for local users, and that --me stands for the user who runs the command.
+// TestSchedctlLocal checks that a local user needs no token on the gateway's
+// UNIX socket, and that --me stands for the user who runs the command.
 func TestSchedctlLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.OrdinaryUser(t)

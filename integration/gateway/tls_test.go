@@ -15,8 +15,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestHTTPS checks that curl gets the same answers with TLS as without, in both
-// versions of HTTP, and that the rules for tokens are the same.
+// TestHTTPS checks that curl gets the same answers with TLS as without, over
+// both HTTP/1.1 and HTTP/2, and that the same rules for tokens apply.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewTLSLab(t)
@@ -69,9 +69,9 @@ func TestTLSVersions(t *testing.T) {
 	}
 }
 
-// TestCertificateRenewed checks that a renewed certificate is used, with and
-// without a signal. A key that does not match its certificate must change
-// nothing.
+// TestCertificateRenewed checks that the gateway uses a renewed certificate,
+// whether or not it receives a signal. If the key does not match the
+// certificate, the gateway must keep the previous pair.
 func TestCertificateRenewed(t *testing.T) {
 	t.Parallel()
 	s := harness.NewTLSLab(t)
@@ -136,8 +136,8 @@ func TestClientCertificate(t *testing.T) {
 	s.Request("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
 }
 
-// TestNoCertificate checks that a gateway with https:// but without a
-// certificate does not start, and that the error names the setting.
+// TestNoCertificate checks that a gateway with an https:// listener but no
+// certificate does not start, and that the error names the missing settings.
 func TestNoCertificate(t *testing.T) {
 	t.Parallel()
 	s, err := site.New(t.TempDir())

@@ -19,8 +19,8 @@ import (
 var Root, Bin string
 
 // Main builds the programs and runs the package's tests. Each package calls it
-// in TestMain. If INTEGRATION_BIN is set, it names a directory with programs
-// that have been built already.
+// in TestMain. If INTEGRATION_BIN is set, Main builds nothing and uses the
+// programs in that directory.
 func Main(m *testing.M) {
 	flag.Parse()
 	if err := build(); err != nil {

@@ -22,8 +22,8 @@ type countingProxy struct {
 	used atomic.Int64
 }
 
-// newCountingProxy returns a proxy that forwards connections to a port of the
-// loopback interface until the test ends.
+// newCountingProxy starts a proxy that forwards connections to daemonPort on
+// the loopback interface. The proxy runs until the test ends.
 func newCountingProxy(t *testing.T, daemonPort int) *countingProxy {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -60,7 +60,8 @@ func newCountingProxy(t *testing.T, daemonPort int) *countingProxy {
 	return s
 }
 
-// ConnsDuring returns how many connections to the daemon were used while f ran.
+// ConnsDuring returns how many connections to the daemon were used for the
+// first time while f ran.
 func (s *countingProxy) ConnsDuring(f func()) int64 {
 	before := s.used.Load()
 	f()
@@ -75,15 +76,15 @@ type CountedGateway struct {
 	Ctl, Dbd *countingProxy
 }
 
-// StartCounted starts a gateway that has no key to verify tokens. args are
-// added to its arguments.
+// StartCounted starts a gateway that has no key for verifying tokens. It adds
+// args to the gateway's arguments.
 func (l *Lab) StartCounted(t *testing.T, args ...string) *CountedGateway {
 	t.Helper()
 	return l.StartCountedWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
 }
 
-// StartCountedWith starts a gateway with the given AuthAltParameters. args are
-// added to its arguments.
+// StartCountedWith starts a gateway with the given value of AuthAltParameters.
+// It adds args to the gateway's arguments.
 func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) *CountedGateway {
 	t.Helper()
 	k := &CountedGateway{

@@ -26,9 +26,9 @@ func CodeBlock(t *testing.T, document, file string) string {
 	return ""
 }
 
-// Substitute returns text, which comes from a page, with some parts replaced.
-// pairs contains regular expressions, each followed by its replacement. The
-// test fails if an expression matches nothing.
+// Substitute returns text with some parts replaced. The text is from a page of
+// the documentation. pairs contains regular expressions, each followed by its
+// replacement. The test fails if an expression matches nothing.
 func Substitute(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -42,8 +42,8 @@ func Substitute(t *testing.T, text string, pairs ...string) string {
 }
 
 // FindProgram returns the path of a program of another project. If the program
-// is missing, the test is skipped. But in continuous integration as root, where
-// all such programs are installed, the test fails.
+// is missing, the test is skipped. But if the test runs as root in continuous
+// integration, where all such programs are installed, it fails.
 func FindProgram(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {
@@ -55,8 +55,8 @@ func FindProgram(t *testing.T, name, pkg string) string {
 	return ""
 }
 
-// SkipMissing skips a test because this machine lacks something. But in
-// continuous integration as root, the test fails.
+// SkipMissing skips the test, because this machine lacks something that the
+// test needs. But if the test runs as root in continuous integration, it fails.
 func SkipMissing(t *testing.T, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Geteuid() == 0 {

@@ -31,8 +31,8 @@ var (
 )
 
 // WithAuditLog returns a function for NewLab that makes the gateway write an
-// audit log into a directory of its own. The function sets *path to the path of
-// the log.
+// audit log in a separate directory. The function sets *path to the path of the
+// log.
 func WithAuditLog(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
@@ -42,8 +42,8 @@ func WithAuditLog(path *string, env ...string) func(*Lab) {
 	}
 }
 
-// WithOptions returns a function for NewLab that gives the gateway the given
-// options and environment variables.
+// WithOptions returns a function for NewLab that adds args to the gateway's
+// options, and env to its environment.
 func WithOptions(args []string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		last := len(l.Restd.Args) - 1
@@ -87,9 +87,9 @@ type Gateway struct {
 }
 
 // StartGateway starts a gateway with the given environment variables and
-// arguments, and returns when the gateway serves. The gateway has the identity
-// of the lab's gateway. It also has the same configuration, unless args begin
-// with -f.
+// arguments, and waits until the gateway is ready. Unless args begin with -f,
+// the gateway also has the options of the lab's gateway, which set its
+// configuration and its user.
 func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway {
 	t.Helper()
 	p := l.Restd
@@ -101,7 +101,7 @@ func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway 
 }
 
 // StartGatewayPart starts the gateway that p describes, with env added to its
-// environment. It returns when the gateway serves.
+// environment. It waits until the gateway is ready.
 func (l *Lab) StartGatewayPart(t *testing.T, p site.Part, env []string) *Gateway {
 	t.Helper()
 	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")
@@ -174,8 +174,8 @@ func (g *Gateway) Workers() []int {
 	return (&Lab{T: g.T, Daemons: map[string]*site.Daemon{"schedrestd": g.Daemon}}).Workers()
 }
 
-// FreePort returns a port of the loopback interface that no other process uses
-// until this process exits.
+// FreePort returns a free port of the loopback interface. Until this process
+// exits, no other call returns this port, not even a call in another process.
 func FreePort(t *testing.T) int {
 	t.Helper()
 	ports, err := site.FreePorts(1)
@@ -183,8 +183,8 @@ func FreePort(t *testing.T) int {
 	return ports[0]
 }
 
-// FailsToStart starts a gateway that must refuse to serve, and returns its
-// output.
+// FailsToStart runs a gateway, checks that it fails to start, and returns its
+// log.
 func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []string, args ...string) string {
 	t.Helper()
 	cmd := l.InetdCommand()

@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// TestCancelAll checks that no job remains when a failed test ends, however
-// many jobs the test has submitted.
+// TestCancelAll checks that cancelAll, which is called after a failed test,
+// cancels all jobs, however many the test has submitted.
 func TestCancelAll(t *testing.T) {
 	l := NewLab(t)
 	for range 12 {
@@ -29,8 +29,8 @@ func TestCancelAll(t *testing.T) {
 	}
 }
 
-// TestDocumentRouters checks that there is a document for each API version, in
-// both spellings.
+// TestDocumentRouters checks that there is a document for each API version, and
+// that each document contains the paths in both spellings.
 func TestDocumentRouters(t *testing.T) {
 	for _, p := range feature.AllParsers() {
 		router, err := documentRouters[p.Name()]()

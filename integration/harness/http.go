@@ -14,7 +14,7 @@ type Answer struct {
 	Status int
 	Header http.Header
 	Text   string
-	Body   map[string]any // nil when it is not a JSON object
+	Body   map[string]any // nil if the body is not a JSON object
 }
 
 // Request sends a request with the token of this process's user. Each element
@@ -64,8 +64,9 @@ func (l *Lab) TryRequest(c *http.Client, method, path, body string, headers ...s
 	return a, nil
 }
 
-// Get returns a value in the answer's body, such as Get("nodes", 0, "name"). It
-// returns nil if there is no such value.
+// Get returns the value at path in the answer's body. For example, Get("nodes",
+// 0, "name") returns the name of the first node. If there is no such value, Get
+// returns nil.
 func (a Answer) Get(path ...any) any {
 	var v any = a.Body
 	for _, step := range path {

@@ -71,7 +71,7 @@ func readAnswer(t *testing.T, resp *http.Response) Answer {
 	return a
 }
 
-// Statuses returns the statuses of the answers, as fmt prints a slice.
+// Statuses returns the statuses of the answers as text, such as "[200 404]".
 func Statuses(list []Answer) string {
 	var s []int
 	for _, a := range list {

@@ -14,8 +14,8 @@ import (
 
 var sleeps atomic.Int64
 
-// UniqueSleep returns an argument for sleep(1) that no other test uses. With it
-// a test can find its own processes.
+// UniqueSleep returns an argument for sleep(1) that no other test uses. A test
+// can use this argument to find its own processes.
 func UniqueSleep() string {
 	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }

@@ -1,15 +1,16 @@
 // Package harness starts the real programs for the tests in integration/: a
 // site with all daemons ([NewLab]), further gateways ([Lab.StartGateway]),
-// proxies in front of them ([NewProxyLab]), and gateways whose connections to
-// the daemons are counted ([Lab.StartCounted]). It sends requests and checks
-// answers ([Lab.Request], [Answer.Want]), and waits for events ([Eventually]).
+// gateways with proxies in front of them ([NewProxyLab]), and gateways whose
+// connections to the daemons are counted ([Lab.StartCounted]). It sends
+// requests and checks answers ([Lab.Request], [Answer.Want]), and waits for
+// events ([Eventually]).
 //
 // Each folder of integration/ is a package of tests about one subject. A test
 // that starts its own site shares nothing with other tests, not even ports, and
 // calls t.Parallel unless it measures time. Tests that run as root also act as
-// other users. A test that needs something that this machine lacks is skipped
-// with the reason. The daemons end with the test. If it fails, their last log
-// lines are printed.
+// other users. If this machine lacks something that a test needs, the test is
+// skipped and the reason is printed. The daemons are stopped when the test
+// ends. If the test fails, the last lines of their logs are printed.
 package harness
 
 import (
@@ -64,7 +65,7 @@ func newAccount(u *user.User) Account {
 	return Account{u.Username, uint32(uid), uint32(gid)}
 }
 
-// Lab is a site with its daemons running, for one test.
+// Lab is a site whose daemons run for one test.
 type Lab struct {
 	*site.Site
 	T        *testing.T
@@ -73,7 +74,7 @@ type Lab struct {
 	Restd    site.Part
 	URL      string // of the gateway
 	Daemons  map[string]*site.Daemon
-	Work     string // where jobs run; all users may write there
+	Work     string // directory in which jobs run; all users may write to it
 	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
@@ -115,8 +116,8 @@ func NewDaemons(t *testing.T, change ...func(*Lab)) *Lab {
 	return l
 }
 
-// PrepareLab creates a site without a configuration, and starts nothing. At the
-// end of the test it stops the daemons that the test has started.
+// PrepareLab creates a site without a configuration, and starts nothing. The
+// daemons that the test starts are stopped when the test ends.
 func PrepareLab(t *testing.T) *Lab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
@@ -148,8 +149,8 @@ func (l *Lab) Up(p site.Part) {
 	}
 }
 
-// Down ends all daemons, clients before servers. If the test has failed, it
-// prints their logs.
+// Down stops all daemons, clients before servers. If the test has failed, Down
+// also prints the last lines of their logs.
 func (l *Lab) Down() {
 	if l.T.Failed() && l.Daemons["schedctld"] != nil {
 		l.cancelAll() // otherwise jobs that a failed test has left would outlive their controller
@@ -235,8 +236,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Suspend stops a process and waits until none of its threads runs any more,
-// because kill(2) returns before that.
+// Suspend stops a process and waits until all its threads have stopped, because
+// kill(2) returns earlier.
 func Suspend(t *testing.T, pid int) {
 	t.Helper()
 	Must(t, syscall.Kill(pid, syscall.SIGSTOP))

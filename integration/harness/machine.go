@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Missing is the error that reports something that this machine lacks. Tests
-// that need it are skipped.
+// Missing is the error for something that a test needs but this machine lacks.
+// Such a test is skipped.
 type Missing string
 
 func (e Missing) Error() string { return string(e) }
 
-// Machine is a machine that runs systemd. The script
-// integration/systemd/machine makes it from namespaces.
+// Machine is a machine that runs systemd. It consists of namespaces, which the
+// script integration/systemd/machine creates.
 type Machine struct {
 	Suite string // such as trixie
 	Root  string // path of its root directory on this machine

@@ -19,7 +19,8 @@ func (l *Lab) Workers() []int {
 	return WorkersOf(l.T, l.Daemons["schedrestd"].PID())
 }
 
-// WorkersOf returns the workers of the gateway whose parent is pid.
+// WorkersOf returns the process ids of a gateway's workers. pid is the process
+// id of the gateway's parent.
 func WorkersOf(t *testing.T, pid int) []int {
 	t.Helper()
 	return DescendantsNamed(t, pid, "schedrestd-work") // the kernel keeps 15 characters of the name
@@ -89,7 +90,8 @@ func (l *Lab) HoldConn() net.Conn {
 }
 
 // Descriptors returns the number of open descriptors of a process. It returns 0
-// if the process hides them, as the gateway's parent does from ordinary users.
+// if this process may not list them. For example, an ordinary user may not list
+// those of the gateway's parent.
 func Descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

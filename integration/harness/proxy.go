@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// Frontend is one way to reach the gateway with a token that may act for all
-// users: through a proxy, or directly. A proxy has the token and checks
-// passwords. For a direct request, the test itself adds the headers that a
-// proxy would add.
+// Frontend is one way to send the gateway requests with a token whose owner may
+// act for all users: through a proxy, or directly. A proxy has the token and
+// checks passwords. For a direct request, the test itself adds the headers that
+// a proxy would add.
 type Frontend struct {
 	Name    string
 	Address string // HOST:PORT
-	Headers string // header lines that make a request count as the user's
+	Headers string // header lines that authenticate a request as the user's
 	Proxied bool
 }
 
@@ -45,7 +45,8 @@ type ProxyLab struct {
 const Password = "correct horse"
 
 // NewProxyLab starts a gateway with the given switches of SCHEDRESTD_SECURITY.
-// It also starts those proxies in front of the gateway that are installed.
+// It also starts HAProxy and nginx in front of the gateway, if they are
+// installed.
 func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	t.Helper()
 	f := &ProxyLab{Lab: NewLab(t)}
@@ -98,7 +99,7 @@ func haveProgram(t *testing.T, name, pkg string) (ok bool) {
 	return ok
 }
 
-// basicAuth returns the header line that authenticates the user at a proxy.
+// basicAuth returns the header line that authenticates the user to a proxy.
 func (f *ProxyLab) basicAuth() string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":"+Password)) + "\r\n"
 }
@@ -112,7 +113,7 @@ func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	tokens, config := filepath.Join(dir, "token.map"), filepath.Join(dir, "haproxy.cfg")
 	socket, global := f.Socket, "global\n"
-	if os.Geteuid() == 0 { // like Debian's configuration; the chroot changes the path of the socket
+	if os.Geteuid() == 0 { // as in Debian's configuration, HAProxy runs in a chroot, which changes the socket's path
 		socket = strings.TrimPrefix(f.Socket, f.Dir)
 		global = "global\n\tchroot " + f.Dir + "\n\tuser nobody\n\tgroup " + site.NobodyGroup() + "\n"
 	}
@@ -123,8 +124,8 @@ func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
 
-// StartNginx starts nginx with the given parts of the http section of its
-// configuration.
+// StartNginx starts nginx with a configuration whose http section contains
+// parts.
 func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	t.Helper()
 	if !haveProgram(t, "nginx", "nginx-light") {
@@ -145,9 +146,9 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 // documentation does not show it, because the distribution provides it.
 const HAProxyDefaults = "defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"
 
-// NginxConfig returns a configuration with the given parts of the http section.
-// nginx keeps its files in dir. It runs as a single process, so that no process
-// remains, however the test ends.
+// NginxConfig returns a configuration whose http section contains parts. nginx
+// keeps its files in dir. It runs as a single process, so that no other process
+// can outlive the test.
 func NginxConfig(dir, parts string) string {
 	text := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -157,8 +158,8 @@ func NginxConfig(dir, parts string) string {
 }
 
 // runTokenScript runs a script from a page of the documentation. The script
-// writes a token to the file from which the proxy reads it. runTokenScript
-// replaces the path of this file in the script, path, with testPath.
+// writes a token to a file, from which the proxy reads it. path is the path of
+// this file in the script. runTokenScript replaces it with testPath.
 func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	t.Helper()
 	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))
@@ -168,8 +169,8 @@ func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	}
 }
 
-// runScript runs a script from a document. The script's PATH contains schedctl,
-// and a systemctl that does nothing.
+// runScript runs a script from a document. The programs in the script's PATH
+// include schedctl, and a systemctl that does nothing.
 func (l *Lab) runScript(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()
@@ -246,8 +247,9 @@ func Exchange(t *testing.T, address string, maxAnswers int, text string) []Answe
 	return answers
 }
 
-// UserOrStatus returns the result of a request: "as NAME" with the user in the
-// answer, or the status of a refusal.
+// UserOrStatus returns the result of a request. For a request that succeeded,
+// this is "as NAME", with the name of the user in the answer. Otherwise it is
+// the status.
 func (a Answer) UserOrStatus() string {
 	if a.Status == http.StatusOK {
 		return fmt.Sprintf("as %v", a.Get("meta", "client", "user"))
@@ -255,8 +257,8 @@ func (a Answer) UserOrStatus() string {
 	return fmt.Sprint(a.Status)
 }
 
-// StopAndCountUsers stops the gateway. It returns the number of requests that
-// the gateway has answered for each user, according to the gateway's log.
+// StopAndCountUsers stops the gateway. For each user, it returns the number of
+// requests that succeeded, according to the gateway's log.
 func (g *Gateway) StopAndCountUsers() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())

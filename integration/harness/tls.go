@@ -86,8 +86,8 @@ func NewIdentity(t *testing.T, issuer *Identity) *Identity {
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// ReplaceFile replaces a file by renaming a new file, as programs that renew
-// certificates do.
+// ReplaceFile replaces a file by renaming a new file to its path. Programs that
+// renew certificates also do this.
 func ReplaceFile(t *testing.T, path string, text []byte, mode os.FileMode) {
 	t.Helper()
 	Must(t, os.WriteFile(path+".new", text, mode))
@@ -112,7 +112,8 @@ func (s *TLSLab) ServesCurrentCert() bool {
 	return c.ConnectionState().PeerCertificates[0].Equal(s.leaf)
 }
 
-// Curl runs curl, which trusts the certificate file, and returns its output.
+// Curl runs curl, with s.CertFile as its trusted certificate, and returns
+// curl's output.
 func (s *TLSLab) Curl(args ...string) (string, error) {
 	s.T.Helper()
 	tool, err := exec.LookPath("curl")

@@ -53,8 +53,8 @@ func UnsignedToken(header, claims string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 }
 
-// NewToken makes a token with a library of another project, as other tools and
-// attackers do.
+// NewToken makes a token with a library of another project. Other tools, and
+// attackers, also use such libraries.
 func NewToken(t *testing.T, key []byte, method jwt.SigningMethod, claims jwt.MapClaims) string {
 	t.Helper()
 	var signer any = key

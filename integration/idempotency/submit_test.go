@@ -71,9 +71,10 @@ func normalize(a harness.Answer) harness.Answer {
 	return a
 }
 
-// TestSameKey checks that a submission that is repeated with its key creates
-// only one job, across workers, SIGHUP and a restart. It also sends the same
-// key with another body, and the same body with other keys.
+// TestSameKey checks that a submission creates only one job if the client
+// repeats it with the same key, even to another worker, or after a SIGHUP or a
+// restart. It also sends the same key with another body, and the same body with
+// other keys.
 func TestSameKey(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -163,7 +164,7 @@ func TestSameKey(t *testing.T) {
 	}
 }
 
-// component returns a job as an element of the list "jobs" of a submission.
+// component returns a job as JSON text, for the list "jobs" of a submission.
 func component(l *harness.Lab) string {
 	var request map[string]map[string]any
 	harness.Must(l.T, json.Unmarshal([]byte(l.JobRequest("true", map[string]any{"hold": true})), &request))
@@ -173,8 +174,8 @@ func component(l *harness.Lab) string {
 }
 
 // TestKeyAcrossGenerations sends a SIGHUP while an old worker is still
-// answering a submission with a key. The new workers must not accept the same
-// key.
+// answering a submission with a key. Until that submission is answered, the new
+// workers must refuse submissions with the same key.
 func TestKeyAcrossGenerations(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -201,7 +202,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 		var err error
 		a, err = l.TryRequest(c, "POST", submitPath, body, keyHeader("k"))
 		harness.Must(t, err)
-		return a.Status != 503 // the worker first asks the daemon about the token
+		return a.Status != 503 // 503 if the suspended daemon did not answer the worker's question about the token
 	})
 	if a.Status != 409 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "in_progress") {
 		t.Errorf("%d %v %s", a.Status, a.Header, a.Text)
@@ -216,7 +217,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 	}
 }
 
-// countClaims returns the number of claims in the file of Idempotency-Keys.
+// countClaims returns the number of claims in the file for Idempotency-Keys.
 func countClaims(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "keys"))
@@ -224,7 +225,7 @@ func countClaims(t *testing.T, dir string) int {
 	return strings.Count(string(text), "SIK\x01")
 }
 
-// TestKilledWhileSubmitting kills the worker, or the whole gateway, before the
+// TestKilledWhileSubmitting kills all workers, or the whole gateway, before the
 // client gets the answer to a submission. If the client repeats the submission,
 // the gateway must not send it to the controller again.
 func TestKilledWhileSubmitting(t *testing.T) {
@@ -299,7 +300,7 @@ func TestKeysDiskFull(t *testing.T) {
 			t.Skipf("needs a small file system: %v", err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-		for i, v := range l.Restd.Env { // no audit log, because it would refuse all changes
+		for i, v := range l.Restd.Env { // no audit log, because on a full disk the gateway would then refuse all changes
 			if strings.HasPrefix(v, "SCHEDRESTD_AUDIT_LOG=") {
 				l.Restd.Env[i] = "UNUSED="
 			}

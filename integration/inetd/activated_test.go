@@ -16,9 +16,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestActivated passes a listening socket to the gateway on standard input, or
-// as the service manager does. The gateway must serve this socket like one that
-// its arguments name, but must not remove the file of a UNIX socket.
+// TestActivated passes a listening socket to the gateway, either as standard
+// input or in the way a service manager does. The gateway must serve this
+// socket as if its arguments named it. But it must not remove the file of a
+// UNIX socket.
 func TestActivated(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -29,7 +30,7 @@ func TestActivated(t *testing.T) {
 		harness.Must(t, cmd.Start())
 		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, address) }}}
-		for range 2 { // the first request waited in the queue before the gateway started
+		for range 2 { // the first request waits in the socket's queue until the gateway is ready
 			sendPing(l, t, client).Want(t, 200)
 		}
 		harness.Must(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -70,7 +71,7 @@ func TestActivated(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, st, err)
 		}
 	})
-	t.Run("another's", func(t *testing.T) { // LISTEN_PID names another process, so the gateway is in inetd mode without an address, and has no input
+	t.Run("another's", func(t *testing.T) { // LISTEN_PID names another process, so the gateway ignores the socket; its standard input is empty
 		cmd := l.InetdCommand()
 		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
 		cmd.ExtraFiles = []*os.File{tcpFile}

@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestExampleOfARequest checks that the output of -h contains an example of a
-// request in a pipe, and that this request is complete.
+// TestExampleOfARequest checks that the output of -h contains an example that
+// pipes a request to the gateway, and that this request is complete.
 func TestExampleOfARequest(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -86,7 +86,7 @@ func TestInetdPipe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := l.InetdCommand("-a", "rest_auth/jwt") // otherwise the owner of the pipe may need no token
+			cmd := l.InetdCommand("-a", "rest_auth/jwt") // otherwise the gateway might accept the owner of the pipe without a token
 			cmd.Stdin = strings.NewReader(tt.send)
 			out, log, status := harness.RunCommand(t, cmd)
 			got := harness.ParseAnswers(t, out)
@@ -167,7 +167,8 @@ func TestInetdConfinement(t *testing.T) {
 }
 
 // TestInetdFails checks failures that keep the gateway from answering. The exit
-// status must be 1, and the output must contain the reason.
+// status must be 1, standard output must be empty, and the log must contain the
+// reason.
 func TestInetdFails(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -199,8 +200,8 @@ func TestInetdFails(t *testing.T) {
 	}
 }
 
-// TestInetdTerminal checks that a person at a terminal can type a request, sees
-// the answer, can type another request, and can end with Ctrl-D.
+// TestInetdTerminal checks that a person at a terminal can type a request, see
+// the answer, type another request, and stop the gateway with Ctrl-D or SIGINT.
 func TestInetdTerminal(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -278,10 +279,10 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// TestInetdSocket checks that the gateway serves a connected socket on standard
-// input, as inetd and socket units pass it. The gateway must restore the
-// socket's flags. A client that shuts down its sending side after a request
-// must still get its answer.
+// TestInetdSocket checks that the gateway serves a connected socket that it
+// gets as standard input. inetd and socket units pass such sockets. The gateway
+// must restore the socket's flags. A client that shuts down its sending side
+// after a request must still get the answer.
 func TestInetdSocket(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -378,8 +379,9 @@ func connect(t *testing.T, network string) (client net.Conn, programEnd, out *os
 	return client, programEnd, out
 }
 
-// TestInetdLocal checks that rest_auth/local accepts the owner of a pipe or
-// file that no other user may open.
+// TestInetdLocal checks that rest_auth/local accepts the owner of a file on
+// standard input. It must do so only if no other user may write to the file,
+// and no user outside the file's group may read it.
 func TestInetdLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.OrdinaryUser(t)
@@ -456,7 +458,7 @@ func TestInetdBecomesUser(t *testing.T) {
 		f.Close()
 		fmt.Fprint(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\n\r\n")
 		client.(*net.UnixConn).CloseWrite()
-		text, _ := io.ReadAll(client) // the kernel resets a connection with an unread request
+		text, _ := io.ReadAll(client) // if the gateway has not read the request, the kernel resets the connection
 		cmd.Wait()
 		return string(text), log.String(), cmd.ProcessState.ExitCode()
 	}

@@ -1,5 +1,5 @@
-// Package inetd tests the gateway on standard input and on sockets of a service
-// manager.
+// Package inetd tests the gateway in inetd mode, and with sockets that a
+// service manager passes to it.
 package inetd
 
 import (

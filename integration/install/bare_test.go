@@ -15,10 +15,10 @@ import (
 
 // bareMachineScript is a script that simulates a machine on which nothing of
 // this project is installed. The simulated machine is a set of namespaces. It
-// has the files of the real machine, but only a few of those in /etc, and none
-// of those in /run, /var/lib and the subdirectories of /usr/local. The only
-// users are root, daemon and the one with uid 65534, and the network has only a
-// loopback interface. All changes are lost when the script ends.
+// has the files of the real machine. But /etc contains only a few of them, and
+// /run, /var/lib and the subdirectories of /usr/local contain none. Changes in
+// these directories are lost when the script ends. The only users are root,
+// daemon and nobody, and the only network interface is the loopback interface.
 //
 // The directories of the project and its toolchain stay visible, even inside a
 // directory that the script hides.
@@ -51,7 +51,7 @@ exec timeout --kill-after=10 300 bash -e "$0"
 `
 
 // onBareMachine runs a script as root on a bare machine, in the directory of
-// the project's clone, and returns its output.
+// the project. It returns the script's output.
 func onBareMachine(t *testing.T, script string) (string, error) {
 	t.Helper()
 	harness.NeedRoot(t)

@@ -20,9 +20,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestDemoOnce runs the whole demo in one command, as root and as an ordinary
-// user. The ordinary user has no entry in any user database, and the binaries
-// are in a directory that other users can't enter.
+// TestDemoOnce runs the whole demo with one command, as the user of this
+// process. If this is root, it also runs the demo as an ordinary user. The
+// ordinary user has no entry in any user database, and the binaries are in a
+// directory that other users can't enter.
 func TestDemoOnce(t *testing.T) {
 	users := map[string]*syscall.Credential{"this user": nil}
 	if os.Geteuid() == 0 {
@@ -65,9 +66,9 @@ func TestDemoSudo(t *testing.T) {
 	checkNothingLeft(t, d)
 }
 
-// TestDemoStops checks that the commands that the demo prints can be pasted,
-// and that Ctrl-C and stronger signals end all processes of the demo, including
-// a running job.
+// TestDemoStops checks that the commands that the demo prints work when a user
+// pastes them into a shell. It also checks that Ctrl-C, SIGTERM and SIGKILL end
+// all processes of the demo, including a running job.
 func TestDemoStops(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
@@ -76,7 +77,7 @@ func TestDemoStops(t *testing.T) {
 	tests := []struct {
 		name string
 		stop func(d *demo) // ends it
-		kill bool          // the signal kills the demo, so it can't choose its exit status
+		kill bool          // the signal kills the demo, so the demo can't choose its exit status
 	}{
 		{name: "Ctrl-C", stop: func(d *demo) { d.signal(syscall.SIGINT) }},
 		{name: "SIGTERM", stop: func(d *demo) { d.signal(syscall.SIGTERM) }},
@@ -121,8 +122,8 @@ func TestDemoStops(t *testing.T) {
 	}
 }
 
-// TestDemoDaemonDies checks that if a daemon exits, the demo names the daemon,
-// prints its last log lines, and ends all other processes.
+// TestDemoDaemonDies checks that if a daemon exits, the demo names the daemon
+// and ends all other processes.
 func TestDemoDaemonDies(t *testing.T) {
 	d := demoCommand(t, nil)
 	d.start()
@@ -169,7 +170,7 @@ func TestDemoBusyPort(t *testing.T) {
 	}
 }
 
-// demo is a running schedctl demo, with a temporary directory of its own.
+// demo is a "schedctl demo" command that has its own temporary directory.
 type demo struct {
 	*exec.Cmd
 	t      *testing.T
@@ -224,7 +225,7 @@ func copyPrograms(t *testing.T, home string, owner *syscall.Credential) (schedct
 	return filepath.Join(dir, "schedctl")
 }
 
-// start starts the demo and returns when its output is complete.
+// start starts the demo and waits until the demo has printed how to stop it.
 func (d *demo) start() {
 	d.t.Helper()
 	out, err := d.StdoutPipe()

@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// installedFiles maps files that "make install" puts below PREFIX to their
-// modes. It omits some of the documents and manual pages.
+// installedFiles contains the mode of each file that "make install" puts below
+// PREFIX. It omits some of the documents and manual pages.
 var installedFiles = map[string]fs.FileMode{
 	"bin/schedctl":               0o755,
 	"sbin/schedrestd":            0o755,
@@ -84,8 +84,8 @@ func makeIn(t *testing.T, arguments ...string) {
 	}
 }
 
-// install installs into a temporary directory, so that the paths in the units
-// exist. It returns this directory.
+// install runs "make install" with a temporary directory as PREFIX, so that the
+// paths in the units exist. It returns the directory.
 func install(t *testing.T) (prefix string) {
 	t.Helper()
 	prefix = t.TempDir()
@@ -93,8 +93,8 @@ func install(t *testing.T) (prefix string) {
 	return prefix
 }
 
-// filesIn returns the files below dir with their modes. If the test runs as
-// root, it also checks that root owns them.
+// filesIn returns the files below dir with their modes. It also checks that the
+// user of this process owns the files.
 func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 	t.Helper()
 	files := map[string]fs.FileMode{}
@@ -190,8 +190,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestUnitsNameWhatIsInstalled checks that the programs that the units start
-// are in the places where they were installed.
+// TestUnitsNameWhatIsInstalled checks that each program that a unit starts is
+// installed at the path that the unit names.
 func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
@@ -283,8 +283,9 @@ func TestUnitsVerify(t *testing.T) {
 }
 
 // TestUnitsAreHardened checks that the exposure level of each unit does not
-// exceed its limit in the map levels. The limits are ten times the values that
-// systemd-analyze prints. On this scale, the unit of slurmrestd would have 92.
+// exceed its limit in the map levels. The limits are on the scale of
+// systemd-analyze's option --threshold=, where a printed level of 2.0
+// corresponds to 20. The unit of slurmrestd would have 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
 	program := systemdProgram(t, "systemd-analyze")
@@ -317,7 +318,8 @@ func TestUnitsAreHardened(t *testing.T) {
 // TestUnitsPermitTheSandbox checks that the units permit everything that the
 // gateway needs, with and without root, to set up its sandbox and to confine
 // its workers. The units name sets of system calls. The test expands these sets
-// as the installed systemd does, because they differ between versions.
+// as the installed systemd does, because the sets differ between versions of
+// systemd.
 func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemdProgram(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
@@ -383,8 +385,9 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permittedWords returns the words that the setting key of a unit permits. Each
-// line with the setting adds words, or removes them if its value begins with ~.
+// permittedWords returns the words that a unit permits with the setting key.
+// Each line with this setting adds words. If the value begins with ~, the line
+// removes words instead.
 func permittedWords(unit, key string, sets map[string][]string) map[string]bool {
 	permitted := map[string]bool{}
 	var apply func(word string, on bool)
@@ -429,7 +432,7 @@ func TestSysusers(t *testing.T) {
 	}
 }
 
-// TestInstalledProgramsServe checks that the installed programs serve a job,
+// TestInstalledProgramsServe checks that the installed programs can run a job,
 // from its submission over REST to its output.
 func TestInstalledProgramsServe(t *testing.T) {
 	t.Parallel()
@@ -442,9 +445,9 @@ func TestInstalledProgramsServe(t *testing.T) {
 }
 
 // TestSystemdActivates checks that a service manager can open the port and
-// start the gateway when a client connects. The manager may start the gateway
-// once for all clients, or once for each connection, which it passes as
-// standard input.
+// start the gateway when a client connects. The manager may start one gateway
+// for all clients. Or it may start a gateway for each connection, and pass it
+// the connection as standard input.
 func TestSystemdActivates(t *testing.T) {
 	for name, options := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
 		t.Run(name, func(t *testing.T) {

@@ -51,8 +51,8 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// TestClients starts the bundled daemons as docs/BUNDLED.md does. Then it runs
-// the command blocks of the guide for clients.
+// TestClients runs the command blocks of docs/BUNDLED.md, which start the
+// bundled daemons. Then it runs those of the guides for clients.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -81,7 +81,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// script returns the commands of a block, after a command that prints the
+// script returns the commands of a block, preceded by a command that prints the
 // block's file and line.
 func script(name string, b page.Block) string {
 	text := b.Text

@@ -67,8 +67,8 @@ func TestAccountingLists(t *testing.T) {
 
 // TestAccountingSessions checks that several requests with one token share a
 // session with the accounting daemon. A request with a forged or expired token
-// of the same user must not get into the session. After a restart of the
-// daemon, the gateway must open a new session.
+// of the same user must not use this session. After a restart of the daemon,
+// the gateway must open a new session.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -95,7 +95,7 @@ func TestAccountingSessions(t *testing.T) {
 			t.Errorf("another request cost %d connections", n)
 		}
 	}
-	for i := range 2 { // the daemon's refusal of a token is cached for a moment
+	for i := range 2 { // with two different tokens, because a refusal by the daemon is cached for a moment
 		bad := newToken([]byte("12345678901234567890123456789012"), time.Hour+time.Duration(i)*time.Second)
 		if n := send(bad, 401); n != 1 {
 			t.Errorf("a forged token cost %d connections", n)

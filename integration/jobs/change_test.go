@@ -34,7 +34,7 @@ func TestJobChanges(t *testing.T) {
 		name, body string
 		status     int
 		userHeader string // header of the user
-		path       []any  // path to a value in the job; want is that value
+		path       []any  // path to a value in the job, which must be want
 		want       any
 	}{
 		{"name", `{"name": "new"}`, 200, "", []any{"name"}, "new"},

@@ -17,11 +17,12 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// durableJobs is the number of jobs that are submitted while the controller is
-// killed at intervals. jobsPerFailpoint is the number of jobs that are
-// submitted while the controller kills itself at one failpoint. (Without a
-// gateway, ctld.TestKilledAtFailpoints tests the same.) durableClients is the
-// number of clients that submit the jobs.
+// durableJobs is the number of jobs that are submitted while the test kills the
+// controller at intervals. jobsPerFailpoint is the number of jobs that are
+// submitted while the controller kills itself at one failpoint. durableClients
+// is the number of clients that submit the jobs.
+//
+// ctld.TestKilledAtFailpoints is a similar test without a gateway.
 const (
 	durableJobs      = 200
 	jobsPerFailpoint = 40
@@ -54,7 +55,7 @@ func TestControllerKilled(t *testing.T) {
 				pass++
 				l.Daemons["schedctld"].Kill()
 				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
-				d, err := site.Start(l.Ctld) // not Up, because it may exit before it can answer
+				d, err := site.Start(l.Ctld) // not Up, because the controller may exit before it can answer
 				harness.Must(t, err)
 				l.Daemons["schedctld"] = d
 				wait(time.Second, d.Done()) // when few jobs are left, the controller may never reach the failpoint

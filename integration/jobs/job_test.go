@@ -109,8 +109,8 @@ func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	long, hidden := harness.UniqueSleep(), harness.UniqueSleep()
-	// "began" proves that the script runs. If the job still waited for a CPU,
-	// the test would prove nothing.
+	// The test waits until this job runs. If the job were still waiting for a
+	// CPU when the controller was killed, the test would prove nothing.
 	failingJob := l.Submit("echo began; sleep 2; echo done; exit 5", nil)
 	harness.Eventually(t, "the first job runs", func() bool { return l.Job(failingJob).State() == "RUNNING" })
 	longJob := l.Submit("sleep "+long, map[string]any{"time_limit": 1})
@@ -146,7 +146,7 @@ func TestStepKilled(t *testing.T) {
 	harness.Eventually(t, "the job runs", func() bool { return harness.CountSleeps(t, sleep) == 1 })
 	l.Daemons["schedctld"].Kill()
 	for _, st := range harness.SleepProcesses(t, sleep) {
-		step := parentOf(t, parentOf(t, st.PID)) // the parents of sleep are the script's shell and the step
+		step := parentOf(t, parentOf(t, st.PID)) // the parent of sleep is the script's shell, and the shell's parent is the step
 		harness.Must(t, syscall.Kill(step, syscall.SIGKILL))
 	}
 	l.Up(l.Ctld)

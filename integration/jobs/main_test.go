@@ -1,6 +1,6 @@
-// Package jobs tests jobs from their submission to the accounting record: the
-// users they run as, their limits, quotas and privacy, and controllers that are
-// killed.
+// Package jobs tests jobs from their submission to the accounting record. It
+// tests which users jobs run as, the limits, quotas and privacy of jobs, and
+// what happens when the controller is killed.
 package jobs
 
 import (

@@ -12,10 +12,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNSSUser checks a user who is not in /etc/passwd, but is known to the
-// system's name service, as at sites with LDAP or sssd. The daemons run in a
-// mount namespace of their own, where systemd's module for the name service
-// finds the user. The machine itself is not changed.
+// TestNSSUser checks a user that is not in /etc/passwd, but known to the system's
+// name service. Sites with LDAP or sssd have such users. The daemons run
+// in a mount namespace of their own, in which systemd's module for the name
+// service finds the user. The machine itself is not changed.
 func TestNSSUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

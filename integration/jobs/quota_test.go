@@ -8,8 +8,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestQuota checks that a user who submits and cancels large jobs is delayed
-// before the disk is full, and that other users are not delayed.
+// TestQuota checks that a user who submits and cancels large jobs is throttled
+// before the disk is full, and that other users are not throttled.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// An archive is a cpio archive in the format "newc". A kernel unpacks it into
-// its initial file system. All files belong to root.
+// An archive is a cpio archive in the format "newc". When a kernel boots, it
+// unpacks such an archive into its initial file system. All files in the
+// archive belong to root.
 type archive struct {
 	w     io.Writer
 	err   error

@@ -31,7 +31,7 @@ type startup struct {
 	name  string // name on the page
 	uid   uint32
 	args  string
-	write map[string]string // files to write before the start; a kernel without one of them is skipped
+	write map[string]string // files to write before the start; if the kernel lacks one of them, the start is skipped
 	env   []string
 }
 

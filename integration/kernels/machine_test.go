@@ -1,13 +1,17 @@
 // Package kernels boots kernels of several versions and architectures in
-// virtual machines, tries the confinement of workers there, and runs the tests
+// virtual machines, checks the confinement of workers there, and runs the tests
 // of the packages that implement the confinement. The script "kernel" fetches a
 // kernel. The program guest is the first process in a virtual machine.
 //
-// "make integration-kernels" runs these tests. KERNEL selects the kernel by
-// Debian suite and architecture, such as trixie/arm64. If KERNEL is not set,
-// all tests are skipped. KERNELS_REQUIRED=1 turns skips into failures,
-// KERNELS_STEPS=REGEXP selects the steps, KERNELS_TESTS=. runs all tests of
-// privsep, and KERNELS_ACCEL=kvm uses this machine's processor.
+// "make integration-kernels" runs these tests. Environment variables control
+// them:
+//
+//   - KERNEL selects the kernel by Debian suite and architecture, such as
+//     trixie/arm64. If KERNEL is not set, TestKernel is skipped.
+//   - KERNELS_REQUIRED=1 turns skips into failures.
+//   - KERNELS_STEPS=REGEXP selects the steps.
+//   - KERNELS_TESTS='.' runs all tests of privsep.
+//   - KERNELS_ACCEL=kvm uses this machine's processor.
 package kernels
 
 import (
@@ -84,13 +88,13 @@ func prepare(name, dir string) (*machine, error) {
 type testPackage struct {
 	name      string
 	as        []uint32 // users that run the tests
-	run, skip []string // names without "Test", or regular expressions for them; if run is empty: all tests
+	run, skip []string // names without "Test", or regular expressions for such names; if run is empty, all tests run
 }
 
-// testPackages lists the packages whose tests are run. For privsep, only those
-// tests are run whose results depend on the kernel. The other tests of privsep
-// are about the order of events between processes, and would take half a day on
-// an emulated processor.
+// testPackages lists the packages whose tests are run. Of the tests of privsep,
+// only those whose results depend on the kernel are run. The others are about
+// the order of events between processes, and would take half a day on an
+// emulated processor.
 var testPackages = []testPackage{
 	{name: "privsep", as: []uint32{0, 1000}, run: strings.Fields(`
 		NamespacesAlone WorkerIsConfined KeeperIsConfined ParentPrivileges UnprivilegedStart RootWorkerByWish StartsFrom0700

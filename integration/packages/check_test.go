@@ -21,13 +21,13 @@ func TestPackages(t *testing.T) {
 	}
 	dir := build(t)
 	list := files(t, dir, "*")
-	if len(list) != 13 { // for each of two packages and two architectures: two formats and a list of software; and the checksums
+	if len(list) != 13 { // 2 packages x 2 architectures x 3 files (deb, rpm, list of software), and the checksums
 		t.Fatalf("built %v", list)
 	}
 	t.Run("reproducible", func(t *testing.T) {
 		second := build(t)
-		// checksums verifies each build. Both builds must have the same
-		// checksums.
+		// The function checksums verifies each build. The checksums of both
+		// builds must be the same.
 		if diff := cmp.Diff(checksums(t, dir), checksums(t, second)); diff != "" {
 			t.Errorf("the second build differs:\n%s", diff)
 		}

@@ -119,7 +119,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 // copyPackages copies the packages of this architecture into the machine. The
-// names of the copies have no version.
+// names of the copies do not contain the version.
 func (m *machine) copyPackages(t *testing.T, from, to string) {
 	t.Helper()
 	for pattern, name := range map[string]string{"schedrestd_*.deb": "schedrestd.deb", "schedrestd-controller_*.deb": "controller.deb"} {
@@ -137,8 +137,8 @@ func (m *machine) copyPackages(t *testing.T, from, to string) {
 	m.Run(t, "chmod 0755 /root") // apt reads the file as another user
 }
 
-// changeConffile changes the configuration file in a package, as a newer
-// package may do.
+// changeConffile changes the configuration file inside a package. This
+// simulates a newer package that contains a changed configuration file.
 func (m *machine) changeConffile(t *testing.T, path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -239,8 +239,8 @@ func (m *machine) checkNothingLeft(t *testing.T, emptyDirs string) {
 		systemctl list-units --all --no-legend --plain 'sched*'; pgrep sched || true`, "")
 }
 
-// checkController installs the bundled daemons, upgrades them under load, and
-// purges both packages.
+// checkController installs the bundled daemons, upgrades them, and purges both
+// packages.
 func (m *machine) checkController(t *testing.T) {
 	m.Run(t, `systemctl stop slurmd slurmctld; mv /etc/slurm/slurm.conf /root
 		apt-get install -y --no-install-recommends /root/first/schedrestd.deb /root/first/controller.deb

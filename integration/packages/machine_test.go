@@ -1,8 +1,9 @@
-// Package packages checks the packages that "make packages" builds. It checks
-// them with Debian's tools ("make packages-check"), and on machines with a real
-// systemd and the Slurm of a Debian release ("make integration-packages").
+// Package packages checks the packages that "make packages" builds. "make
+// packages-check" checks them with Debian's tools. "make integration-packages"
+// checks them on machines that have a real systemd, and Slurm from a Debian
+// release.
 //
-// PACKAGE_SUITE selects the Debian release of the machine. If it is not set,
+// PACKAGE_SUITE selects the Debian release of these machines. If it is not set,
 // the tests that need a machine are skipped. PACKAGES_REQUIRED=1 enables the
 // checks that need no machine.
 package packages
@@ -16,8 +17,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// machine is a machine that the script integration/systemd/machine runs. It has
-// Slurm but not the gateway.
+// machine is a machine that the script integration/systemd/machine runs. Slurm
+// is installed on it, but the gateway is not.
 type machine struct{ harness.Machine }
 
 // boot starts the machine that PACKAGE_SUITE selects. If the variable is not

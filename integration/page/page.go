@@ -17,7 +17,7 @@ type Block struct {
 	Text     string
 }
 
-// Blocks returns the command blocks of the page in the file path, in order.
+// Blocks returns the command blocks of the page in the file at path, in order.
 func Blocks(path string) (blocks []Block, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

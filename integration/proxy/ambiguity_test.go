@@ -8,14 +8,14 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// ambiguity is a request that the proxy and the gateway could interpret
-// differently. A user sends the request to a proxy, which adds the user's name
-// and a token that may act for every user. With the ambiguous headers, the user
-// tries to make the gateway ignore the name from the proxy.
+// ambiguity is a request that a proxy and the gateway could interpret
+// differently. A user sends the request to the proxy, which adds the user's
+// name and a token that may act for every user. The ambiguous headers are an
+// attempt to make the gateway ignore the name that the proxy added.
 type ambiguity struct {
 	name    string
-	headers string // lines that the user adds; {holder} is the owner of the token, {user} the user
-	want    string // result if the request is sent directly, with the token and the user's name
+	headers string // lines that the user adds; {holder} stands for the token's owner, {user} for the user
+	want    string // result if the request goes directly to the gateway, with the token and the user's name
 }
 
 // ambiguities are requests with ambiguous headers about the user.
@@ -101,9 +101,9 @@ func TestAmbiguities(t *testing.T) {
 	checkServedOnly(f, t)
 }
 
-// singleNames are headers that name at most one user. Some of them name no user
-// or are misspelt, as if from a proxy that is misconfigured or does not know
-// the user.
+// singleNames are headers that name at most one user. Some name no user or are
+// misspelt, like the headers of a misconfigured proxy or of a proxy that does
+// not know the user.
 var singleNames = []ambiguity{
 	{headers: "X-SCHED-USER-NAME:", want: "401"},
 	{headers: "X-SCHED-USER-NAME: \t ", want: "401"},
@@ -149,7 +149,7 @@ func TestFraming(t *testing.T) {
 	f := harness.NewProxyLab(t)
 	path := "/sched/" + harness.Version + "/ping"
 	hidden := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.TokenOwner + "\r\n\r\n"
-	// The request is incomplete. The first lines of the next request would
+	// prefix is an incomplete request. The lines of the next request would
 	// become its headers.
 	prefix := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.TokenOwner + "\r\nX-Rest: "
 	chunks := func(text string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text) }
@@ -162,7 +162,7 @@ func TestFraming(t *testing.T) {
 	finalRequest := get("Connection: close\r\n", "")
 	tests := []struct {
 		name string
-		text string // {own} stands for the headers that make a request the user's
+		text string // {own} stands for the headers that identify the user
 		want string // result of the first request, if it is sent directly
 	}{
 		{"HTTP/1.0", "GET " + path + " HTTP/1.0\r\n{own}\r\n", "as {user}"},

@@ -22,7 +22,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// tool is a program of another project that makes tokens and RSA keys.
+// tool is a program from another project that makes tokens and RSA keys.
 type tool struct {
 	name    string
 	require func(t *testing.T)
@@ -41,11 +41,11 @@ var tools = []tool{
 	{"the standard library", func(*testing.T) {}, stdlibKey, stdlibHS256, stdlibRS256},
 }
 
-// TestForeignTokens checks that both daemons and the gateway accept tokens that
-// other programs made. This must hold whether the gateway has the keys or the
-// daemons verify the tokens, for both algorithms, and for key sets that other
-// programs made. A token with one changed letter in its signature must be
-// refused.
+// TestForeignTokens checks that the gateway and both daemons accept tokens that
+// other programs made, with both algorithms and with key sets that other
+// programs made. It uses a gateway that has the keys, and a gateway without
+// keys, for which the daemons verify the tokens. A token with one changed
+// letter in its signature must be refused.
 func TestForeignTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.OrdinaryUser(t), t.TempDir()
@@ -83,15 +83,15 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// TestProvidersTokens checks access tokens as identity providers make them:
-// with all their claims, with the user's name in a claim that the site chooses,
-// and with dates as other programs write them.
+// TestProvidersTokens checks access tokens like those of identity providers.
+// They contain all of a provider's claims, the user's name in a claim that the
+// site chooses, and dates in the formats that other programs use.
 func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.OrdinaryUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
-	// Like a provider's key set, this one contains a key for encryption and
-	// certificate fields.
+	// Like a provider's key set, this one contains an encryption key and fields
+	// for certificates.
 	set := fmt.Sprintf(`{"keys":[{"kid":"enc-1","kty":"RSA","alg":"RSA-OAEP","use":"enc","n":"AQAB","e":"AQAB","x5c":["MIIC"],"x5t":"x"},
 		%s,{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec-1"}]}`,
 		strings.Replace(stdlibKey(t, dir), "{", `{"x5c":["not a certificate"],"x5t":"AAAA","x5t#S256":"AAAA",`, 1))
@@ -161,9 +161,9 @@ func startKeyless(l *harness.Lab, t *testing.T) string {
 	return "http://" + address
 }
 
-// checkAccepted fails the test unless all programs accept the token as a token
-// of the given user: the controller (through schedctl), and both daemons
-// through each gateway.
+// checkAccepted fails the test unless the token is accepted as the given
+// user's: by the controller when schedctl sends the token, and by both daemons
+// when each gateway sends it.
 func checkAccepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err != nil || !strings.Contains(out, l.Node) {
@@ -178,8 +178,9 @@ func checkAccepted(l *harness.Lab, t *testing.T, token, user string, gateways ma
 	}
 }
 
-// checkRefused fails the test unless all programs refuse the token: the
-// controller (through schedctl), and both daemons through each gateway.
+// checkRefused fails the test unless the token is refused: by the controller
+// when schedctl sends the token, and by both daemons when each gateway sends
+// it.
 func checkRefused(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
@@ -207,8 +208,8 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// requestFrom requests path from the gateway at url, which need not be the
-// lab's.
+// requestFrom requests path from the gateway at url. This gateway need not be
+// the lab's.
 func requestFrom(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
 	lab := *l
@@ -256,7 +257,7 @@ print(RSAAlgorithm.to_jwk(key.public_key()))
 `, python, "-", filepath.Join(dir, "python.pem"))
 }
 
-// pythonToken is a script that signs with the key in a file.
+// pythonToken is a script that signs claims with the key in a file.
 const pythonToken = `
 import json, jwt, sys
 print(jwt.encode(json.loads(sys.argv[3]), open(sys.argv[1], "rb").read(), algorithm=sys.argv[2]))

@@ -1,4 +1,4 @@
-// Package proxy tests the gateway with programs of other projects: proxies,
+// Package proxy tests the gateway with programs from other projects: proxies,
 // identity providers, and libraries that make tokens.
 package proxy
 

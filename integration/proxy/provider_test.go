@@ -56,8 +56,8 @@ func newProvider(t *testing.T, user string) *provider {
 	return p
 }
 
-// rotate publishes the keys with the given ids, and first creates those that do
-// not exist yet. The last of these keys signs new tokens.
+// rotate publishes only the keys with the given ids. It first creates those
+// that do not exist yet. The last of these keys signs new tokens.
 func (p *provider) rotate(kids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +71,8 @@ func (p *provider) rotate(kids ...string) {
 	p.published, p.signingKid = kids, kids[len(kids)-1]
 }
 
-// update calls change while no request can read the fields that change
-// modifies.
+// update calls change while it holds p.mu, so that no request reads the fields
+// while change modifies them.
 func (p *provider) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,8 +103,8 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token issues a token for the password, or for a login on another device. A
-// login on another device succeeds at the third poll.
+// token issues a token to a user who sends the password or logs in on another
+// device. A login on another device succeeds at the third poll.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -145,8 +145,8 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"access_token": "of another realm", "id_token": token, "token_type": "Bearer", "expires_in": 300})
 }
 
-// sign makes a token with the given claims, and with the other claims that
-// Keycloak's tokens have.
+// sign makes a token that contains the given claims and the other claims of
+// Keycloak's tokens.
 func (p *provider) sign(claims string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +199,8 @@ func (i *providerLab) login(block, input string) string {
 	return out[strings.LastIndexByte(out, '\n')+1:]
 }
 
-// configure restarts the daemons with a line from a block of the page.
+// configure restarts the daemons with the AuthAltParameters in a block of the
+// page.
 func (i *providerLab) configure(block string) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
@@ -352,8 +353,8 @@ func (i *providerLab) daemonPIDs() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }
 
-// checkKeyRotation checks that tokens of a new key are soon accepted, and that
-// tokens of a removed key are refused.
+// checkKeyRotation checks that tokens signed with a new key are soon accepted,
+// and that tokens signed with a removed key are refused.
 func (i *providerLab) checkKeyRotation(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
@@ -376,8 +377,8 @@ func (i *providerLab) checkKeyRotation(old string) {
 	}
 }
 
-// checkBrokenProvider checks that users can continue after the key set could
-// not be fetched, or was unusable.
+// checkBrokenProvider checks that users are still served after the key set
+// could not be fetched, and after an unusable key set was fetched.
 func (i *providerLab) checkBrokenProvider() {
 	i.t.Helper()
 	file := filepath.Join(i.Dir, "etc", "jwks.json")

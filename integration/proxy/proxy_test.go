@@ -18,8 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// sendThrough sends a request to a frontend, with the headers that make it a
-// request of the user, and returns the answer.
+// sendThrough sends a request to a frontend, with the headers that identify the
+// user, and returns the answer.
 func sendThrough(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, method, path, body string) harness.Answer {
 	t.Helper()
 	answers := harness.Exchange(t, frontend.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -79,12 +79,14 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestNameIsNeeded checks the switch require_user_name. With it, the gateway
-// must refuse a token that may act for all users if the request names no user.
-// This protects against a proxy that first adds its headers, and then removes
-// the headers that the client lists in Connection. A client could make such a
-// proxy remove the user's name, and the gateway would not see the client's
-// Connection header.
+// TestNameIsNeeded checks the switch require_user_name. If it is set and a
+// request names no user, the gateway must refuse a token that may act for all
+// users.
+//
+// The switch protects against a proxy that first adds its headers, and then
+// removes the headers that the client lists in Connection. A client could make
+// such a proxy remove the user's name, and the gateway would not see the
+// client's Connection header.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
@@ -117,8 +119,8 @@ func TestNameIsNeeded(t *testing.T) {
 }
 
 // checkWithoutAuth checks nginx without a password prompt. If the client claims
-// no name, nginx must send none, and the request counts as a request of the
-// token's owner. If the client claims a name, nginx passes the name on.
+// no name, nginx must send none, and the result must be want. If the client
+// claims a name, nginx passes the name on.
 func checkWithoutAuth(f *harness.ProxyLab, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Frontends)
@@ -136,9 +138,9 @@ func checkWithoutAuth(f *harness.ProxyLab, t *testing.T, want string) {
 	}
 }
 
-// startStrippingProxy starts a proxy that adds headers before it removes those
-// listed in Connection, as Go's own proxy does with a Director. It returns the
-// proxy's address.
+// startStrippingProxy starts a proxy that first adds its headers, and then
+// removes the headers that are listed in Connection. Go's own proxy does the
+// same if it has a Director. startStrippingProxy returns the proxy's address.
 func startStrippingProxy(f *harness.ProxyLab, t *testing.T) string {
 	t.Helper()
 	target, err := url.Parse("http://" + f.Frontends[0].Address)
@@ -158,8 +160,8 @@ func startStrippingProxy(f *harness.ProxyLab, t *testing.T) string {
 }
 
 // TestUnknownName checks that an answer does not reveal whether a user exists.
-// Except for the request's id, it must equal the answer to any other bad
-// credential, byte for byte.
+// The answer for an unknown user must equal the answer to any other bad
+// credential, except for the request's id, the date and the client's address.
 func TestUnknownName(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t)

@@ -20,10 +20,10 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
-// comparedBefore maps the names of some changes to lists of records. Before
-// TestAccountChanges makes such a change, it compares the records in these
-// lists. The records that were made through our gateway must be the same as the
-// records that were made through Slurm's gateway.
+// comparedBefore maps the name of a change to the lists of records that
+// TestAccountChanges compares before it makes this change. In each list, the
+// records that were made through our gateway must be the same as those that
+// were made through Slurm's gateway.
 var comparedBefore = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
 	"make a QOS that preempts an unknown one": {"qos"},

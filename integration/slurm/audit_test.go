@@ -27,11 +27,11 @@ func (m *machine) startAudited(t *testing.T) *daemon {
 		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 }
 
-// audit stops the gateway and compares its audit log with
-// testdata/audit/NAME-RELEASE.txt. For each change that a client requested
-// through this gateway, the file lists the user, method, route, object, fields
-// and outcome. For a change that the gateway did not send to a daemon, the file
-// lists only the status and "not sent".
+// audit stops the gateway, and compares its audit log with
+// testdata/audit/NAME-RELEASE.txt. The file has one line for each change that
+// was requested from our gateway. The line contains the user, method, route,
+// object, fields and outcome. If the gateway did not send the change to a
+// daemon, the line contains only the status and "not sent".
 func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 	t.Helper()
 	gateway.stop(t)

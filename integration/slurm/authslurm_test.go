@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// useAuthSlurm sets AuthType=auth/slurm for the cluster, which then has no
-// munged.
+// useAuthSlurm stops munged, and restarts the cluster's other daemons with
+// AuthType=auth/slurm.
 func (m *machine) useAuthSlurm(t *testing.T) {
 	t.Helper()
 	key := make([]byte, 64)
@@ -22,8 +22,8 @@ func (m *machine) useAuthSlurm(t *testing.T) {
 	for _, dir := range []string{"slurmctld", "slurmdbd"} { // the daemons run as slurm, who can't create these directories
 		m.run(t, "root", "install", "-d", "-o", "slurm", "/run/"+dir)
 	}
-	// slurmd expects that root owns this directory. slurmctld, which does not
-	// run as root, writes its pid file there.
+	// slurmd requires that root owns this directory. But slurmctld, which does
+	// not run as root, must write its pid file there.
 	m.run(t, "root", "install", "-d", "-o", "root", "-m", "0777", "/run/slurm")
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
 		file := filepath.Join(m.root, "etc/slurm", name)
@@ -49,9 +49,9 @@ func (m *machine) useAuthSlurm(t *testing.T) {
 	}
 }
 
-// TestAuthSlurm checks AuthType=auth/slurm without munged. Local users must be
-// served with credentials from Slurm's sack.socket, and users with tokens as
-// usual.
+// TestAuthSlurm checks AuthType=auth/slurm without munged. The gateway must
+// serve local users with credentials from Slurm's sack.socket. It must also
+// serve users with tokens, as usual.
 func TestAuthSlurm(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {
@@ -72,7 +72,7 @@ func TestAuthSlurm(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(m.root, "usr/sbin/sackd")); err != nil {
 			t.Skip("sackd is not installed")
 		}
-		// At this path, the socket of sackd replaces the socket of slurmd.
+		// sackd's socket replaces slurmd's, which has the same path.
 		const socket = "/run/slurm/sack.socket"
 		m.start(t, "sackd", socket, nil, "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "sackd", "-D", "-f", "/etc/slurm/slurm.conf")
 		serve(t, "SLURM_SACK_SOCKET="+socket)

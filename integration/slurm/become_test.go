@@ -31,7 +31,7 @@ var users = []struct {
 	id   uint32 // both uid and gid
 }{{"alice", 20001}, {"bob", 20002}}
 
-// submission returns a job that writes its identity into a file.
+// submission returns a job that writes its user's name to the file output.
 func submission(output string) string {
 	text, _ := json.Marshal(map[string]any{
 		"script": "#!/bin/sh\nid -un\n",
@@ -77,8 +77,8 @@ func (m *machine) checkRanAs(t *testing.T, job, user string, uid uint32, output 
 }
 
 // TestBecomeUser checks requests without a token over a UNIX socket. Each
-// user's requests must reach the controller as that user, verified by munged.
-// Two users send requests concurrently.
+// request must reach the controller as a request from its user, whose identity
+// munged verifies. Two users send requests concurrently.
 func TestBecomeUser(t *testing.T) {
 	m := useCluster(t)
 	m.start(t, "gateway", gatewaySocket, []string{"SCHEDRESTD_SECURITY=become_user"},
@@ -87,8 +87,8 @@ func TestBecomeUser(t *testing.T) {
 	m.checkLocalUsers(t, "become")
 }
 
-// checkLocalUsers checks a gateway with become_user. Different calls use
-// different names, so that they write different files.
+// checkLocalUsers checks a gateway with become_user. Each call needs a
+// different name, because the paths of the jobs' output files contain it.
 func (m *machine) checkLocalUsers(t *testing.T, name string) {
 	t.Run("users", func(t *testing.T) {
 		for _, u := range users {

@@ -20,9 +20,9 @@ type change struct {
 	token                    string // token of the request; "": root's
 	status                   int    // status of our gateway; 0: any
 	show                     string // command whose output is compared after the change
-	waitFor                  string // pattern for which the test waits in that output
-	saveAs                   string // word that stands, in all later changes, for the job's number in the answer to this change
-	statusReason             string // why one of the two gateways refuses what the other accepts; "": both agree
+	waitFor                  string // pattern that the output must match before the test continues
+	saveAs                   string // word that later changes use for the job number in the answer to this change
+	statusReason             string // why only one of the gateways refuses the change; "": they agree
 	effectReason             string // why the outputs differ; "": they are the same
 }
 
@@ -33,7 +33,7 @@ type sides struct {
 	token       string
 	words       []string     // words and their replacements, for strings.NewReplacer
 	sideWords   [2][]string  // replacements for one of the gateways only
-	names       [2][]string  // for each gateway: names of its own records, and what replaces them in comparisons
+	names       [2][]string  // for each gateway: the names of its own records, each followed by a replacement for comparisons
 	changesMade []madeChange // changes made through our gateway
 }
 
@@ -49,15 +49,16 @@ func (m *machine) newSides(token string) *sides { return &sides{m: m, token: tok
 func (s *sides) addWords(words ...string) { s.words = append(s.words, words...) }
 
 // apply makes a change through both gateways, and compares the statuses and the
-// effects. It checks only that both statuses are refusals or neither is,
-// because our gateway distinguishes more kinds of refusals.
+// effects. The statuses may differ, because our gateway distinguishes more
+// kinds of refusals. But if one gateway refuses the change, the other must
+// refuse it, too.
 func (s *sides) apply(t *testing.T, ch change) {
 	t.Helper()
 	var statuses [2]int
 	var bodies, outputs [2]string
 	for i, socket := range []string{referenceSocket, gatewaySocket} {
 		if i == 0 && s.m.release == "22.05" {
-			continue // the gateway of 22.05 has no such API version
+			continue // the gateway in Slurm 22.05 has no such API version
 		}
 		side := fmt.Sprint("of", i)
 		fill := func(text string) string {
@@ -156,7 +157,7 @@ func linesNotIn(text, exclude string) string {
 func TestChanges(t *testing.T) {
 	m := freshCluster(t)
 	if m.release != "26.05" {
-		return // only slurmrestd 26.05 serves v0.0.45. A skipped test would mean that this machine lacks something.
+		return // only slurmrestd 26.05 serves v0.0.45; no t.Skip, which would mean that this machine lacks something
 	}
 	m.reference(t)
 	gateway := m.startAudited(t)

@@ -1,11 +1,12 @@
 // Package slurm tests the gateway with a real Slurm, side by side with Slurm's
-// own gateway. The script "cluster" creates the cluster from Debian's packages,
-// as a machine of its own. The gateway runs in that machine. The tests use the
-// gateway's UNIX sockets, which are also files of this machine.
+// own gateway. The script "cluster" installs Slurm from Debian's packages, and
+// runs the cluster in namespaces, as a machine with its own root directory. The
+// gateway runs in this machine. The tests run on the host, and connect to the
+// UNIX sockets in the machine's root directory.
 //
 // "make integration-slurm" runs these tests. SLURM_RELEASE selects the release.
 // If it is not set, all tests are skipped. SLURM_REQUIRED=1 turns skips into
-// failures. With SLURM_KEEP=1 the machine keeps running until "cluster 24.11
+// failures. With SLURM_KEEP=1 the machine keeps running until "cluster RELEASE
 // down" stops it.
 package slurm
 
@@ -31,7 +32,7 @@ import (
 // machine is the machine with the cluster.
 type machine struct {
 	release string // such as 24.11
-	root    string // path of its root directory on this machine
+	root    string // path of the machine's root directory on the host
 	first   string // process id of its first process
 	token   string // token of alice
 	admin   string // token of the user slurm, who may see everything
@@ -70,9 +71,9 @@ var (
 )
 
 // useCluster returns the cluster, or skips the test if there is none. The
-// cluster may have jobs of earlier tests. If an earlier test has changed
-// anything else, useCluster starts the cluster again, so that tests do not
-// depend on their order.
+// cluster may contain jobs from earlier tests. If an earlier test changed
+// anything else, useCluster restarts the cluster in its original state, so that
+// the tests do not depend on their order.
 func useCluster(t *testing.T) *machine {
 	t.Helper()
 	return cluster.ready(t, cluster.changed)
@@ -158,8 +159,8 @@ func (m *machine) script(args ...string) (string, error) {
 	return harness.RunScript("./cluster", append([]string{m.release}, args...)...)
 }
 
-// install copies programs into the machine. Each element of patterns is a
-// program's name, or a pattern for names.
+// install copies programs into the machine. Each element of patterns is the
+// name of a program, or a pattern that matches names of programs.
 func (m *machine) install(patterns ...string) error {
 	dir := filepath.Join(m.root, "opt/gateway")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -236,8 +237,8 @@ type daemon struct {
 	ended chan struct{}
 }
 
-// start starts a daemon with settings in its environment. It returns when the
-// daemon serves socket.
+// start starts a daemon with the environment variables in env. It returns when
+// the daemon accepts connections on socket.
 func (m *machine) start(t *testing.T, name, socket string, env []string, args ...string) *daemon {
 	t.Helper()
 	file := filepath.Join(m.root, "run", name+".pid")

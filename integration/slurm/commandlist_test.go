@@ -14,13 +14,13 @@ type verdict string
 
 const (
 	works   verdict = "works"
-	partly  verdict = "partly"  // the output is correct but lacks parts of Slurm's
+	partly  verdict = "partly"  // the output is correct, but parts of Slurm's output are missing
 	refused verdict = "refused" // the refusal is correct
 	cannot  verdict = "can't"
 )
 
-// commandLine is a command that TestCommands runs with the token that the field
-// user names.
+// commandLine is a command that TestCommands runs. The field user selects the
+// token for the command.
 type commandLine struct {
 	user, line string
 	verdict    verdict
@@ -151,7 +151,8 @@ type commandResult struct {
 	code int
 }
 
-// indent indents text for a golden file, where unindented lines are titles.
+// indent indents text for a golden file, in which only titles and exit statuses
+// are not indented.
 func indent(text string) string {
 	if text == "" {
 		return ""
@@ -177,14 +178,14 @@ func parseRecorded(t *testing.T, text string) map[string]commandResult {
 	return found
 }
 
-// commandsPage is the file that lists the commands and states which of them can
-// be used. commandsOutput is the file with their output.
+// commandsPage is the file that lists the commands and states which of them
+// work. commandsOutput is the file that contains the commands' output.
 const (
 	commandsPage   = "../../docs/COMMANDS.md"
 	commandsOutput = "testdata/commands/OUTPUT.md"
 )
 
-// TestCommandsPage compares docs/COMMANDS.md and the file of outputs with the
+// TestCommandsPage checks that commandsPage and commandsOutput match the
 // recorded outputs. It needs no Slurm.
 func TestCommandsPage(t *testing.T) {
 	records := map[string]map[string]commandResult{}
@@ -229,7 +230,7 @@ const commandsOutputHead = `# Output of Slurm's commands with schedctld and sche
 Generated from the recorded outputs. Times, figures of the machine and tokens are left out. ` + "`exit`" + ` is shown when it is not 0.
 `
 
-// commandsText returns the page of the commands and the file of their outputs.
+// commandsText returns the texts of commandsPage and commandsOutput.
 func commandsText(records map[string]map[string]commandResult) (page, output string) {
 	var releases []string
 	for _, r := range []string{"22.05", "24.11", "26.05"} {
@@ -283,7 +284,8 @@ func remark(c commandLine, releases []string, records map[string]map[string]comm
 	return strings.Join(parts, ": ")
 }
 
-// groupReleases groups the releases in which the command printed the same text.
+// groupReleases groups the releases by the result of the command: its text and
+// exit status.
 func groupReleases(title string, releases []string, records map[string]map[string]commandResult) (groups [][]string) {
 next:
 	for _, r := range releases {

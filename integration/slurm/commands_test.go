@@ -16,7 +16,7 @@ import (
 
 // bundledDaemons holds schedctld and scheddbd, which run in the machine in
 // addition to Slurm's own daemons. Slurm's commands use the bundled daemons if
-// SLURM_CONF names the slurm.conf of these daemons.
+// SLURM_CONF is /opt/ours/slurm.conf.
 type bundledDaemons struct {
 	m      *machine
 	ctld   *daemon
@@ -159,10 +159,10 @@ func updating() bool {
 
 const commandsGolden = "testdata/commands/"
 
-// TestCommands runs Slurm's own commands with our daemons, in a fixed order
-// that begins with an empty cluster, and compares their output. The commands
-// are in commandLines. Their output is in testdata/commands/RELEASE.txt, from
-// which docs/COMMANDS.md is generated.
+// TestCommands runs Slurm's own commands with our daemons, and compares their
+// output with testdata/commands/RELEASE.txt. It starts with an empty cluster,
+// and runs the commands in the order of commandLines. docs/COMMANDS.md is
+// generated from the recorded outputs.
 func TestCommands(t *testing.T) {
 	m := useCluster(t)
 	o := m.startBundled(t)
@@ -236,7 +236,7 @@ func compareResults(t *testing.T, want, got map[string]commandResult) {
 }
 
 // TestGarbage checks that the daemons survive invalid arguments that no user
-// would type, and that each command ends.
+// would type, and that each command exits.
 func TestGarbage(t *testing.T) {
 	o := useCluster(t).startBundled(t)
 	for _, user := range []string{"alice", "root", "forged", "none"} {

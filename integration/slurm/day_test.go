@@ -75,18 +75,19 @@ func dayChanges(alice, bob string) []change {
 	}
 }
 
-// sinceVersion maps each operation that only newer API versions have to the
-// oldest of these versions.
+// sinceVersion lists the operations that older API versions lack. It maps each
+// operation to the first version that has it.
 var sinceVersion = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue": "v0.0.45"}
 
-// notIn2205 are the changes that a controller of 22.05 does not support.
+// notIn2205 lists the changes that the controller in Slurm 22.05 does not
+// support.
 var notIn2205 = map[string]bool{"another user cancels jobs": true, "user cancels jobs by name": true, "user cancels unknown jobs": true}
 
 // TestDay makes the changes of an operator and of two users through both
-// gateways, which use the same controller. It compares statuses, what Slurm's
-// commands show after each change, the records at the end, and the audit log.
-// The gateway of 22.05 serves only v0.0.36 to v0.0.38, so there the changes are
-// made through our gateway alone.
+// gateways, which use the same controller. It compares the statuses, the output
+// of Slurm's commands after each change, the records at the end, and the audit
+// log. With Slurm 22.05, whose gateway serves only v0.0.36 to v0.0.38, it makes
+// the changes only through our gateway.
 func TestDay(t *testing.T) {
 	m := freshCluster(t)
 	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]

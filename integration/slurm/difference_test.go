@@ -13,8 +13,8 @@ import (
 // exceptions are the rows of docs/DIFFERENCES.md.
 type exceptions []*exception
 
-// exception is a row of docs/DIFFERENCES.md: fields in which the two gateways
-// may differ.
+// exception is a row of docs/DIFFERENCES.md. It names fields in which the
+// answers of the two gateways may differ.
 type exception struct {
 	line     int
 	releases string // "all", or several separated by commas
@@ -30,7 +30,7 @@ var kinds = []string{
 	"value", // another value of the same type
 	"type",  // another type
 	"theirs",
-	"ours", // for "theirs" and "ours": only this gateway's answer has the field
+	"ours", // "theirs" or "ours": only that gateway's answer has the field
 	"moves",
 }
 
@@ -57,9 +57,9 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern returns the regular expression for a name in backquotes. The parts of
-// the name are separated by the character separator. In the name, * stands for
-// any text within one part, and ** for any text.
+// pattern returns the regular expression for a name in backquotes. The
+// character separator separates the parts of the name. In the name, * stands
+// for any text within one part, and ** stands for any text.
 func pattern(cell, separator string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
@@ -101,8 +101,8 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 		if !listHas(e.releases, release) || !listHas(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
 			continue
 		}
-		// "moves" is for fields that change constantly. It permits another
-		// value of the same type, and lists of another length.
+		// "moves" is for fields that change constantly. It permits a different
+		// value of the same type, and a list of a different length.
 		if e.kind == d.kind || e.kind == "moves" && d.kind == "value" {
 			e.needed = true
 			return true
@@ -111,8 +111,9 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 	return false
 }
 
-// A fields value maps the path of each field in the answers to whether any
-// answer had a value other than the default in this field.
+// A fields value contains the path of each field in the answers. It maps the
+// path to true if the field had a non-default value in any of slurmrestd's
+// answers.
 type fields map[string]bool
 
 // compare returns the fields that differ, and the number of compared fields. It
@@ -168,9 +169,9 @@ func isSet(v any) bool {
 	return !slices.Contains([]string{"<nil>", "", "0", "0.0", "false"}, fmt.Sprint(v))
 }
 
-// sameNumber reports whether two fractions are equal although their notations
-// may differ. Slurm writes 17 digits. The gateway writes only as many digits as
-// are needed to distinguish the number from all others.
+// sameNumber reports whether two fractions are equal, even if they are written
+// differently. Slurm writes 17 digits. The gateway writes only as many digits
+// as are needed to identify the number.
 func sameNumber(reference, gateway any) bool {
 	a, ok := reference.(json.Number)
 	b, _ := gateway.(json.Number)

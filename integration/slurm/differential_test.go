@@ -16,9 +16,9 @@ import (
 )
 
 // TestDifferential sends the same GETs with the same token to both gateways,
-// which use the same controller, and compares every field of the answers. It
-// tries every GET that both gateways serve. docs/DIFFERENCES.md lists the
-// permitted differences.
+// and compares every field of the answers. Both gateways use the same
+// controller. The test sends every GET that both gateways serve.
+// docs/DIFFERENCES.md lists the permitted differences.
 func TestDifferential(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {
@@ -38,10 +38,9 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// compareGETs sends every GET that both gateways serve to both of them, and
-// compares every field of the answers. If filtered is set, it also sends each
-// GET with each of its parameters. It returns the compared fields of each
-// endpoint.
+// compareGETs sends both gateways every GET that they both serve, and compares
+// every field of the answers. If filtered is set, it also sends each GET with
+// each of its parameters. It returns the compared fields of each endpoint.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
 	reference, gateway := m.client(referenceSocket), m.client(gatewaySocket)
@@ -102,8 +101,8 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 	return seen
 }
 
-// submitPlain submits a job through the gateway with almost no fields. (Slurm's
-// commands would set many fields by themselves.)
+// submitPlain submits a job that has almost no fields, through the gateway.
+// (Slurm's commands would set many fields by themselves.)
 func (m *machine) submitPlain(t *testing.T) string {
 	t.Helper()
 	held := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"plain","hold":true`, 1)
@@ -135,7 +134,7 @@ func (u *unexplained) add(version string) {
 	}
 }
 
-// operation is the description of a GET in a gateway's document.
+// operation is the description of a GET in a gateway's OpenAPI document.
 type operation struct {
 	Parameters []struct {
 		Name   string
@@ -178,8 +177,8 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// pathNames returns, for each path with a parameter, the values of the
-// parameter to request.
+// pathNames returns the values to request for the parameter of each path that
+// has one.
 func (m *machine) pathNames() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{
@@ -266,8 +265,8 @@ var fatal = regexp.MustCompile(`/wckeys/?\?usage_`)
 var nonJSONNumber = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
 
 // compareAnswers sends a request to reference, to gateway, and to reference
-// again. A field in the gateway's answer counts as equal if it is the same in
-// either of the two answers of reference.
+// again. It reports a difference in a field only if the gateway's answer
+// differs from both answers of reference.
 func (m *machine) compareAnswers(t *testing.T, seen fields, reference, gateway *http.Client, request string) ([]difference, int) {
 	t.Helper()
 	header := "X-SLURM-USER-TOKEN: " + m.admin

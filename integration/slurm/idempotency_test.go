@@ -8,7 +8,7 @@ import (
 )
 
 // TestSubmitOnce repeats submissions with the same Idempotency-Key. The
-// repetition must create no other job, and its answer must have the same job
+// repetition must not create another job, and its answer must have the same job
 // number and message as the first answer. This must also hold for heterogeneous
 // jobs.
 func TestSubmitOnce(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// A call is a request for an operation that must succeed. In all texts, N
-// stands for the number of the version, JOB stands for a new held job, RUNS for
-// a running job, and RECORD for a job that the accounting daemon has recorded.
+// A call is a request for one operation, which must succeed. In all strings, N
+// stands for the number of the API version, JOB for a new held job, RUNS for a
+// running job, and RECORD for a job that the accounting daemon has recorded.
 type call struct {
-	setup  []string // commands that create the objects of the request
+	setup  []string // commands that create the objects that the request needs
 	path   string   // "": the path of the operation
 	body   string
 	status int    // 0: 200
@@ -31,8 +31,9 @@ const (
 	heldJobBody    = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
 )
 
-// calls maps operations to their requests. A key is "METHOD path" without the
-// version. All other operations are GETs that need no preparation.
+// calls maps operations to their requests. A key is "METHOD PATH", and the path
+// has no version. Operations that have no key here are GETs that need no
+// preparation.
 var calls = map[string]call{
 	"POST /slurm/job/submit":                       {body: heldJobBody},
 	"POST /slurm/job/allocate":                     {body: `{"job": {"name": "opN", "current_working_directory": "/tmp", "environment": ["A=1"]}}`},
@@ -169,9 +170,9 @@ func TestOperations(t *testing.T) {
 		case c.status != 0:
 			want = c.status
 		}
-		// After a reconfiguration slurmctld hands over to a new process. This
-		// process does not know the objects that the old process created in the
-		// meantime.
+		// A reconfiguration replaces slurmctld with a new process. This process
+		// does not know the objects that the old process created in the
+		// meantime, so they are created again.
 		if a.status != want && row[1] == "GET" && len(c.setup) > 0 {
 			m.prepareCall(t, c, number)
 			a, err = sendRequest(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
@@ -211,7 +212,8 @@ func (m *machine) prepareCall(t *testing.T, c call, number string) string {
 }
 
 // TestInvalidBodies sends invalid bodies to every operation that takes a body,
-// in each version. All must be refused, and the cluster must not change.
+// in each version. All these requests must be refused, and the cluster must not
+// change.
 func TestInvalidBodies(t *testing.T) {
 	m := freshCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -243,7 +245,7 @@ func TestInvalidBodies(t *testing.T) {
 	}
 }
 
-// state returns the jobs, reservations, nodes, partitions and records of the
+// state lists the jobs, reservations, nodes, partitions and records of the
 // cluster.
 func (m *machine) state(t *testing.T) string {
 	t.Helper()
@@ -260,7 +262,7 @@ func (m *machine) state(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// invalidBodies returns bodies that no operation may accept: a text that is not
+// invalidBodies returns bodies that no operation may accept: texts that are not
 // JSON, JSON that is not an object, and variants of the valid body in which one
 // value has another type.
 func invalidBodies(valid string) []string {

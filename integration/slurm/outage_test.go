@@ -81,8 +81,8 @@ func (d *daemon) descriptors(t *testing.T) int {
 // TestOutage kills the daemons, or suspends them with SIGSTOP, while a gateway
 // continues to run. During each outage, requests must get the expected status
 // within the time limit, and requests that do not need the daemon must succeed.
-// Afterwards, without intervention, requests must be served again, and no more
-// descriptors may be open than before.
+// After the outage, the gateway must serve requests again without intervention.
+// At the end, the gateway must not have more open descriptors than before.
 func TestOutage(t *testing.T) {
 	m := useCluster(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -105,7 +105,7 @@ func TestOutage(t *testing.T) {
 	awaitServed(t, accounts)
 	useAllWorkers := func() {
 		t.Helper()
-		for range 20 { // each worker gets some requests and opens its permanent descriptors
+		for range 20 { // enough requests for each worker to open its permanent descriptors
 			client := m.client(gatewaySocket)
 			for _, path := range []string{jobs, accounts} {
 				if got, code := requestStatus(t, client, path, m.token); got != http.StatusOK {

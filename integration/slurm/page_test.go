@@ -40,8 +40,8 @@ var (
 // testedSteps are the steps that TestPage runs.
 var testedSteps = []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"}
 
-// TestPageSteps checks that TestPage runs every block of commands of the page.
-// It needs no Slurm.
+// TestPageSteps checks that TestPage runs every command block on the page.
+// TestPageSteps needs no Slurm.
 func TestPageSteps(t *testing.T) {
 	want := map[string]bool{}
 	for _, name := range testedSteps {
@@ -105,9 +105,9 @@ func (s *site) runStep(name string) string {
 			s.systemctl(words[1:])
 			continue
 		}
-		// timeout(1) runs in the machine, so it can end the step together with
-		// all processes that the step started. From outside the machine, only
-		// the process that entered it can be killed.
+		// timeout(1) runs in the machine, where it can end the step together
+		// with all processes that the step started. From outside, the test
+		// could kill only the process that entered the machine.
 		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout+20*time.Second)
 		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(stepTimeout.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
@@ -140,8 +140,8 @@ func (m *machine) queue() string {
 	return out
 }
 
-// pieces splits a step at the calls of systemctl, because the machine has no
-// service manager.
+// pieces splits a step at its systemctl commands. The test replaces these
+// commands, because the machine has no service manager.
 func pieces(text string) (list []string) {
 	var piece strings.Builder
 	for line := range strings.Lines(text) {
@@ -178,8 +178,8 @@ func (s *site) systemctl(words []string) {
 	}
 }
 
-// unitValues returns the values that an installed unit sets for a key, one for
-// each line with the key.
+// unitValues returns the values of a key in an installed unit, one for each
+// line that sets the key.
 func (s *site) unitValues(unit, key string) (values []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))
@@ -211,7 +211,7 @@ func (s *site) startService(name string) {
 	args = append(append(args, "env"), strings.Fields(strings.Join(s.unitValues(name+".service", "Environment"), " "))...)
 	command := strings.ReplaceAll(strings.Join(s.unitValues(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
 	// systemd-socket-activate runs the service when the first client connects.
-	// The method start of machine is that client.
+	// Here s.machine.start is that client.
 	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)
 	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.unitValues(name+".socket", "SocketMode")))))
 }
@@ -234,7 +234,7 @@ func newSite(t *testing.T) *site {
 	work := filepath.Join(m.root, "root/page")
 	must(t, os.RemoveAll(work))
 	must(t, os.MkdirAll(work, 0o755))
-	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // so that alice can use /root/page; both parts of the page use this directory
+	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // so that alice can use /root/page, which both parts of docs/SLURM.md need
 	for _, user := range []string{"root", "alice"} {
 		home := "/tmp/page-" + user
 		m.run(t, "root", "rm", "-rf", home)
@@ -248,8 +248,8 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// archive builds an archive with "make dist" and copies it into dir. It does
-// not change the clone's own archives.
+// archive builds an archive with "make dist" and copies it into dir. The
+// archives in the source tree stay unchanged.
 func archive(t *testing.T, dir string) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "dist")
@@ -278,8 +278,8 @@ func (s *site) removeTokens() {
 	}
 }
 
-// TestPage follows both parts of docs/SLURM.md, from a Slurm without tokens to
-// a user's jobs.
+// TestPage follows both parts of docs/SLURM.md. It starts with a Slurm that
+// accepts no tokens, and ends with jobs that a user has submitted.
 func TestPage(t *testing.T) {
 	s := newSite(t)
 	alice := users[0]

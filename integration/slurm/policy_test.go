@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSubmitPolicy checks the messages of a site's policy
+// TestSubmitPolicy checks the messages from a site's policy
 // (testdata/conf/job_submit.lua). In every API version, they must reach the
-// user who submits a job, whether the job is accepted or refused.
+// user who submits a job, whether the policy accepts or refuses the job.
 func TestSubmitPolicy(t *testing.T) {
 	m := useCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")

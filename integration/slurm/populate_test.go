@@ -7,9 +7,9 @@ import (
 )
 
 // populate fills the cluster with examples of everything that an answer can
-// contain: jobs in many states, reservations, drained nodes, limits. It uses
-// only Slurm's commands. If a release does not support a command, this is
-// logged.
+// contain: jobs in many states, reservations, drained nodes, and limits. It
+// uses only Slurm's commands. If a release does not support a command, populate
+// logs this.
 func (m *machine) populate(t *testing.T) {
 	t.Helper()
 	m.populateAccounting(t)
@@ -53,8 +53,8 @@ func (m *machine) populateNodes(t *testing.T) {
 	}
 }
 
-// populateAccounting sets limits and shares of users. The limits are too high
-// to affect the jobs of populateJobs.
+// populateAccounting adds accounting records and sets limits. The limits are
+// too high to affect the jobs of populateJobs.
 func (m *machine) populateAccounting(t *testing.T) {
 	for _, change := range []string{
 		"add qos full description=everything-set priority=50 flags=DenyOnLimit,NoDecay,OverPartQOS gracetime=60",

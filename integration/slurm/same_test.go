@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// individual is a pattern for the fields that may differ between two records,
-// although both were made in the same way: numbers, times, and places that the
-// scheduler chose.
+// individual matches the fields that may differ between two records that were
+// made in the same way. These fields contain numbers, times, or the places that
+// the scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
 
 // compareMade lists records with slurmrestd. The records that were made through
@@ -66,8 +66,8 @@ func (s *sides) compareMade(t *testing.T, version, prefix string, lists ...strin
 }
 
 // leaves returns the fields of a record with their values, as lines of text. It
-// omits the fields that match the pattern individual. It replaces the text side
-// with NAME. The argument words lists further pairs of a text and its
+// omits the fields that match the pattern individual. It replaces side with
+// NAME. The list words contains further texts, each followed by its
 // replacement.
 func leaves(at string, value any, side string, words []string) (list []string) {
 	switch value := value.(type) {

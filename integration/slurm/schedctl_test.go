@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSchedctl checks that schedctl over REST works with both gateways. Users
-// then need not know which gateway a site has.
+// TestSchedctl checks that schedctl over REST works with both gateways, so that
+// users need not know which gateway a site has.
 func TestSchedctl(t *testing.T) {
 	m := useCluster(t)
 	newest, ok := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]

@@ -13,12 +13,12 @@ import (
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
 // checkSilent fails the test if a field always had the default value in this
-// run, because comparing such a field proves nothing. It permits this for the
-// fields that the release's list in testdata/silent names. With -update, it
-// updates the list instead.
+// run, because a comparison of such a field proves nothing. testdata/silent has
+// a list for each release. The fields in the list may always have the default
+// value. With -update, checkSilent updates the list instead.
 func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	nonDefault := map[string]bool{} // whether a field of a record had a value other than the default in any answer
+	nonDefault := map[string]bool{} // whether any answer had a non-default value in a field of a record
 	for endpoint, fields := range seen {
 		for field, hasValue := range fields {
 			if name := recordField(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
@@ -49,9 +49,8 @@ func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string
 	}
 }
 
-// sometimes is a mark after the name of a listed field. It means that the field
-// has a value other than the default in some runs but not in all, for example
-// because a scheduler is running.
+// sometimes follows the name of a listed field that has a non-default value in
+// some runs but not in others, for example because a scheduler is running.
 const sometimes = " sometimes"
 
 func readSilent(t *testing.T, file string) map[string]string {
@@ -77,9 +76,9 @@ func writeSilent(t *testing.T, file string, listed map[string]string) {
 	must(t, os.WriteFile(file, []byte(text.String()), 0o644))
 }
 
-// recordField returns the name of a field with its record, such as "slurm
-// jobs[].name". It returns "" for fields of the envelope, which are the same in
-// all answers.
+// recordField returns the name of a field with its record, such as
+// "slurm/jobs[].name". It returns "" for fields of the envelope, which are the
+// same in all answers.
 func recordField(endpoint, field string) string {
 	record, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"meta", "errors", "warnings", "errors[]", "warnings[]"}, record) {

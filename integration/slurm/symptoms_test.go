@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// symptom is a row of the page's table. The test changes a file or the request,
-// and checks the result that the row describes.
+// symptom is a row of the table in docs/TROUBLESHOOTING.md. The test changes
+// slurm.conf, the gateway's arguments or environment, or the request. It checks
+// the result that the row describes.
 type symptom struct {
 	name   string
 	conf   func(string) string // changes slurm.conf
@@ -41,8 +42,8 @@ func replaceText(old, replacement string) func(string) string {
 	return func(c string) string { return regexp.MustCompile(old).ReplaceAllLiteralString(c, replacement) }
 }
 
-// signedToken returns a function that makes a token of alice. issued and
-// expires are the times between which the token is valid, in seconds from now.
+// signedToken returns a function that makes a token for alice. The token is
+// valid from issued to expires, both in seconds from now.
 func signedToken(issued, expires int64, forged bool) func(*machine, *testing.T) string {
 	return func(m *machine, t *testing.T) string {
 		key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
@@ -59,8 +60,7 @@ func signedToken(issued, expires int64, forged bool) func(*machine, *testing.T) 
 	}
 }
 
-// guessedToken returns a token with a random signature, which has not been sent
-// before.
+// guessedToken returns alice's token with a new random signature.
 func guessedToken(m *machine, t *testing.T) string {
 	token := m.token[:strings.LastIndexByte(m.token, '.')+1]
 	var random [32]byte
@@ -115,9 +115,8 @@ var symptoms = []symptom{
 	{name: "root asks", args: localArgs, env: becomeEnv, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
 }
 
-// TestPageSymptoms provokes the problems that docs/TROUBLESHOOTING.md lists for
-// a gateway that does not answer. It checks the answer to the client, and the
-// log.
+// TestPageSymptoms provokes the problems that docs/TROUBLESHOOTING.md marks
+// with ✓. It checks the answer to the client, and the log.
 func TestPageSymptoms(t *testing.T) {
 	m := useCluster(t)
 	text := symptomsPage(t)
@@ -135,8 +134,8 @@ func TestPageSymptoms(t *testing.T) {
 	}
 }
 
-// provoke runs a gateway with the mistake that s describes. It returns the log
-// and the answer to the client.
+// provoke runs a gateway with the mistake that s describes. It returns the log,
+// followed by the body of the answer.
 func (m *machine) provoke(t *testing.T, s symptom) string {
 	t.Helper()
 	conf := m.writeConf(t, s)

@@ -15,7 +15,7 @@ import (
 // versions are the versions of the API.
 var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 
-// backend is a cluster behind the gateway, as a user sees the cluster.
+// backend is a cluster behind the gateway, as a user sees it.
 type backend struct {
 	conf  string   // path of the gateway's configuration in the machine
 	token string   // token of alice
@@ -40,16 +40,16 @@ func (m *machine) bundledBackend(t *testing.T) backend {
 	must(t, os.WriteFile(filepath.Join(m.root, etc, "jwt.key"), []byte(strings.Repeat("not a secret. ", 3)), 0o600))
 	for _, name := range []string{"scheddbd", "schedctld"} {
 		conf := etc + "/" + name + ".conf"
-		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // with a permissive umask, other users could write to the file
+		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // because with a permissive umask, other users could write to the file
 		m.start(t, name, "/run/shipped/"+name+".sock", nil, "/opt/gateway/"+name, "-f", conf)
 	}
 	token := m.run(t, "root", "/opt/gateway/schedctl", "-f", etc+"/schedctld.conf", "token", "username=alice", "lifespan=86400")
 	return backend{etc + "/schedctld.conf", strings.TrimPrefix(token, "SCHED_JWT="), []string{"head"}}
 }
 
-// TestUser does what a user does in a day, with a token of the cluster: it
-// lists, submits, lists again and cancels jobs, in every API version. It does
-// so first with Slurm, and then with the bundled daemons.
+// TestUser does what a user does in a day, with a token from the cluster: it
+// lists, submits, lists again and cancels jobs, in every API version. It uses
+// first Slurm, and then the bundled daemons.
 func TestUser(t *testing.T) {
 	m := useCluster(t)
 	for _, cluster := range []struct {
@@ -76,7 +76,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// userSession is the work of one user in one version of the API.
+// userSession sends one user's requests in one version of the API.
 type userSession struct {
 	t       *testing.T
 	c       *http.Client
@@ -106,7 +106,8 @@ type response struct {
 }
 
 // request sends a request, and fails the test unless the answer has the given
-// status. In path, such as "/slurm/…/ping", the API version replaces "…".
+// status. It replaces "…" in path, such as "/slurm/…/ping", with the API
+// version.
 func (d userSession) request(method, path, body string, status int, headers ...string) (s response) {
 	d.t.Helper()
 	a, err := sendRequest(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)

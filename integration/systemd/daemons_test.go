@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// squatterScript is a program that alice runs. It tries to listen on a port
-// until it is killed. It prints a line when it is ready, and another line if it
-// has succeeded.
+// squatterScript creates a program that alice runs. The program tries to listen
+// on a port until it succeeds or is killed. It prints a line when it is ready,
+// and another line when it has succeeded.
 const squatterScript = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
 while (1) {
@@ -22,8 +22,8 @@ END
 `
 
 // TestDaemonsPortsAreNeverFree checks that no other user can ever listen on a
-// daemon's port, however the daemon ends. Requests that arrive before the next
-// daemon has started must wait for this daemon.
+// daemon's port, however the daemon ends. Requests that arrive before the
+// daemon has started again must wait for it.
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
@@ -83,8 +83,8 @@ func TestForeignSocket(t *testing.T) {
 	}
 }
 
-// TestWatchdog checks that systemd kills a process that hangs and starts it
-// again, and that requests are answered afterwards.
+// TestWatchdog checks that systemd kills a process that hangs and starts a new
+// one, and that requests are answered afterwards.
 func TestWatchdog(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)

@@ -5,7 +5,7 @@
 // "make integration-systemd" runs these tests. SYSTEMD_SUITE selects the Debian
 // suite. If it is not set, all tests are skipped. SYSTEMD_REQUIRED=1 turns
 // skips into failures. With SYSTEMD_KEEP=1 the machine keeps running until
-// "machine trixie down" stops it.
+// "machine SUITE down" stops it.
 package systemd
 
 import (
@@ -80,8 +80,8 @@ func (m *machine) open(suite string) error {
 	return m.install()
 }
 
-// install follows the first parts of the page. The machine keeps written files
-// in memory, and loses them when it stops.
+// install follows the first parts of docs/INSTALL.md. The machine keeps written
+// files in memory, and loses them when it stops.
 func (m *machine) install() error {
 	for _, heading := range []string{"1. Install the programs", "2. Configure", "3. Choose the units"} {
 		if out, err := m.follow(heading); err != nil {
@@ -120,9 +120,9 @@ func (m *machine) follow(heading string) (string, error) {
 }
 
 // runBlock runs a block as printed. It runs the block as root, or as alice if
-// the block's first line says "as a user". The make commands in the block run
-// on the test's own machine, which has the project and Go, and install into the
-// other machine.
+// the block's first line says "as a user". But it runs the block's make
+// commands on the host, which has the project and Go. They install into the
+// machine.
 func (m *machine) runBlock(b page.Block) (string, error) {
 	var all, piece strings.Builder
 	flush := func() error {

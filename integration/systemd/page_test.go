@@ -6,7 +6,7 @@ import (
 )
 
 // TestPage follows docs/INSTALL.md from the first command to the last, so that
-// each command on the page is tested. After the last command, nothing of the
+// each command on the page is tested. After the last command, no part of the
 // installation may be left. Then TestPage installs everything again, for the
 // other tests.
 func TestPage(t *testing.T) {

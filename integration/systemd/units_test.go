@@ -26,8 +26,8 @@ const (
 	startCommand = `systemctl start schedrestd.socket schedrestd.service`
 )
 
-// unitStarts lists the ways to start the gateway that docs/INSTALL.md
-// describes, and one more that an administrator might choose.
+// unitStarts lists the ways of starting the gateway that are in the table of
+// docs/INSTALL.md.
 var unitStarts = map[string]struct {
 	row        string // row in the table of the page
 	unit, env  string
@@ -45,9 +45,9 @@ var unitStarts = map[string]struct {
 }
 
 // TestUnitsStart checks that each unit serves as soon as it reports that it is
-// ready. The unit's line in the journal must name the layers that the page
-// lists. With require_confinement, each unit must start or refuse to start, as
-// the page says.
+// ready. The unit's line in the journal must name the layers that
+// docs/INSTALL.md lists. With require_confinement, each unit must start or
+// refuse to start, as the page says.
 func TestUnitsStart(t *testing.T) {
 	m := bootedMachine(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
@@ -85,7 +85,7 @@ func TestUnitsStart(t *testing.T) {
 }
 
 // TestInetdUnit checks that each connection starts an instance. With
-// require_confinement the instance must refuse to answer and log the reason.
+// require_confinement, the instance must not answer, and must log the reason.
 func TestInetdUnit(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
@@ -104,14 +104,14 @@ func TestInetdUnit(t *testing.T) {
 	}
 }
 
-// makeCertificate creates the certificate that the page's part about TLS
-// requires.
+// makeCertificate creates the certificate that the TLS section of
+// docs/INSTALL.md requires.
 const makeCertificate = `cd /root
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -subj /CN=head -addext subjectAltName=DNS:localhost 2>&1
 	`
 
-// TestTLS follows the page's part about TLS. It uses a sched.conf, and also a
-// site's slurm.conf that includes another file.
+// TestTLS follows the TLS section of docs/INSTALL.md, with a sched.conf, and
+// with a site's slurm.conf that includes another file.
 func TestTLS(t *testing.T) {
 	m := bootedMachine(t)
 	for name, before := range map[string]string{"sched.conf": "", "slurm.conf": `
@@ -137,8 +137,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestCheckInsideTheUnit follows the page's commands for testing the
-// confinement. They run the test inside the unit's own sandbox.
+// TestCheckInsideTheUnit runs the commands in docs/INSTALL.md that test the
+// confinement inside a unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := bootedMachine(t)
 	list, err := blocks("Verify the sandbox")
@@ -155,7 +155,7 @@ func TestCheckInsideTheUnit(t *testing.T) {
 			m.reset(t)
 			out := m.Run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
 				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\n")
-			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still end with the check before this one
+			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may also contain earlier checks
 			died := regexp.MustCompile(`(\d+) death tests were run, each in its own process: (\d+) were killed`).FindStringSubmatch(out)
 			if died == nil || died[1] != died[2] || !strings.Contains(out, "All confinement that a start ") {
 				t.Errorf("%s", out)
@@ -258,9 +258,9 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAuditLog checks that the audit log is in the only directory to which the
-// unit may write. If an administrator changes the unit's user, the gateway must
-// continue the log.
+// TestAuditLog checks that the gateway writes the audit log in the only
+// directory to which the unit may write. If an administrator changes the unit's
+// user, the gateway must append to the same log.
 func TestAuditLog(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)
@@ -304,7 +304,8 @@ func TestJobsOutliveTheController(t *testing.T) {
 	}
 }
 
-// TestUnitsVerify checks that this systemd finds no fault in the units.
+// TestUnitsVerify checks that the machine's systemd finds no fault in the
+// units.
 func TestUnitsVerify(t *testing.T) {
 	m := bootedMachine(t)
 	m.reset(t)

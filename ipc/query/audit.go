@@ -15,10 +15,10 @@ const (
 )
 
 // Intent announces a change that a client has requested, and asks for
-// permission to make it. The auditor gives permission only after it has written
-// a line about the change to the audit log. All fields come from the worker.
-// The auditor learns from the dispatcher, in Facts, what the kernel reports
-// about the client.
+// permission to make the change. The auditor gives permission only after it has
+// written a line about the change to the audit log. All fields come from the
+// worker. The dispatcher separately sends the auditor Facts, which contains
+// what the kernel reports about the client.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
 	Connection uint64 // number of the connection, as in the message Connection
@@ -29,7 +29,7 @@ type Intent struct {
 	ActAs      string // the user that User acts as; "": the same user
 	Method     string
 	Route      string // such as "job/{job_id}"
-	Object     string // the object to change, as the client names it; "" when it is created
+	Object     string // the object to change, as the client names it; "" if the request creates it
 	Fields     string // names of the fields that the request sets, separated by spaces; no values
 }
 
@@ -81,8 +81,8 @@ func (n *Noted) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &n.Decision, "decision", Denied, TryLater)
 }
 
-// Outcome reports the result of a change, once. ID is that of the Intent that
-// announced the change.
+// Outcome reports the result of a change. The worker sends one Outcome for each
+// permitted change. ID is the ID of the Intent that announced the change.
 type Outcome struct {
 	ID     uint64
 	Status uint16 // HTTP status of the answer

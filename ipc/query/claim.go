@@ -6,8 +6,8 @@ import "schedrestd/ipc"
 // for an Idempotency-Key.
 const MaxClaimAnswer = 1400
 
-// Claim claims an Idempotency-Key for a request. Its fields are hashes, so that
-// neither the auditor nor its file contains a key, a name or a body.
+// Claim claims an Idempotency-Key for a request. Key, User and Body are hashes,
+// so that no key, user name or request body reaches the auditor or its file.
 type Claim struct {
 	ID   uint64 // chosen by the worker and never reused
 	Key  [32]byte

@@ -2,16 +2,16 @@ package query
 
 import "schedrestd/ipc"
 
-// The maximum number of cells (values of metrics, see package metric) in one
-// Counts and in one Samples.
+// The maximum number of cells (see package metric) in one Counts message and in
+// one Samples message.
 const (
 	MaxCounts  = 2700
 	MaxSamples = 1600
 )
 
-// Counts reports what a worker has counted since its previous Counts message.
-// Package metric numbers the values, and a cell is such a number. The sizes of
-// the fields limit what a compromised worker can add to a value.
+// Counts reports what a worker has counted since its previous Counts message. A
+// cell is the number that package metric assigns to a value. The sizes of the
+// fields limit how much a compromised worker can add to a value.
 type Counts struct {
 	Requests uint32 // requests in progress
 	Calls    uint32 // calls to daemons in progress
@@ -29,7 +29,8 @@ func (c *Counts) Walk(w *ipc.Walker) {
 	ipc.List(w, &c.Cells, MaxCounts, 6, func(c *Count) { w.Fields(&c.Cell, &c.N) })
 }
 
-// Scrape asks for all samples. Only one Scrape is answered at a time.
+// Scrape asks for all samples. The exporter must not send another Scrape before
+// it has received all of them.
 type Scrape struct{}
 
 func (*Scrape) Walk(*ipc.Walker) {}

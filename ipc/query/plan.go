@@ -39,8 +39,9 @@ func SendPlan(c *ipc.Channel, p *WholePlan) error {
 	return err
 }
 
-// OwnerOf returns the user that the subordinate uid belongs to, or uid itself
-// if it is in none of the ranges. The ranges are in ascending order.
+// OwnerOf returns the user that the subordinate uid belongs to. If no range
+// contains uid, OwnerOf returns uid itself. The ranges must be in ascending
+// order.
 func OwnerOf(ranges []ipc.Subuids, uid uint32) uint32 {
 	i, found := slices.BinarySearchFunc(ranges, uid, func(r ipc.Subuids, uid uint32) int {
 		switch {

@@ -1,38 +1,43 @@
 // Package query defines messages that the parent neither sends nor receives:
-// requests of workers to the keeper and the auditor, their answers, and the
-// counts for the metrics. The parent does not link this package. In the rows of
-// this package, Parent stands for the dispatcher, which holds the parent's ends
-// of the channels.
+// requests from workers to the keeper and the auditor, the answers to these
+// requests, and the counts for the metrics. The parent does not link this
+// package. In the rows of this package, Parent stands for the dispatcher, which
+// holds the parent's ends of the channels.
 package query
 
 import "schedrestd/ipc"
 
-// Rows are the rows of these messages in the protocol table. The comment above
-// a row is its description in docs/MESSAGES.md.
+// Rows are this package's rows of the protocol table. The comment above a row
+// is its description in docs/MESSAGES.md.
 var Rows = ipc.Register(
-	// asks for a signature of a handshake message, never of a digest
+	// asks for the signature of a whole handshake message, never of a digest
 	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 12, 12+maxHandshake, 0, ipc.Initial),
 	// the signature; empty when the keeper refuses
 	ipc.Of[Signed](20, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 10, 10+maxSignature, 0, ipc.Initial),
 	// asks whether the HS256 signature of a token is valid
 	ipc.Of[Verify](21, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 42, 42+maxSigned, 0, ipc.Initial),
-	// the decision: the signature is valid, is forged, or can't be judged because the keeper has no key or an outdated key
+	// the decision: the signature is valid, or it is forged, or the keeper
+	// can't tell because it has no key or an outdated key
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker
 	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Initial),
-	// the decision: the change may be made, and its intent is in the audit log; or the change must not be made; or the worker must ask again later
+	// the decision: the change is in the audit log and may be made, or it must
+	// not be made, or the worker may ask again later
 	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// the result of a permitted change, sent once
 	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 18, 18+maxCode+maxObject, 0, ipc.Initial),
-	// claims an Idempotency-Key for a request; key, user and request are hashes
+	// claims an Idempotency-Key for a request; key, user and request are sent
+	// as hashes
 	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
-	// the key is claimed for this request, or can't be claimed, or was used by an earlier request, whose answer is included
+	// whether the key is now claimed for this request; if an earlier request
+	// with the key was answered, also that answer
 	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxClaimAnswer, 0, ipc.Initial),
 	// the result of the request for which a key was claimed, sent once
 	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxClaimAnswer, 0, ipc.Initial),
-	// the Settle was handled and, if possible, is on the disk
+	// the Settle was handled and, if possible, written to the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
-	// what a worker has counted since its previous Counts, and the number of its requests in progress
+	// what a worker has counted since its previous Counts, and the numbers of
+	// its requests and calls to daemons in progress
 	ipc.Of[Counts](101, ipc.Worker, ipc.Parent, ipc.In(ipc.Serving, ipc.Draining), 10, 10+6*MaxCounts, 0, ipc.Initial),
 	// asks for the samples of all metrics
 	ipc.Of[Scrape](102, ipc.Exporter, ipc.Parent, ipc.In(ipc.Serving), 0, 0, 0, ipc.Initial),

@@ -4,7 +4,7 @@ import "schedrestd/ipc"
 
 // Bounds of a signature and of the signed message, in bytes.
 const (
-	maxHandshake = 1024 // TLS 1.3 signs 130 to 162 bytes; TLS 1.2 the two randoms and the key exchange
+	maxHandshake = 1024 // TLS 1.3 signs 130 to 162 bytes; TLS 1.2 signs both random values and the server's key exchange
 	maxSignature = 1024 // RSA of 8192 bits
 )
 

@@ -2,9 +2,9 @@ package query
 
 import "schedrestd/ipc"
 
-// Sizes of the parts of a token, in bytes. maxSigned is the size of the signed
-// part of the longest accepted token (auth.MaxToken). macSize is the size of an
-// HS256 signature.
+// Sizes of the parts of a token, in bytes. maxSigned limits the signed part. It
+// is the maximum length of a whole token (auth.MaxToken), so it never excludes
+// an accepted token. macSize is the size of an HS256 signature.
 const (
 	maxSigned = 8 << 10
 	macSize   = 32

@@ -9,17 +9,17 @@ import (
 )
 
 // Admission contains the settings for penalties and rate limits. The dispatcher
-// applies them to connections, and each worker applies them to clients behind a
-// proxy.
+// applies the penalties to connections, and each worker applies them to clients
+// behind a proxy. The workers apply the rate limits.
 type Admission struct {
-	Auth, Malformed, Crash time.Duration // how much an offence of this kind adds to the debt of the client; 0: nothing
+	Auth, Malformed, Crash time.Duration // what one offence of each kind adds to the client's debt; 0: nothing
 	Threshold              time.Duration // the debt at which a client is blocked; 0: no penalties
 
 	Exempt    []netip.Prefix // addresses without penalties
 	Proxies   []netip.Prefix // addresses of proxies, whose X-Forwarded-For is trusted
 	ProxyUIDs []uint32       // uids of proxies that connect over a UNIX socket
 
-	Rate, Burst uint32 // requests of one identity: per second, and in a burst; 0: no limit
+	Rate, Burst uint32 // limits on the requests from one identity: per second, and in a burst; Rate 0: no limit
 }
 
 // MaxPrefixes is the maximum number of elements in each of the lists Exempt,

@@ -2,8 +2,8 @@ package work
 
 import "schedrestd/ipc"
 
-// Facts tells the auditor about a connection before it is passed to a worker.
-// The field Worker is the number of that worker.
+// Facts tells the auditor about a connection, before the dispatcher passes this
+// connection to a worker. The field Worker is the number of that worker.
 type Facts struct {
 	Worker uint32
 	ipc.Connection

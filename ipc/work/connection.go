@@ -4,17 +4,16 @@ import "schedrestd/ipc"
 
 // Taken reports that the worker has received the connection with the number ID
 // and will read from it. Until then the dispatcher keeps its copy of the
-// descriptor. If the worker exits, the dispatcher passes the connections that
-// were still in the worker's channel to another worker, and the clients notice
-// nothing.
+// descriptor. If the worker exits with connections still unread in its channel,
+// another worker gets these connections, and the clients notice nothing.
 type Taken struct{ ID uint64 }
 
 func (t *Taken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
 
 // Done reports that the connection with the number ID is closed. A worker may
 // send Done once for each connection that it holds, and for no other
-// connection. If more were permitted, a compromised worker could free the slots
-// of other workers.
+// connection. Without this rule, a compromised worker could free the slots of
+// other workers.
 type Done struct{ ID uint64 }
 
 func (d *Done) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
@@ -33,8 +32,8 @@ const (
 func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "idle") }
 
 // Progress reports the stage of the connection with the number ID. A worker may
-// report late, and need not report stages that last only a moment. A connection
-// without a report counts as Answering.
+// report late, and need not report stages that last only a moment. The
+// dispatcher treats a connection without a report as Answering.
 type Progress struct {
 	ID    uint64
 	Stage Stage
@@ -46,16 +45,18 @@ func (p *Progress) Walk(w *ipc.Walker) {
 }
 
 // Yield asks the worker to close the connection with the number ID, because
-// another client waits for a slot. If no part of a request has been read, the
-// worker closes the connection at once. Otherwise it closes the connection
-// after the answer.
+// another client waits for a slot. If a request is being answered, the worker
+// closes the connection after that answer. If the connection was accepted or
+// answered only a moment ago, the worker closes it after the next answer.
+// Otherwise the worker closes the connection at once. If the client has begun a
+// request, the worker first sends an error.
 type Yield struct{ ID uint64 }
 
 func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
 
-// Retire announces that the worker gets no more connections. The worker exits
-// when its present connections have ended. It aborts none of them, but each
-// answer asks the client to close the connection.
+// Retire announces that the worker gets no more connections. The worker aborts
+// no connection, but each answer asks the client to close the connection. The
+// worker exits when all connections have ended.
 type Retire struct{}
 
 func (*Retire) Walk(*ipc.Walker) {}

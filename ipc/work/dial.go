@@ -3,7 +3,7 @@ package work
 import "schedrestd/ipc"
 
 // Upstream is a kind of daemon that the dispatcher connects to for a worker. A
-// worker names a daemon by its index in a list of Setup, and never by an
+// worker names a daemon by an index into a list in Setup, and never by an
 // address.
 type Upstream uint8
 
@@ -25,7 +25,7 @@ const (
 	DialRate  = 5000
 )
 
-// Dial asks for a connection to a daemon, because a worker has access to
+// Dial asks for a connection to a daemon. The worker itself has access to
 // neither the network nor files.
 type Dial struct {
 	ID       uint64 // chosen by the worker and repeated in the answer
@@ -41,16 +41,17 @@ func (d *Dial) Walk(w *ipc.Walker) {
 
 // Dialed answers the Dial with the same ID. For a TCP address it passes a
 // socket that is connected or connecting. For a UNIX socket it passes the
-// socket's inode, as an O_PATH descriptor. The worker connects to the inode
-// itself, so that the daemon sees the worker's identity and not the
+// socket's inode, as an O_PATH descriptor. The worker itself connects to that
+// socket, so that the daemon sees the worker's identity and not the
 // dispatcher's.
 type Dialed struct {
 	ID    uint64
 	Owner uint32 // owner of the UNIX socket's directory: only this user or root may serve the socket; NoID for TCP
 
-	// Server is the uid of the daemon's process in two cases, in which the
-	// worker can't determine the uid: for a TCP address of this machine, and
-	// for a UNIX socket if the worker is in a user namespace. Otherwise Server
+	// Server identifies the daemon's user in two cases in which the worker
+	// itself can't do so. For a TCP address of this machine, Server is the uid
+	// of the daemon's process. For a UNIX socket, if the worker is in a user
+	// namespace, Server is the owner of the socket. In all other cases Server
 	// is NoID.
 	Server uint32
 }
@@ -65,10 +66,10 @@ type Undialed struct {
 
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// DialBatch asks for several connections to a daemon, which is named as in
-// Dial. The answer is a DialedBatch or a ConnectedBatch. If several connections
-// are impossible or not permitted, the dispatcher sends no answer, and the
-// worker requests each connection with a Dial.
+// DialBatch asks for several connections to a daemon. Upstream and Index name
+// the daemon, as in Dial. The answer is a DialedBatch or a ConnectedBatch. If
+// several connections are impossible or not permitted, the dispatcher sends no
+// answer, and the worker requests each connection with a Dial.
 type DialBatch struct {
 	Upstream  Upstream
 	Index     uint8
@@ -98,7 +99,7 @@ const ConnectedBatchSize = 8
 // process at the other end.
 type ConnectedBatch struct {
 	DialBatch
-	Server uint32 // uid of the process that serves each connection
+	Server uint32 // uid of the processes that serve the connections
 }
 
 func (c *ConnectedBatch) Walk(w *ipc.Walker) {

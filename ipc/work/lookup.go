@@ -3,12 +3,12 @@ package work
 import "schedrestd/ipc"
 
 // Lookup asks for the name of a user or group with a given uid or gid, or for
-// the uid or gid of a user or group with a given name. A worker itself can't
-// read the user database, and can't start a program that does.
+// the uid or gid of a user or group with a given name. A worker itself can
+// neither read the user database nor start a program that reads it.
 type Lookup struct {
 	ID     uint64 // chosen by the worker and repeated in the answer
 	Group  bool
-	Number uint32 // a number whose name is wanted; used when Name is ""
+	Number uint32 // the uid or gid to look up; used if Name is ""
 	Name   string // a name whose number is wanted
 }
 

@@ -15,9 +15,9 @@ const (
 // dispatcher knows the client of each connection. So a compromised worker can
 // only report clients whose connections it holds.
 //
-// Credential is a hash of the rejected credential. It lets the dispatcher
-// recognize a credential that was rejected before. It is not used with
-// BadRequest.
+// Credential is a hash of the rejected credential. With this hash, the
+// dispatcher recognizes a credential that was rejected before. For BadRequest
+// the dispatcher ignores Credential.
 type Offence struct {
 	ID         uint64
 	Kind       OffenceKind
@@ -30,8 +30,8 @@ func (o *Offence) Walk(w *ipc.Walker) {
 	w.Fields(&o.Credential)
 }
 
-// Pause tells the worker to answer every request of connection ID with 429 for
-// Seconds.
+// Pause tells the worker to answer every request on connection ID with 429 for
+// the next Seconds seconds.
 type Pause struct {
 	ID      uint64
 	Seconds uint16

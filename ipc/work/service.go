@@ -3,7 +3,7 @@ package work
 import "schedrestd/ipc"
 
 // Client gives a service its end of a channel to the worker with this Number,
-// and what the dispatcher knows about that worker.
+// and tells it what the dispatcher knows about that worker.
 type Client struct {
 	Number   uint32
 	PID      uint32

@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Limits on the strings and lists of Setup. A Setup that reaches all of these
-// limits would exceed ipc.MaxMessage. Pack refuses such a Setup.
+// Limits on the number of elements in Setup's lists. A Setup that reached all
+// limits would exceed ipc.MaxMessage, so Pack would refuse it.
 const (
 	maxAddresses = 32
 	maxParsers   = 16
@@ -17,31 +17,31 @@ const (
 )
 
 // Setup is the part of the options and the configuration that a worker gets. It
-// contains no secrets, neither keys nor tokens. schedrestd-config creates it
-// (plan/setup.go). The parent decodes only the embedded ipc.Setup, and passes
-// on the rest in the field Settings.
+// contains no secrets such as keys or tokens. schedrestd-config creates it
+// (plan/setup.go). The parent decodes only the embedded ipc.Setup. It passes on
+// the rest, which is encoded in ipc.Setup.Settings.
 type Setup struct {
 	ipc.Setup
 
 	Cluster     string
 	Controllers []Address // the primary controller first
-	Front       []Address // a common address of all controllers; empty: each has its own
+	Front       []Address // shared address of all controllers; empty: each controller has only its own
 	MorePorts   uint16    // number of additional ports after each port in Controllers and Front; the dispatcher selects one port for each worker
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // socket of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
-	Sack        []string  // sockets that issue auth/slurm credentials, which replace those of munged; in the order in which to try them
+	Sack        []string  // sockets that issue auth/slurm credentials, which replace MUNGE credentials; in order of preference
 
-	RequireUserName bool   // refuse a root token that names no user
+	RequireUserName bool   // refuse the token of root or SchedUser if the request names no user
 	StrictBodies    bool   // refuse a body with an unknown field
 	Docs            bool   // the page at /docs is served
 	Metrics         bool   // events are counted for the exporter
-	UserClaim       string // the claim with the user's name; "": the standard ones
+	UserClaim       string // additional claim that may contain the user's name; "": only the standard claims
 	Names           Names
 
 	Parsers  []Parser // API versions that are served, oldest first
 	Content  Content  // which paths are served
-	Statuses []string // responses that the OpenAPI document lists, "200" or "default"
+	Statuses []string // responses that the OpenAPI document lists, such as "200" or "default"
 	JSON     Layout
 	YAML     Layout
 
@@ -76,8 +76,8 @@ func (s *settings) Walk(w *ipc.Walker) {
 // Opaque returns the part of s that the parent does not decode, as a message.
 func (s *Setup) Opaque() ipc.Message { return (*settings)(s) }
 
-// Pack returns s as the parent gets it: the part that the parent does not
-// decode is in Settings.
+// Pack converts s to the form that the parent receives: Settings contains the
+// part that the parent does not decode.
 func (s Setup) Pack() (ipc.Setup, error) {
 	p := s.Setup
 	isUnix := func(a Address) bool { return a.Network == "unix" }
@@ -109,7 +109,7 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 		s.Accounting = slices.DeleteFunc(s.Accounting, func(a Address) bool { return a.Network == "unix" })
 	}
 	if s.Inetd {
-		s.Admission = Admission{} // the worker serves one client and then exits, so it has nothing to remember
+		s.Admission = Admission{} // the worker serves one client and then exits, so penalties and rate limits would be useless
 	}
 	if s.LongTimeouts {
 		l := &s.Limits
@@ -119,7 +119,7 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 }
 
 // longTimeout replaces the usual timeouts if the gateway's input is a pipe or a
-// terminal. The client may then be slow, because it occupies nothing that other
+// terminal. Such a client may be slow, because it holds nothing that other
 // clients need.
 const longTimeout = 24 * time.Hour
 
@@ -130,12 +130,12 @@ type Address struct {
 	Address string // host:port, or a path
 }
 
-// Munge configures MUNGE credentials for the worker's user. Without a Socket
-// there are none.
+// Munge configures MUNGE credentials for the worker's user. If Socket is empty,
+// the worker uses no MUNGE credentials.
 type Munge struct {
 	Socket     string
 	Accounting string        // socket of the munged for the accounting daemon; "": the same as Socket
-	TTL        time.Duration // lifetime of a credential; 0: the default of munged
+	TTL        time.Duration // lifetime of a credential; 0: munged's default
 }
 
 // Names is the set of spellings (sched, slurm) in which paths, headers and
@@ -148,8 +148,8 @@ const (
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
-// Parser is one served API version, v0.0.Version. Package feature defines the
-// bits of Flags.
+// Parser describes one API version that is served: v0.0.42 if Version is 42.
+// Package feature defines the bits of Flags.
 type Parser struct {
 	Version uint8
 	Flags   uint8
@@ -178,15 +178,15 @@ const (
 // must be set.
 type Limits struct {
 	ReadHeader time.Duration // time to receive a request line and header
-	ReadBody   time.Duration // time without progress of a request body, after which the request is aborted
+	ReadBody   time.Duration // a request is aborted if no part of its body arrives for this long
 	Idle       time.Duration // time between two requests
-	Stall      time.Duration // time without progress of an answer, after which the answer is aborted
+	Stall      time.Duration // an answer is aborted if it makes no progress for this long
 	Call       time.Duration // time for one call to a daemon
 	Connect    time.Duration // time to connect to a daemon
 	Drain      time.Duration // time to finish requests in progress when the worker must exit
 	Header     uint32        // bytes of a request's header
 	Body       uint32        // bytes of a request's body
-	Answers    uint32        // bytes of all daemons' answers that wait for slow clients
+	Answers    uint32        // total size of the daemons' answers that are held for slow clients, in bytes
 }
 
 // Check returns an error if a limit is not set.

@@ -1,6 +1,5 @@
-// Package work defines the messages that serving workers and services exchange
-// with the dispatcher. The parent is not involved and does not link this
-// package.
+// Package work defines messages between the dispatcher, serving workers and
+// services. The parent is not involved and does not link this package.
 package work
 
 import "schedrestd/ipc"
@@ -8,22 +7,28 @@ import "schedrestd/ipc"
 // connPhases are the phases in which a worker holds connections.
 var connPhases = ipc.In(ipc.Serving, ipc.Draining)
 
-// maxName bounds the name of a user or a group, in bytes.
+// maxName is the maximum length of a name, such as a user's, in bytes.
 const maxName = 255
 
-// The rows of these messages in the protocol table. The comment above a row
-// becomes its description in docs/MESSAGES.md. In the rows, ipc.Parent stands
-// for the dispatcher, which has the parent's end of each channel.
+// The rows of this package's messages in the protocol table. The comment above
+// each row becomes the description of its message in docs/MESSAGES.md. In the
+// rows, ipc.Parent stands for the dispatcher, which has the parent's end of
+// each channel.
 var _ = ipc.Register(
-	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
+	// three open files (the certificates of the listeners, the certificate
+	// authorities of clients, and the key set for RS256 tokens), and the keys
+	// for TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),
-	// the worker has received the connection and is the first to read from it
+	// the worker has received the connection and will read from it; no process
+	// has read from it before
 	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed; its slot is free
 	ipc.Of[Done](6, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
-	// the stage of a connection: waiting for a header, being answered, or idle
+	// the stage of a connection: waiting for a header, answering a request, or
+	// idle
 	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, connPhases, 9, 9, 0, ipc.Initial),
-	// another client waits for a slot: close this connection, after the answer if a request has begun
+	// another client is waiting for a slot: close this connection; if a request
+	// has begun, answer it first
 	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
 	// no more connections follow; exit when the remaining connections have ended
 	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
@@ -35,25 +40,33 @@ var _ = ipc.Register(
 	ipc.Of[Breach](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Parent, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
 	// the worker's channel to a service
 	ipc.Of[ServiceFD](35, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 2, 2, 1, ipc.Initial),
-	// asks for a connection to a configured daemon, by its index and never by an address
+	// asks for a connection to a configured daemon, which is identified by an
+	// index, never by an address
 	ipc.Of[Dial](17, ipc.Worker, ipc.Parent, connPhases, 10, 10, 0, ipc.Initial),
-	// a TCP socket that is being connected, or the inode of a UNIX socket, to which the worker connects under its own identity
+	// either a connected or connecting TCP socket, or the inode of a UNIX
+	// socket; the worker connects to the inode under its own identity
 	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, connPhases, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
 	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
-	// asks for several connections to a daemon at once, in a DialedBatch or a ConnectedBatch; there may be no answer
+	// asks for several connections to one daemon; the answer is a DialedBatch
+	// or a ConnectedBatch, or there is no answer
 	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, connPhases, 3, 3, 0, ipc.Initial),
-	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
+	// TCP sockets for one daemon, not connected yet: each socket connects on
+	// its first write
 	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, connPhases, 3, 3, ipc.DialBatchSize, ipc.Initial),
-	// TCP sockets that are connected to one daemon on this machine, with the uid that serves them
+	// TCP sockets that are connected to one daemon on this machine, with the
+	// uid of the daemon's process
 	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, connPhases, 7, 7, ConnectedBatchSize, ipc.Initial),
-	// asks for the name of a user or a group, or for the number of a name
+	// asks for the name of the user or group with a given number, or for the
+	// number of the user or group with a given name
 	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
-	// the answer: a name or a number; or there is no such user or group; or the user database is unavailable
+	// the answer: a name or a number, or a report that the user or group does
+	// not exist or that the user database is unavailable
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
-	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
+	// the client of a connection got 401 for a credential that had not been
+	// rejected before, or sent malformed input
 	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, connPhases, 17, 17, 0, ipc.Initial),
-	// answer every request of a connection with 429 for this many seconds
+	// answer every request on a connection with 429 for this many seconds
 	ipc.Of[Pause](45, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	ipc.Of[Facts](54, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),

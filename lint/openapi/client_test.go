@@ -88,7 +88,7 @@ func demo(t *testing.T) (url, token string) {
 			token = rest
 		}
 		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
-			go func() { // reads the pipe, so that it does not fill
+			go func() { // reads the pipe, so that it does not fill up
 				for lines.Scan() {
 				}
 			}()

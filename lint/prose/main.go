@@ -3,14 +3,14 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// The file allowed.tsv limits the number of findings: for all Go files of a
-// top-level folder together, and for each other file separately. The command
-// prints the numbers of findings. It fails if a number exceeds its limit, or if
-// the subject of a commit violates the rules.
+// The file allowed.tsv limits the number of findings. One limit covers all Go
+// files of a top-level folder, and every other file has its own limit. The
+// command prints the numbers of findings. It fails if a number exceeds its
+// limit, or if the subject of a commit violates the rules.
 //
-// With -v it lists every finding, or only those in files whose paths begin with
-// one of the arguments. With -update it lowers the limits to the present
-// numbers of findings; it never raises them.
+// With -v it lists every finding. If arguments follow, it lists only findings
+// in files whose paths begin with one of the arguments. With -update it lowers
+// the limits to the current numbers of findings; it never raises them.
 package main
 
 import (
@@ -113,8 +113,8 @@ func (r *report) printFigures() {
 	fmt.Printf("retired words: %d in names, %d in texts\n", total[retiredName], total[retiredWord])
 }
 
-// readAllowed reads allowed.tsv. For each file or folder, it returns the limits
-// of the findings of each kind.
+// readAllowed reads allowed.tsv. For each file or folder, it returns the limit
+// on the number of findings of each kind.
 func readAllowed() (map[string][len(kinds)]int, error) {
 	allowed := map[string][len(kinds)]int{}
 	raw, err := os.ReadFile(allowedFile)
@@ -156,8 +156,8 @@ func writeAllowed(allowed map[string][len(kinds)]int, places map[string]*place) 
 
 var goodSubject = regexp.MustCompile(`^[\w./*{}, -]+: .{1,}$`)
 
-// badSubjects returns the commits whose subjects violate the rules. If the
-// clone lacks some commits, it returns none.
+// badSubjects returns the commits whose subjects violate the rules. In a
+// shallow clone, which lacks some commits, it checks nothing.
 func badSubjects() ([]string, error) {
 	if exec.Command("git", "cat-file", "-e", lastUncheckedCommit+"^{commit}").Run() != nil {
 		fmt.Println("commit subjects were not checked: this is not a full clone")

@@ -42,9 +42,8 @@ func parseRules(text string) (phrases []rule, words, names map[string]string) {
 	return phrases, words, names
 }
 
-// replacementFor returns the replacement for a word. If the rules have only the
-// base form of the word, it returns the replacement for the base form. If they
-// have neither, it returns "".
+// replacementFor returns the replacement for a word or, if the rules lack the
+// word, for its base form. If the rules lack both, it returns "".
 func replacementFor(rules map[string]string, word string) string {
 	word = strings.TrimSuffix(word, "'s")
 	if replacement, ok := rules[word]; ok {

@@ -64,8 +64,7 @@ func (r *report) add(kind int, path string, line int, text, replacement string) 
 	p.findings[kind] = append(p.findings[kind], finding{path, line, strings.TrimSpace(text), replacement})
 }
 
-// file checks the texts in the file at path. It ignores a file if it does not
-// know the file's kind.
+// file checks the texts in the file at path. It ignores files of unknown kinds.
 func (r *report) file(path string) error {
 	extract := map[string]func(string) string{
 		".md": fromMarkdown, ".1": fromMdoc, ".5": fromMdoc, ".8": fromMdoc,
@@ -170,7 +169,7 @@ func (r *report) name(path string, line int, name string) {
 }
 
 // text checks a text that begins at the given line of the file at path. It
-// skips names and quotations, which are in backquotes.
+// skips everything in backquotes, such as names and quotations.
 func (r *report) text(path string, line int, text string) {
 	text = inlineCode.ReplaceAllString(text, "CODE")
 	for _, loc := range wordPattern.FindAllStringIndex(text, -1) {
@@ -190,7 +189,8 @@ func (r *report) text(path string, line int, text string) {
 
 var inlineCode = regexp.MustCompile("`[^`\n]*`")
 
-// fromMarkdown returns a page without its code. It keeps the line numbers.
+// fromMarkdown returns a page with empty lines instead of its code blocks, so
+// that line numbers do not change.
 func fromMarkdown(page string) string {
 	code := false
 	return lines(page, func(line string) string {

@@ -1,6 +1,6 @@
-// Package section compares a section of a documentation page with the text that
-// code generates for it. It is for tests. Comments in the page mark the
-// beginning and the end of the section.
+// Package section helps tests compare a section of a documentation page with
+// the text that code generates for it. Comments in the page mark the beginning
+// and the end of the section.
 package section
 
 import (
@@ -11,8 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check compares text with the part of the file page that is between the lines
-// begin and end. If update is set, Check replaces that part with text instead.
+// Check reads the file whose path is page, and compares text with the section
+// between the lines begin and end. If update is set, Check replaces the section
+// with text instead.
 func Check(t *testing.T, page, begin, end, text string, update bool) {
 	t.Helper()
 	raw, err := os.ReadFile(page)

@@ -3,8 +3,8 @@
 //
 //	skipped ARGUMENT... [-- ARGUMENT...]...
 //
-// Each list of arguments is one run of "go test". The command stops after the
-// first run that fails.
+// Each list of arguments is for one run of "go test". The command stops after
+// the first run that fails.
 package main
 
 import (

@@ -95,8 +95,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestPrint checks that without skips there is no summary, and that a summary
-// of many tests names only some of them.
+// TestPrint checks that there is no summary if no test was skipped, and that
+// the summary names only some of the tests if there are many.
 func TestPrint(t *testing.T) {
 	var out bytes.Buffer
 	skips{}.print(&out)

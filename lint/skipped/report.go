@@ -17,9 +17,9 @@ type event struct {
 	Output  string
 }
 
-// A report prints events as "go test" does without -v. For a package that
-// passed it prints one line. For any other package it prints the whole output
-// of the tests that failed.
+// A report prints events as "go test" does without -v. If a package passed, it
+// prints one line. Otherwise it prints the whole output of the tests that
+// failed.
 type report struct {
 	out      io.Writer
 	skips    skips
@@ -28,7 +28,7 @@ type report struct {
 
 // packageRun is the state of a package whose tests are running.
 type packageRun struct {
-	lines   []line            // lines of the package, and of tests that may have failed, in order
+	lines   []line            // lines of the package itself, and of tests not known to have passed, in order
 	results map[string]string // result of each test: "pass", "fail" or "skip"
 	failed  bool
 }
@@ -39,8 +39,8 @@ func newReport(out io.Writer, skips skips) *report {
 	return &report{out, skips, map[string]*packageRun{}}
 }
 
-// processLine processes a line that go test printed. It prints lines that are
-// not events unchanged.
+// processLine processes a line that go test printed. If the line is not an
+// event, it is printed unchanged.
 func (r *report) processLine(text []byte) {
 	var e event
 	if json.Unmarshal(text, &e) != nil || e.Action == "" {
@@ -72,8 +72,8 @@ func (r *report) processLine(text []byte) {
 	}
 }
 
-// recordResult records the result of a test. It drops the lines of a top-level
-// test that passed, and of its subtests.
+// recordResult records the result of a test. If a top-level test passed or was
+// skipped, it drops the lines of that test and of its subtests.
 func (p *packageRun) recordResult(e event, skips skips) {
 	p.results[e.Test] = e.Action
 	if e.Action == "skip" {
@@ -106,9 +106,9 @@ func (p *packageRun) reason(test string) string {
 	return reason
 }
 
-// print prints the results of a package that has ended: first the output of
-// each failed test, and then the package's own lines. The outputs of tests that
-// ran in parallel are not mixed.
+// print prints the results of a package whose tests have ended: first the
+// output of each failed test, and then the package's own lines. It does not mix
+// the outputs of tests that ran in parallel.
 func (p *packageRun) print(out io.Writer) {
 	byTest := map[string][]string{}
 	for _, l := range p.lines {

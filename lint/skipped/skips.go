@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A skips value maps each reason to the tests that were skipped for it, as
-// PACKAGE.TEST.
+// A skips value maps each reason to the names of the tests that were skipped
+// for that reason. Names have the form PACKAGE.TEST.
 type skips map[string][]string
 
 func (s skips) add(reason, pkg, test string) {

@@ -110,9 +110,9 @@ func splitVersion(path string) (v, rest string) {
 	return m[1], strings.Split(path, "/")[1] + "/" + strings.TrimSuffix(m[2], "/")
 }
 
-// bodyNames maps each operation to the names of its bodies. A version may
-// define a body in place, without a name. Then bodyNames takes the name from a
-// version whose operation refers to a named body.
+// bodyNames returns a map from the bodies of all operations to their names. If
+// a version defines a body in place, without a name, bodyNames takes the name
+// from a version whose operation refers to a named body.
 func bodyNames(documents []document) map[string]string {
 	names := map[string]string{}
 	for _, d := range documents {

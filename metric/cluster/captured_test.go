@@ -15,9 +15,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// capture is a captured answer of a real daemon. It contains the frame in
-// hexadecimal digits, and the values that an independent decoder found in the
-// frame.
+// capture is an answer that was captured from a real daemon. It contains the
+// answer's frame in hexadecimal digits, and the values that an independent
+// decoder found in that frame.
 type capture struct {
 	Frame   string `json:"response_frame"`
 	Decoded struct {
@@ -38,9 +38,9 @@ type record struct {
 	Account   string `json:"account"`
 }
 
-// TestCaptured counts the records in captured answers of the controllers of
-// Slurm 22.05, 24.11 and 26.05, in every protocol version. The metrics must
-// agree with the records as an independent decoder has read them.
+// TestCaptured counts the records in answers that were captured from the
+// controllers of Slurm 22.05, 24.11 and 26.05, in every protocol version. The
+// metrics must agree with the records that an independent decoder found.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../rpc/message/testdata/frames/*.json.gz")

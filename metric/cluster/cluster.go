@@ -1,10 +1,11 @@
 // Package cluster counts the jobs, nodes and fair shares of a cluster, and
 // writes the numbers as metrics.
 //
-// A Counts gets the controller's records one at a time, and does not store
-// them. So its memory depends on the number of partitions, users and accounts,
-// not on the number of jobs. Nothing can be written before all records have
-// been counted, because all samples of a metric must be written together.
+// A Counts receives the controller's records one at a time, and does not store
+// records of jobs or nodes. So the number of jobs does not affect its memory;
+// the numbers of partitions, users and accounts do. Nothing can be written
+// before all records have been counted, because all samples of a metric must be
+// written together.
 //
 // If Slurm 25.11 has the same metric, this package uses Slurm's name and unit.
 // The names of all other metrics begin with Prefix.
@@ -22,12 +23,13 @@ import (
 // Prefix begins the name of each metric that Slurm does not have.
 const Prefix = "schedrestd_cluster_"
 
-// maxValues is the maximum number of values of each label. Each value costs
-// memory in this process, and in the Prometheus server one time series for each
-// metric.
+// maxValues is the maximum number of values of each label. Each value takes
+// memory in this process, and adds one time series per metric to the Prometheus
+// server.
 const maxValues = 20_000
 
-// By says whether to write metrics whose labels name users or accounts.
+// By selects whether to write the metrics whose labels name users, and those
+// whose labels name accounts.
 type By struct{ User, Account bool }
 
 // Counts holds the numbers that have been counted so far.

@@ -95,8 +95,8 @@ func smallCluster(t *testing.T, by cluster.By) *cluster.Counts {
 	return c
 }
 
-// TestPendingWithFlags checks that a waiting job counts as pending, even if it
-// also counts for other states.
+// TestPendingWithFlags checks that a waiting job is counted as pending, even if
+// it is counted for other states too.
 func TestPendingWithFlags(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{})
@@ -196,8 +196,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNoNames checks that the metrics contain names of users or accounts only
-// if these are requested.
+// TestNoNames checks that the metrics name users only if By.User is set, and
+// accounts only if By.Account is set.
 func TestNoNames(t *testing.T) {
 	t.Parallel()
 	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {

@@ -21,8 +21,8 @@ type share struct {
 }
 
 // Share adds the fair share of an association: an account, or a user in an
-// account. It ignores associations of users unless By.User is set, and
-// associations of accounts unless By.Account is set.
+// account. It adds associations of users only if By.User is set, and
+// associations of accounts only if By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
 	list, enabled, label := &c.fairShare.accounts, c.by.Account, "account"
 	record := share{
@@ -77,7 +77,7 @@ func (f *fairShare) write(w *exposition.Writer, by By) {
 
 // writeShares writes the metrics of the shares in list. It omits values that
 // are not set. If several shares have the same labels, it writes only the first
-// of them. Controllers never send such shares.
+// one. Controllers never send several shares with the same labels.
 func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
 	slices.SortStableFunc(list, compareShares)
 	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })

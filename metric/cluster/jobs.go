@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// jobStates are the states by which jobs are counted. Exactly one of a job's
-// states is a base state (jobBase). A job counts for all states in this list
-// that it has.
+// jobStates are the states by which jobs are counted. A job is counted for
+// every state in this list that applies to it. Exactly one of a job's states is
+// a base state (jobBase).
 var jobStates = [...]struct {
 	name, help string
 	is         func(model.JobState) bool
@@ -74,7 +74,7 @@ type group struct {
 // and not for other groups of jobs.
 type queue struct {
 	maxNodes        uint32 // largest number of nodes that a pending job requests
-	maxNodesNotHeld uint32 // the same, but only of jobs that are not held
+	maxNodesNotHeld uint32 // the same for jobs that are not held
 	nodeLimit       uint64
 }
 
@@ -87,12 +87,12 @@ type job struct {
 	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job. The argument user is the name of the job's user, which is
-// ignored unless By.User is set.
+// Job adds a job. The argument user is the name of the job's user. It is used
+// only if By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	amounts := jobAmounts(j)
 	c.jobs.add(&amounts, amounts.tasks)
-	name, _, _ := strings.Cut(j.Partition, ",") // a job with several partitions counts only in the first one
+	name, _, _ := strings.Cut(j.Partition, ",") // a job with several partitions is counted only in the first one
 	if p := c.partitions[exposition.Text(name)]; p != nil {
 		listed := uint64(1)
 		if j.State.Ended() && j.State&model.JobCompleting == 0 {
@@ -154,15 +154,15 @@ func jobAmounts(j *model.Job) job {
 	return f
 }
 
-// allocates reports whether a job in the state s has resources.
+// allocates reports whether resources are allocated to a job in the state s.
 func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns the number of tasks that the record j stands for. If j has no
-// bit mask of tasks, it returns 1. The bit mask, j.ArrayTasks, is written in
-// hexadecimal digits. It contains the tasks of an array that have no record of
-// their own.
+// tasks returns the number of tasks that the record j stands for. The field
+// j.ArrayTasks is a bit mask in hexadecimal digits. It contains the tasks of an
+// array that have no records of their own. If j has no bit mask, tasks returns
+// 1.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -175,8 +175,8 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job to the group. It adds total to the group's total number of
-// jobs.
+// add adds a job to the group. It increases the group's number of jobs by
+// total.
 func (g *group) add(j *job, total uint64) {
 	g.all += total
 	for s := j.states; s != 0; s &= s - 1 {
@@ -199,7 +199,7 @@ func (q *queue) add(j *model.Job, f *job) {
 	if j.State.Base() != model.JobPending {
 		return
 	}
-	maxNodes := max(j.MaxNodes, j.NumNodes) // without a maximum, the controller sends the number that it expects to allocate
+	maxNodes := max(j.MaxNodes, j.NumNodes) // if MaxNodes is not set, the controller sends in NumNodes the number that it expects to allocate
 	q.maxNodes = max(q.maxNodes, maxNodes)
 	if !f.held {
 		q.maxNodesNotHeld = max(q.maxNodesNotHeld, maxNodes)

@@ -8,10 +8,10 @@ import (
 	"schedrestd/model"
 )
 
-// nodeStates are the states by which nodes are counted. Exactly one of a node's
-// states is a base state (nodeBase). A node counts for all states in this list
-// that it has. The field partition is the state's name in the metrics of
-// partitions. It is "" if the name is the same as in other metrics.
+// nodeStates are the states by which nodes are counted. A node is counted for
+// every state in this list that applies to it. Exactly one of a node's states
+// is a base state (nodeBase). The field partition is the state's name in the
+// metrics of partitions. It is "" if the name is the same as in other metrics.
 var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
@@ -85,7 +85,7 @@ func effectiveState(n *model.Node) model.NodeState {
 	return n.State
 }
 
-// nodeGroup holds the counts of all nodes, or of those of one partition.
+// nodeGroup holds the counts of all nodes, or of the nodes of one partition.
 type nodeGroup struct {
 	count                                                uint64
 	states                                               [32]uint64 // in the order of nodeStates
@@ -131,8 +131,8 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 	return nil
 }
 
-// add adds a node that has total units of a resource, of which used units are
-// allocated to jobs.
+// add adds a node's units of a resource: total is the number of units, and used
+// is the number that are allocated to jobs.
 func (s *stateAmounts) add(total, used uint64, takesJobs bool) {
 	s.allocated += used
 	if takesJobs {
@@ -204,8 +204,8 @@ func (c *Counts) writeResources(w *exposition.Writer) {
 	resource(w, Prefix+"gres", "Generic resources, by state.", 1, list)
 }
 
-// resource writes a metric of a resource. It has one sample for each state:
-// allocated, idle and down.
+// resource writes a metric of a resource. For each element of list, it writes
+// one sample for each state: allocated, idle and down.
 func resource(w *exposition.Writer, name, help string, unit float64, list []series[stateAmounts]) {
 	if len(list) == 0 {
 		return

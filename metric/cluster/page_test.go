@@ -18,8 +18,8 @@ const (
 	end   = "<!-- end of metrics -->\n"
 )
 
-// TestPage checks that the documentation page lists the same metrics as the
-// tables.
+// TestPage checks that docs/CLUSTER-METRICS-LIST.md lists the metrics of this
+// package.
 func TestPage(t *testing.T) {
 	var b strings.Builder
 	table(&b, "Jobs", "`slurm_jobs` (all jobs), `slurm_partition_jobs` (jobs of a partition), `slurm_user_jobs` (of a user) or `slurm_account_jobs` (of an account), followed by:", jobMeasures)

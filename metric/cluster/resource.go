@@ -27,7 +27,7 @@ func tres(list string) iter.Seq2[string, string] {
 
 // amount parses a number with an optional suffix, which stands for a power of
 // 1,024. It returns 0 if the number is malformed. The result is exact, because
-// Slurm writes only exact fractions.
+// Slurm does not round the fractions that it writes.
 func amount(s string) uint64 {
 	n, ok := parseAmount(s)
 	if !ok {
@@ -44,7 +44,7 @@ func parseAmount(s string) (uint64, bool) {
 			unit = float64(uint64(1) << (10 * (i + 1)))
 		}
 	}
-	if strings.Trim(s, "0123456789.") != "" { // no sign, exponent or word such as Inf
+	if strings.Trim(s, "0123456789.") != "" { // refuses signs, exponents and words such as Inf
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(s, 64)
@@ -54,7 +54,8 @@ func parseAmount(s string) (uint64, bool) {
 	return uint64(n * unit), true
 }
 
-// gresKind is a kind of generic resource. The type may be empty.
+// gresKind is the name and the type of a kind of generic resource. The type may
+// be empty.
 type gresKind struct{ name, typ string }
 
 // gres is an amount of a generic resource on a node.
@@ -63,8 +64,10 @@ type gres struct {
 	total, used uint64
 }
 
-// gresOf returns the generic resources of a node. Used resources whose type is
-// not in the node's configuration count as resources without a type.
+// gresOf returns the generic resources of a node. If used resources have a type
+// that the node's configuration lacks, gresOf adds them to the resource of the
+// same name without a type. If the configuration lacks that resource too,
+// gresOf returns the used resources as a resource of their own.
 func gresOf(n *model.Node) (list []gres) {
 	for kind, total := range gresList(n.GRES) {
 		if i := slices.IndexFunc(list, func(g gres) bool { return g.gresKind == kind }); i >= 0 {

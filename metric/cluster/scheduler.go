@@ -93,8 +93,8 @@ func stat[N uint32 | uint64 | model.Time](name, help string, get func(*model.Con
 	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(get(s)) }}
 }
 
-// mean returns a metric that is a mean, rounded down. Its value is the result
-// of the function sum, divided by the result of the function count.
+// mean returns a metric whose value is a mean, rounded down: the result of the
+// function sum divided by the result of the function count.
 func mean(name, help string, count func(*model.ControllerStats) uint32, sum func(*model.ControllerStats) uint64) measure[model.ControllerStats] {
 	return stat(name, help, func(s *model.ControllerStats) uint64 {
 		if count(s) == 0 {

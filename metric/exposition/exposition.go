@@ -6,9 +6,9 @@
 //	w.Sample("slurm_nodes_idle", 12)
 //	err := w.Flush()
 //
-// After a call of Family, all samples of this family must be written before the
-// next call of Family. The package has only a small buffer, so its memory does
-// not depend on the length of the answer.
+// After a call to Family, all samples of that family must be written before the
+// next call to Family. The package has only a small buffer, so its memory does
+// not depend on the length of the output.
 //
 // Workers use this package. The exporter uses Prometheus's own library, which
 // would add 2.6 MB to each worker.
@@ -80,7 +80,8 @@ func (w *Writer) Sample(name string, value float64, labels ...string) {
 	_, _ = w.w.Write(w.line)
 }
 
-// Flush writes the buffered text. It returns the first error of any write.
+// Flush writes the buffered text. It returns the first error that occurred in
+// any write.
 func (w *Writer) Flush() error { return w.w.Flush() }
 
 var (

@@ -23,8 +23,8 @@ var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
 // last value stands for all other methods.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}
 
-// statuses are the statuses that have their own label value. All other statuses
-// count as the last one.
+// statuses are the statuses that have their own label value. The last element
+// stands for all other statuses.
 var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
 
 // failureReasons are the reasons why a request to a daemon can fail.
@@ -34,7 +34,7 @@ var failureReasons = []string{"unreachable", "timeout", "broken", "refused", "ot
 const (
 	Unreachable = iota // no connection
 	Timeout            // no answer in time
-	Broken             // an answer that is missing, incomplete or can't be understood
+	Broken             // an answer that is missing, incomplete or unintelligible
 	Refused            // the daemon answered with an error
 	Other              // the request could not be created
 )
@@ -55,8 +55,8 @@ const (
 	MalformedFrames
 )
 
-// Table is the complete table of metrics. It has a field for each family that
-// workers count, and maps with the indices of label values.
+// Table is the complete table of metrics. It contains one field for each family
+// that workers count. It also contains maps from label values to their indices.
 type Table struct {
 	metric.Table
 
@@ -201,8 +201,8 @@ func (t *Table) rpcLabel() metric.Label {
 }
 
 // Operation returns the index of the label value for a route and a method. If
-// the route is unknown or lacks the method, the request counts as one without a
-// route.
+// the route is unknown or lacks the method, Operation returns an index for
+// requests without a route.
 func (t *Table) Operation(route, method string) int {
 	if i, ok := t.operations[operation{route, method}]; ok {
 		return i

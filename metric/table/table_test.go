@@ -10,8 +10,8 @@ import (
 	"schedrestd/metric"
 )
 
-// TestCells checks that no cell belongs to two combinations of label values,
-// and that all cells fit into a message.
+// TestCells checks that every cell belongs to exactly one combination of label
+// values, and that every combination has a value for each label.
 func TestCells(t *testing.T) {
 	table := New()
 	used := make([]string, table.Cells)

@@ -1,5 +1,5 @@
-// Command sbom writes a list of the software that programs contain, in the
-// format CycloneDX 1.6. The list includes Swagger UI and the modules that the
+// Command sbom writes a list of the software that programs contain, in
+// CycloneDX 1.6 format. The list includes Swagger UI and the modules that the
 // linker recorded in the programs. The output depends only on the arguments and
 // the programs.
 //
@@ -109,8 +109,8 @@ func describe(name, version string, programs []string) (*bom, error) {
 	return b, nil
 }
 
-// inspect reads a program. It returns a component for the program, and
-// components for the modules in the program, sorted.
+// inspect reads a program. It returns a component for the program, and a sorted
+// list of components for the modules in the program.
 func inspect(path, version string) (component, []component, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -167,8 +167,8 @@ func libraryVersion(toolchain string) string {
 // UI, which the linker does not record because it is not a Go module.
 const apiPage = "schedrestd/cmd/schedrestd-worker"
 
-// library returns the component for a module. The argument sum is the checksum
-// of the module in go.sum, which is not the hash of a file.
+// library returns the component for a module. The argument sum is the module's
+// checksum from go.sum. This checksum is not the hash of a file.
 func library(path, version, sum string) component {
 	url := "pkg:golang/" + path + "@" + version
 	c := component{Type: "library", Ref: url, Name: path, Version: version, URL: url}

@@ -2,8 +2,9 @@ package main
 
 import "testing"
 
-// TestLibraryVersion checks that the version has no prefix and no blanks,
-// regardless of the form of the toolchain's version.
+// TestLibraryVersion checks that libraryVersion returns a version without the
+// prefix "go" and without blanks, regardless of the form of the toolchain's
+// version.
 func TestLibraryVersion(t *testing.T) {
 	for toolchain, want := range map[string]string{
 		"go1.26.1":            "1.26.1",

@@ -24,8 +24,8 @@ type file struct {
 	reopenFailed bool // the last reopen failed, which was logged
 }
 
-// openFile opens or creates the file at path with the given flags of open(2).
-// Errors name the file by label.
+// openFile opens the file at path, or creates it, with the given flags of
+// open(2). In errors, label is the name of the file.
 func openFile(o Options, label, path string, flags int) (*file, error) {
 	// Anyone who can replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, PrivateGroup: become.PrivateGroup}

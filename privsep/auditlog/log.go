@@ -35,7 +35,7 @@ type Log struct {
 	claimsFile *file // file of Idempotency-Keys; nil: there is none
 
 	mu   sync.Mutex // guards *file; no other lock is taken while it is held
-	file *file      // nil: standard error, or there is no audit log
+	file *file      // nil if the log goes to standard error, or if there is no audit log
 }
 
 // Open opens the audit log.

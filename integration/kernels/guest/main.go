@@ -71,8 +71,8 @@ func powerOff() {
 }
 
 // leaveRootfs moves all files from the kernel's initial file system to another
-// one, and executes this program there. It is needed because the root of the
-// initial file system can't be changed. It returns only if it fails.
+// one, and executes this program there. This is needed because the root of the
+// initial file system can't be changed. leaveRootfs returns only if it fails.
 func leaveRootfs() error {
 	const to = "/new"
 	if err := os.Mkdir(to, 0o755); err != nil {
@@ -197,7 +197,7 @@ func enableInterface(name string) error {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
 		return fmt.Errorf("switch %s on: %w", name, err)
 	}
-	for range 100 { // IPv6 first checks that no other machine has its address
+	for range 100 { // IPv6 assigns an address only after checking that no other machine has it
 		if a, _ := net.InterfaceByName(name); a != nil {
 			if list, _ := a.Addrs(); len(list) > 0 {
 				break
@@ -233,7 +233,7 @@ func runStep(s plan.Step) plan.Result {
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), s.Env...)
 	cmd.Stdout = io.MultiWriter(&out, new(echo))
 	cmd.Stderr = cmd.Stdout
-	cmd.WaitDelay = 10 * time.Second // for background processes that hold its output open
+	cmd.WaitDelay = 10 * time.Second // limits the wait for background processes that hold the output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.UID, Gid: s.UID}, Setsid: true}
 	if s.Group != "" {
 		dir, err := os.Open("/sys/fs/cgroup/" + s.Group)
