@@ -123,8 +123,8 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusalWorkers is the number of workers that only answer the connections that
-// the gateway refuses. Every other worker serves one user or one connection.
+// refusalWorkers is the number of workers that do nothing but answer refused
+// connections. Every other worker serves one user or one connection.
 const refusalWorkers = 1
 
 // children returns the pids of the running workers and keepers that the process
@@ -149,9 +149,9 @@ func children(t *testing.T, pid int) (list []int) {
 	return list
 }
 
-// TestManyUsers checks a hundred users with ten connections each. This exceeds
-// both the limit of identities and the limit of connections. Each connection
-// must be answered by its user's worker, and the parent must stay small.
+// TestManyUsers connects ten times as each of a hundred users. This exceeds
+// both the limit on identities and the limit on connections. Each connection
+// must be answered by its user's worker, and the parent must use little memory.
 func TestManyUsers(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{})
@@ -183,9 +183,10 @@ func TestManyUsers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusalWorkers {
 		t.Errorf("%d workers", n)
 	}
-	// RssAnon excludes the pages of the program file. This test binary has too
-	// many of them, because it also contains a client and a server. The real
-	// parent has 7 MB of such pages. Its total memory must stay below 20 MB.
+	// The real parent must use less than 20 MB in total. About 7 MB of that are
+	// pages of the program file. The test binary has many more such pages,
+	// because it also contains a client and a server. So the test checks only
+	// RssAnon, which excludes them.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -204,16 +205,16 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	return ask(c, "/peer")
 }
 
-// TestLeastRecentlyUsedGoes checks which worker a gateway ends to make room for
-// another one: the worker of the user who connected least recently. A worker
-// with a connection in use must stay.
+// TestLeastRecentlyUsedGoes checks that the gateway makes room for a new worker
+// by ending the worker whose user connected least recently. It must not end a
+// worker with a connection in use.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
 	t.Parallel()
 	// The busy connection leaves one slot free. So the gateway can serve the
 	// next user only after it has noticed that the previous user's connection
 	// is closed.
 	g, socket := serveBecomeUser(t, testConfig{Identities: 3, Connections: 2})
-	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
+	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // this user connects first, but will have a request in progress
 	one := pidOf(t, body)
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
@@ -233,7 +234,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 
 // TestIdleYields checks a gateway with the maximum number of workers, each with
 // a connection. When another user connects, the gateway must close an idle
-// connection, and no connection in use.
+// connection. It must not close a connection in use.
 func TestIdleYields(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Identities: 3})
@@ -271,8 +272,9 @@ func TestRest(t *testing.T) {
 }
 
 // TestStrangers checks that no worker serves root, SchedUser, a client with gid
-// 0, or a client with the id 65534, which the kernel reports for ids that are
-// unknown in this user namespace.
+// 0, or a client whose uid or gid is 65534. The kernel reports 65534 for ids
+// that are unknown in this user namespace. With disable_user_check, root and
+// SchedUser must be served.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Service: identityOf("", "", "31050")})
@@ -304,7 +306,7 @@ func TestSubordinate(t *testing.T) {
 	for name, c := range map[string]testConfig{"a worker each": accountsOnly, "a worker for each connection": {Argv: accountsOnly.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := serveBecomeUser(t, c)
-			for range 2 { // the second time the gateway knows the uid already
+			for range 2 { // the second time, the gateway already knows the uid
 				for uid, want := range map[int]int{100_000: 403, 31001: 403, 2: 200} { // uid 2 is bin on Debian, and daemon on Red Hat
 					if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != want {
 						t.Errorf("uid %d: %d %s", uid, status, body)
@@ -321,7 +323,7 @@ func TestSubordinate(t *testing.T) {
 // other users must be served by the other workers.
 func TestManyGroups(t *testing.T) {
 	t.Parallel()
-	const ownShare = 4 // one user can have one quarter of the workers
+	const ownShare = 4 // one user may have at most a quarter of the workers
 	_, socket := serveBecomeUser(t, testConfig{Identities: 2 * ownShare})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)
@@ -342,9 +344,9 @@ func TestManyGroups(t *testing.T) {
 }
 
 // TestStubbornWorker checks a captured worker that reports its connection as
-// idle, and does not close it when asked. The dispatcher must then ask the
-// workers of other users to close their idle connections. If there is no other
-// user, it must end the captured worker.
+// idle, but does not close it when asked. The dispatcher must then ask the
+// workers of other users to close idle connections. If no other user has a
+// worker, the dispatcher must end the captured worker.
 func TestStubbornWorker(t *testing.T) {
 	t.Parallel()
 	for rooms := range 2 {
@@ -368,7 +370,7 @@ func TestStubbornWorker(t *testing.T) {
 	}
 }
 
-// TestProcessLimit checks that a user who has reached their limit of processes
+// TestProcessLimit checks that a user who has reached their limit on processes
 // gets 503, and that other users are served.
 func TestProcessLimit(t *testing.T) {
 	t.Parallel()
@@ -473,9 +475,9 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 }
 
-// TestBecomeUserIsRefused checks that the gateway does not start if become_user
-// is set together with settings that rule it out, and that the error names the
-// reason.
+// TestBecomeUserIsRefused checks that the gateway does not start with
+// become_user if it was started without root, or if another setting is
+// incompatible. The error must give the reason.
 func TestBecomeUserIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := "unix:" + sharedDir(t) + "/s"
@@ -508,9 +510,9 @@ func TestBecomeUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerForEachConnection checks that each connection has its own process,
-// which answers all its requests and exits when the connection ends. With
-// become_user the process runs as the user of the connection.
+// TestWorkerForEachConnection checks that each connection gets its own process.
+// This process answers all requests on the connection, and exits when the
+// connection ends. With become_user it runs as the client's user.
 func TestWorkerForEachConnection(t *testing.T) {
 	t.Parallel()
 	var seen []int

@@ -10,17 +10,18 @@ import (
 	"schedrestd/privsep/inetd"
 )
 
-// Inetd serves one client, at standard input and output, through one worker. It
-// returns nil when the client's input has ended and every request is answered,
-// even if some answers were errors. It returns an error if the service itself
-// failed.
+// Inetd serves one client on standard input and output, with one worker. It
+// returns nil when the client's input has ended and every request has been
+// answered, even if some answers were errors. It returns an error if the
+// service itself failed.
 //
-// If in is a connected socket, the worker reads from it and writes to it.
-// Otherwise the worker writes the answers to out. After a first signal, the
-// worker finishes the request in progress and exits. A second signal kills it.
+// The worker reads requests from standard input. If standard input is the
+// client's connection, the worker sends the answers there. Otherwise it writes
+// the answers to standard output. After the first signal, the worker finishes
+// the request in progress and exits. A second signal kills the worker.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
-	runtime.GOMAXPROCS(1)                           // this process only starts others and waits; a low limit saves the start of threads
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there are no counters to log
+	runtime.GOMAXPROCS(1)                           // this process only starts others and waits, so it needs few threads
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // SIGUSR1 logs counters, and with one client there are none
 	client, err := inetd.NewClient(in, out)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if refusal != nil { // a worker with the default identity tells the client
+	if refusal != nil { // a worker with the default identity sends the refusal to the client
 		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refusal)
 		service.Identity = c.defaultIdentity(service)
 	}
@@ -44,7 +45,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := m.prepare(nil); err != nil {
 		return err
 	}
-	m.config.Secrets.Tokens.Key = "" // the start of a keeper would take longer than a daemon takes to verify the token
+	m.config.Secrets.Tokens.Key = "" // a daemon verifies the token faster than a keeper would start
 	m.inetdClient, m.inetdFDs = client.Streams()
 	m.peers[m.inetdClient.ID] = service.Identity
 	m.confinementParts, m.onReady = m.confinedSpawner.Parts(), func() {}

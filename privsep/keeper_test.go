@@ -29,8 +29,8 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// playKeeper runs a keeper: the real one, or one that breaks the protocol after
-// Ready.
+// playKeeper runs the real keeper, or a keeper that fails or breaks the
+// protocol. The argument part selects which one.
 func playKeeper(part string) int {
 	switch part {
 	case "good":
@@ -90,8 +90,8 @@ func playKeeper(part string) int {
 	}
 }
 
-// site contains the files of an https:// listener, and the user who may read
-// them.
+// site contains the paths of an https:// listener's files, the current key and
+// certificate, and the user who owns the files.
 type site struct {
 	ipc.TLS
 	t    *testing.T
@@ -166,8 +166,8 @@ func keyText(t *testing.T, key *ecdsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// config adds to c an https:// listener on a free port, with the certificate of
-// s.
+// config returns c with an additional https:// listener on a free port. The
+// listener uses the certificate of s.
 func (s *site) config(c testConfig) testConfig {
 	c.TLS = s.TLS
 	c.Listen = append(listens("https://127.0.0.1:0"), c.Listen...)
@@ -210,9 +210,9 @@ func (g *gateway) keeperPID(nth int) int {
 	return int(r["pid"].(float64))
 }
 
-// TestHTTPS checks that the gateway serves both versions of HTTP over TLS, that
-// it accepts only TLS 1.3, and that a client can resume a session with any
-// worker.
+// TestHTTPS checks that the gateway serves HTTP/1.1 and HTTP/2 over TLS, that
+// it accepts only TLS 1.3 by default, and that a client can resume a session
+// with any worker.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -283,7 +283,8 @@ func TestTicketsRotate(t *testing.T) {
 	g.eventually("one of an older key is not", func() bool { return !resumes(false) })
 }
 
-// firstSessionCache is a TLS session cache that keeps only the first session.
+// firstSessionCache is a TLS session cache that stores at most one session, and
+// only if canStore is true.
 type firstSessionCache struct {
 	tls.ClientSessionCache
 	canStore bool
@@ -364,8 +365,9 @@ func (g *gateway) eventually(event string, happened func() bool) {
 	await(g.t, event, happened)
 }
 
-// TestHostileKeepers checks that the start fails if the keeper refuses to
-// serve, exits or breaks the protocol, and that the error gives the reason.
+// TestHostileKeepers checks that the gateway does not start if the keeper
+// refuses to serve, exits, hangs or breaks the protocol. The error must give
+// the reason.
 func TestHostileKeepers(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
@@ -402,9 +404,9 @@ func TestSilentKeeper(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeyFilesRefused checks that the gateway does not start with a key that
-// another user can read or replace. The command in the error's hint must make
-// the key acceptable.
+// TestKeyFilesRefused checks that the gateway does not start if a file of the
+// https:// listener is missing or unsuitable, or if another user can read the
+// key or replace a file. The error's hint must name the remedy.
 func TestKeyFilesRefused(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -459,8 +461,8 @@ func TestOthersKeyFile(t *testing.T) {
 	}
 }
 
-// TestKeeperByHand checks that the keeper's program prints an explanation if it
-// is not started by the gateway.
+// TestKeeperByHand checks that the keeper program prints an explanation when a
+// program other than the gateway starts it.
 func TestKeeperByHand(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(binary)

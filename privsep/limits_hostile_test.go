@@ -108,9 +108,9 @@ func startThreads(n int) int {
 	return n
 }
 
-// TestNoThreadLeft checks that a parent that has reached the kernel's limit on
-// threads and processes continues to serve, and logs why it can't start a
-// worker. When the limit is raised, the parent must start one.
+// TestNoThreadLeft checks a parent that has reached the kernel's limit on
+// processes and threads. It must continue to serve, and log why it can't start
+// a worker. When the limit is raised, it must start one.
 func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -147,9 +147,9 @@ func TestNoThreadLeft(t *testing.T) {
 }
 
 // limitTasksOf sets RLIMIT_NPROC of process pid to limit, and returns the
-// previous limit. If the process's user already has that many processes and
-// threads, the process can't start another one. The argument as is the
-// process's user. limitTasksOf sets the limit as that user.
+// previous limit. While its user has at least limit processes and threads, the
+// process can't start another one. The caller passes the process's user (as),
+// because limitTasksOf sets the limit with that user's ids.
 func limitTasksOf(t *testing.T, as user, pid int, limit uint64) (previous uint64) {
 	t.Helper()
 	must(t, thread.OnNewThread(func() error {
@@ -170,8 +170,8 @@ func limitTasksOf(t *testing.T, as user, pid int, limit uint64) (previous uint64
 	return previous
 }
 
-// TestThreadsOfAWorker checks that a captured worker gets only its own share of
-// threads, and that the gateway still serves clients of other workers.
+// TestThreadsOfAWorker checks that a captured worker can't start more threads
+// than its share, and that the other workers still serve their clients.
 func TestThreadsOfAWorker(t *testing.T) {
 	t.Parallel()
 	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plainUser(t), testConfig{}, spawn.MaxUserTasks) })
@@ -246,10 +246,10 @@ func TestNeverDone(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestVisitEnds checks that in inetd mode, too, the gateway ends a worker that
-// hangs, or that does not exit after it has served its client. Such a worker
-// could keep the gateway from exiting. The gateway would then permanently count
-// against inetd's limit of instances.
+// TestVisitEnds checks that the gateway also ends a bad worker in inetd mode:
+// one that hangs, or one that does not exit after it has served its client.
+// Such a worker could keep the gateway from exiting. The gateway would then
+// permanently count against inetd's limit on instances.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
@@ -314,9 +314,9 @@ func TestStaysForOthers(t *testing.T) {
 	g.awaitReason("worker terminated", "was asked to exit")
 }
 
-// TestKeepsAll checks that a worker does not get all new connections if it
-// keeps its connections, but reports with the message Done that they have
-// ended.
+// TestKeepsAll checks a worker that keeps its connections, but reports with the
+// message Done that they have ended. This worker must not get all new
+// connections.
 func TestKeepsAll(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
@@ -341,8 +341,9 @@ func TestKeepsAll(t *testing.T) {
 	}
 }
 
-// TestLogWeighed checks that long log lines count by their bytes, and that a
-// new worker may log only as much as its predecessor has left of the limit.
+// TestLogWeighed checks that the limit on log lines also covers the total
+// length of the lines. A worker that replaces another one must get only what is
+// left of that worker's limit.
 func TestLogWeighed(t *testing.T) {
 	t.Parallel()
 	const burst = 1000

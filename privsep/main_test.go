@@ -36,10 +36,11 @@ import (
 	program "schedrestd/worker"
 )
 
-// The test binary runs as the tests, as the parent, and as each process that
-// the parent starts. Its name and arguments, or this environment variable,
-// select the role. The parent is a separate process because it can't regain the
-// privileges that it drops.
+// The test binary runs the tests. It also acts as the parent, and as each
+// process that the parent starts. The environment variable parentEnv selects
+// the parent. The program's name and arguments select the other processes. The
+// parent is a process of its own, because it drops privileges that it can't
+// regain.
 const parentEnv = "PRIVSEP_TEST_PARENT"
 
 // binary is a copy of the test binary that every user can execute.
@@ -82,9 +83,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// playDispatcher runs the dispatcher with a log in JSON. If there is one
-// argument, it contains the dispatcher's limits (see dispatcherArgs). If there
-// are two, playDispatcher runs a compromised dispatcher.
+// playDispatcher runs a dispatcher that logs JSON. If there is one argument, it
+// contains the dispatcher's limits (see dispatcherArgs). If there are two,
+// playDispatcher runs a compromised dispatcher instead.
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
 		return playCompromised(args[1])
@@ -99,15 +100,15 @@ func playDispatcher(args []string) int {
 	return dispatcher.Run(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level, limits)
 }
 
-// argv has the arguments for the processes of each role. They select what a
-// process does in a test.
+// argv contains the arguments for the processes of each role. These arguments
+// select how a process behaves in a test.
 type argv map[ipc.Role][]string
 
-// The map good has arguments that make all processes follow the protocol.
+// The map good contains arguments with which all processes follow the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a copy of a, completed with others: for each role that has no
-// arguments in a, the copy has the arguments in others.
+// or returns a copy of a. For each role that a lacks, the copy has the
+// arguments from others.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)
@@ -182,8 +183,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Chmod(to, mode)
 }
 
-// playParent calls Run with the configuration of a test, logging JSON to
-// stderr.
+// playParent runs the parent with the configuration of a test. The parent logs
+// JSON to stderr.
 func playParent(text string) int {
 	var test testConfig
 	if err := json.Unmarshal([]byte(text), &test); err != nil {
@@ -225,12 +226,13 @@ func playParent(text string) int {
 	return 0
 }
 
-// reloadEnv is the environment variable that names the file that a parent
-// rereads. The file contains a Setup and Secrets as JSON.
+// reloadEnv is the name of an environment variable. The variable contains the
+// path of the file that a parent rereads. The file contains a Setup and Secrets
+// as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
 // reloadFile returns the path of the file that the parents of a test reread.
-// All subtests share it.
+// All subtests of a test share this file.
 func reloadFile(t *testing.T) string {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	return filepath.Join(filepath.Dir(binary), test+".reload")
@@ -269,7 +271,8 @@ type gateway struct {
 // runs the tests.
 type user = *syscall.Credential
 
-// contained is root of a user namespace of 65536 ids, as in a container.
+// contained is the root user of a user namespace with 65536 ids, as in a
+// container.
 var contained user = new(syscall.Credential)
 
 // plainUser returns an ordinary user whose uid has no name.
@@ -291,10 +294,10 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needSandbox skips a test in a build without the sandbox, because the test
-// would really carry out the forbidden operation there. A build for the race
-// detector has no sandbox, because it needs cgo, and with cgo the sandbox can't
-// be closed.
+// needSandbox skips the test if the test binary was built without the sandbox.
+// In such a build, the test would really carry out the forbidden operation.
+// Builds for the race detector have no sandbox: they need cgo, and with cgo the
+// sandbox can't reach all threads.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
@@ -339,7 +342,7 @@ func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 		c.Listen = listens("127.0.0.1:0")
 	}
 	if as != nil || os.Geteuid() != 0 {
-		c.Switches.DisableUserCheck = true // the user who runs the tests may be in any group
+		c.Switches.DisableUserCheck = true // the user who runs the tests may be in a forbidden group
 	}
 	if c.SocketMode == 0 {
 		c.SocketMode = 0o666
@@ -432,11 +435,11 @@ func (g *gateway) stop() {
 // for them even on a busy machine.
 const hangLimit = 5 * time.Second
 
-// patience is the time after which a wait fails the test.
+// patience is how long a test waits for an event before it fails.
 const patience = 60 * time.Second
 
 // await waits for a log record that has the message msg and satisfies match.
-// Earlier records count, too.
+// The record may have been logged before the call.
 func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
 	deadline := time.After(patience)
@@ -492,8 +495,8 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// awaitReason waits for a log record that has the message msg and whose
-// attribute "because" contains text.
+// awaitReason waits for a log record with the message msg and an attribute
+// "because" that contains text.
 func (g *gateway) awaitReason(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
@@ -535,8 +538,7 @@ func (g *gateway) dispatcherPID() int {
 	return int(g.await("dispatcher ready", nil)["pid"].(float64))
 }
 
-// workerPIDs holds the pids of the workers of these tests. Its keys are the
-// tokens of the workers (see workerStartedMsg).
+// workerPIDs maps the token of each worker (see workerStartedMsg) to its pid.
 var workerPIDs sync.Map
 
 // pidOf returns the pid of the worker that answered a request for /pid with the
@@ -564,6 +566,6 @@ func status(t *testing.T, pid int, name string) string {
 	return ""
 }
 
-// newReader returns a reader with the smallest possible buffer, so that it
-// reads only a few bytes of the next answer.
+// newReader returns a reader with the smallest possible buffer. So it reads at
+// most a few bytes of the next answer in advance.
 func newReader(c io.Reader) *bufio.Reader { return bufio.NewReaderSize(c, 16) }

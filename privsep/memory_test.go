@@ -30,18 +30,18 @@ import (
 // this worker.
 var plantedSecrets [][]byte
 
-// holdSecret makes the worker that answers keep a secret in memory. The request
-// contains the secret.
+// holdSecret keeps a secret in the memory of this worker. The request contains
+// the secret.
 func holdSecret(r *http.Request) {
 	raw, _ := hex.DecodeString(r.FormValue("hex"))
 	plantedSecrets = append(plantedSecrets, raw)
 }
 
-// needles returns the forms that a key can have in memory: its secret numbers
-// and the lines of its text, without the lines that are public. A number can
-// begin with its most significant byte, as in files (DER), or with its least
-// significant byte, as in a big.Int. Each form is short enough for the search
-// (see overlap).
+// needles returns the forms that a key can have in memory: its secret numbers,
+// and the lines of its text that are not public. Each number is included in two
+// forms: with the most significant byte first, as in files (DER), and with the
+// least significant byte first, as in a big.Int. Each form is short enough for
+// the search (see overlap).
 func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	t.Helper()
 	var numbers []*big.Int
@@ -56,7 +56,7 @@ func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	}
 	for _, n := range numbers {
 		forwards := n.Bytes()
-		forwards = forwards[len(forwards)/3:] // so that the result does not depend on where a word begins
+		forwards = forwards[len(forwards)/3:] // omits the first bytes, so that the alignment of the number to machine words does not matter
 		forwards = forwards[:min(len(forwards), overlap)]
 		backwards := slices.Clone(forwards)
 		slices.Reverse(backwards)
@@ -69,9 +69,9 @@ func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	return list
 }
 
-// TestKeyStaysInTheKeeper searches the memory of every process of a gateway
-// that has signed with its certificate's key. The key must be in the keeper,
-// and in no other process and no line of the log.
+// TestKeyStaysInTheKeeper searches the memory of the keeper, the workers and
+// the parent of a gateway that has signed with its certificate's key. Only the
+// keeper may have the key. The log must contain no part of it.
 func TestKeyStaysInTheKeeper(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -110,8 +110,8 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 }
 
 // TestKeeperIsConfined inspects, from outside, the keeper of a gateway that
-// root started. The keeper must be confined like a worker, and no user may have
-// its uid.
+// root started. The keeper must be confined like a worker. Its uid must be
+// neither root's nor the workers'.
 func TestKeeperIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -153,7 +153,7 @@ func TestKeeperIsConfined(t *testing.T) {
 	}
 }
 
-// none16 is the empty set of capabilities in the form of /proc.
+// none16 is the empty set of capabilities, as /proc shows it.
 const none16 = "0000000000000000"
 
 // certify installs key and a certificate for it, and returns the text of the
@@ -175,9 +175,9 @@ func (s *site) certify(key crypto.Signer) string {
 }
 
 // checkOnlyKeeperHas checks that the keeper has a key in its memory, and that
-// the workers and the parent do not. To show that the search works, it must
-// find two other texts: one that was planted in each worker, and the path of
-// the key's file in the parent.
+// the workers and the parent do not. To show that the search works,
+// checkOnlyKeeperHas also searches for two texts that must be found: one that
+// it plants in each worker, and the path of the key file in the parent.
 func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path string) {
 	t := g.t
 	t.Helper()
@@ -209,8 +209,8 @@ func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path st
 }
 
 // checkNotLogged searches the whole log for parts of a key, in every form in
-// which they could be logged. To show that the search works, it first logs
-// another text, which it must find.
+// which they could be logged. To show that the search works, checkNotLogged
+// first logs another text and searches for that.
 func (g *gateway) checkNotLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")

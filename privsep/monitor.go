@@ -28,10 +28,10 @@ import (
 )
 
 // monitor is the state of the parent. Only the goroutine that runs the method
-// loop uses it. Other goroutines run operations that block. To use the monitor,
-// they send functions to that goroutine, which calls them.
+// loop uses it. Operations that block run in other goroutines. When these need
+// the monitor, they send a function to the loop, which calls it.
 type monitor struct {
-	config            Config // the configuration in force; until the first generation takes effect, its configuration
+	config            Config // the current configuration; at first that of the first generation, which is not yet in effect
 	service           identity.Service
 	servesHTTPS       bool
 	listeners         []*listen.Listener
@@ -45,14 +45,14 @@ type monitor struct {
 	resolverSpawner   *spawn.Spawner   // of the resolver
 	dispatcherSpawner *spawn.Spawner   // of the dispatcher
 	events            chan func()
-	done              chan struct{} // closed when the loop handles no more events
+	done              chan struct{} // closed when the loop stops handling events
 
 	dispatcher         *dispatcherProcess          // nil: none runs
 	dispatcherFailures int                         // how many dispatchers in a row exited soon after their start
-	arrivalChannel     atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
+	arrivalChannel     atomic.Pointer[ipc.Channel] // channel for accepted connections; nil: none at the moment
 	accepting          bool                        // acceptors run
 	acceptors          sync.WaitGroup
-	peers              map[uint64]security.Identity // become_user: the identities of open connections, by number
+	peers              map[uint64]security.Identity // with become_user: the identity of each open connection, by connection number
 	lastPeerID         uint64
 	maxPeers           int
 
@@ -62,15 +62,15 @@ type monitor struct {
 	nextGeneration    *generation            // being built
 	lastGenerationID  uint32                 // number of the latest generation
 	openingGeneration bool                   // the keys of a generation are being opened
-	pendingCause      generationCause        // of the generation that was requested and is not being opened yet
+	pendingCause      generationCause        // cause of the generation that was requested, but is not being opened yet
 	lastOpenedAt      time.Time              // when the parent last began to open a generation
 	pendingFollows    int                    // unanswered questions about the audit log
 	lastKeyStamp      string                 // stamp of the key files when the parent last tried to use them; "": it tries again at the next check
 
-	inetdClient *ipc.Streams // of an inetd run; nil: there is none
+	inetdClient *ipc.Streams // the client in inetd mode; nil in other modes
 	inetdFDs    []int
-	onReady     func()     // called whenever a generation takes effect; if it is set, the gateway accepts no connections
-	stopSignal  os.Signal  // the signal that ended the service; nil: the gateway serves
+	onReady     func()     // called whenever a generation takes effect; if onReady is set, the gateway accepts no connections
+	stopSignal  os.Signal  // the signal that told the gateway to stop; nil: none was received
 	result      chan error // gets the result of the run
 }
 
@@ -78,14 +78,14 @@ type monitor struct {
 type dispatcherProcess struct {
 	*spawn.Child
 	startedAt         time.Time
-	lastProcessNumber uint32                    // of the last process that the dispatcher asked for
+	lastProcessNumber uint32                    // number of the last process that the dispatcher asked for
 	processes         map[uint32]*spawn.Process // running processes that the dispatcher asked for
-	auditorChannels   map[uint32]*ipc.Channel   // channels to the processes that have the audit log
-	killTimer         *time.Timer               // kills the dispatcher when it answers no Ping
+	auditorChannels   map[uint32]*ipc.Channel   // channels to the auditors, by process number
+	killTimer         *time.Timer               // kills the dispatcher if it is not ready in time or does not answer a Ping
 	pingsSent         uint64
 	pingAnswered      bool         // the last Ping was answered, or none was sent
-	isConfigured      bool         // the dispatcher has the facts that it needs to serve
-	killReason        atomic.Value // why the parent killed the dispatcher, a string; nil: it did not
+	isConfigured      bool         // the dispatcher was sent what it needs to serve
+	killReason        atomic.Value // string that says why the parent killed the dispatcher; nil: the parent did not kill it
 }
 
 // post passes f to the loop.
@@ -140,8 +140,9 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 				duplicateUntil = time.Now().Add(duplicateSignalWindow)
 				m.stop(s)
 			case s != m.stopSignal || time.Now().After(duplicateUntil):
-				// A terminal and some supervisors send a signal twice, to the
-				// process and to its process group. The two count as one.
+				// A terminal and some supervisors send a signal twice: once to
+				// the process and once to its process group. The second one is
+				// ignored.
 				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before every request was answered", s)
 			}
 		case err := <-m.result:
@@ -150,8 +151,8 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	}
 }
 
-// duplicateSignalWindow is the time within which two signals of the same kind
-// count as one.
+// duplicateSignalWindow is the time during which a repetition of the first stop
+// signal is ignored.
 const duplicateSignalWindow = 500 * time.Millisecond
 
 // stop closes the listeners. It lets requests in progress finish.
@@ -222,7 +223,7 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	if !errors.Is(err, io.EOF) {
 		d.killWithReason(err.Error())
 	}
-	time.AfterFunc(time.Second, d.Kill) // in case the dispatcher has only closed its channel
+	time.AfterFunc(time.Second, d.Kill) // in case the dispatcher has closed its channel, but does not exit
 	<-d.Exited
 	m.post(func() { m.handleDispatcherExit(d) })
 }
@@ -237,8 +238,8 @@ func (m *monitor) endRun(err error) {
 }
 
 // ping checks that the dispatcher still reads its channel. If the dispatcher
-// does not answer, the parent kills it. This works even while the loop is
-// blocked by a message to the dispatcher.
+// does not answer, a timer kills it, even while the loop is blocked by a
+// message to the dispatcher.
 func (m *monitor) ping() {
 	if d := m.dispatcher; d != nil && d.pingAnswered && d.Channel.Phase() == ipc.Serving {
 		d.pingAnswered = false
@@ -312,7 +313,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		}
 		m.pendingFollows++
 		logs := d.listAuditors()
-		go func() { // the file may be on a file system that hangs
+		go func() { // the audit log may be on a file system that hangs
 			reply := m.auditLog.Follow(logs, false)
 			m.post(func() { m.pendingFollows--; m.sendTo(d, reply) })
 		}()
@@ -331,8 +332,8 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	return nil
 }
 
-// configureDispatcher sends the dispatcher, which has become ready, what it
-// needs to serve.
+// configureDispatcher sends the dispatcher everything that it needs to serve.
+// The dispatcher has just reported that it is ready.
 func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
 	c := m.config
 	d.killTimer.Stop()
@@ -407,24 +408,24 @@ func (m *monitor) restartDispatcher() {
 }
 
 const (
-	// maxPendingFollows limits the questions about the audit log that wait for
-	// an answer. Each generation of processes asks at most one question at a
+	// maxPendingFollows limits the number of unanswered questions about the
+	// audit log. Each generation of processes asks at most one question at a
 	// time.
 	maxPendingFollows = 16
 
-	// maxGenerations limits the generations of workers that a dispatcher has
-	// not released. A generation is not released while some of its workers
-	// still have connections. A dispatcher with more generations must not ask
-	// for a new one.
+	// maxGenerations limits the number of generations that a dispatcher has not
+	// released. A generation is not released while some of its workers still
+	// have connections. A dispatcher that exceeds the limit must not ask for a
+	// new generation.
 	maxGenerations = 256
 
-	// minRenewInterval is the shortest time between two new generations of
-	// workers that the dispatcher asks for.
+	// minRenewInterval is the minimum time between the starts of two
+	// generations, if the dispatcher asks for the second one.
 	minRenewInterval = 20 * time.Millisecond
 )
 
-// restartDelay returns how long to wait before the next start, after the given
-// number of failures in a row.
+// restartDelay returns how long to wait before the dispatcher is started again,
+// after the given number of failures in a row.
 func restartDelay(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -432,9 +433,8 @@ func restartDelay(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renewGeneration replaces the generation of workers with the number id. If
-// that generation has already been replaced, or is being replaced,
-// renewGeneration does nothing.
+// renewGeneration replaces generation id. If that generation has already been
+// replaced, or is being replaced, renewGeneration does nothing.
 func (m *monitor) renewGeneration(id uint32) {
 	if m.currentGeneration != nil && m.currentGeneration.id == id && m.nextGeneration == nil && !m.openingGeneration {
 		m.requestGeneration(causeAge)

@@ -13,7 +13,7 @@ import (
 
 // TestAnswerAfterDispatcher checks that only the dispatcher that asked a
 // question about the audit log gets the answer. If that dispatcher has been
-// replaced, the new one must not get the answer, because it has not asked: the
+// replaced, the new one must not get the answer. It has not asked, so the
 // message would be a protocol error.
 func TestAnswerAfterDispatcher(t *testing.T) {
 	t.Parallel()

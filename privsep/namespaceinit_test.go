@@ -34,8 +34,9 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 }
 
 // startTicks returns the time when a process was started, in clock ticks since
-// the boot of the machine (proc_pid_stat(5)). Pids do not show the order,
-// because the kernel starts again with small numbers after the largest one.
+// the boot of the machine (proc_pid_stat(5)). Pids do not show which process
+// was started first, because the kernel uses small pids again after the largest
+// one.
 func startTicks(t *testing.T, pid int) int {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -46,7 +47,8 @@ func startTicks(t *testing.T, pid int) int {
 	return ticks
 }
 
-// namespaceInitOf returns the init of the PID namespace that a worker is in.
+// namespaceInitOf returns the init process of the PID namespace that contains
+// worker.
 func namespaceInitOf(t *testing.T, g *gateway, worker int) int {
 	t.Helper()
 	for _, pid := range namespaceInits(t, g.cmd.Process.Pid) {
@@ -78,11 +80,11 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone kills the init process of a PID namespace, and with it
-// all workers there. The same parent must start other workers, confined in the
-// same way, in the next prepared namespace. When no prepared namespace is left,
-// each worker must get its own namespaces, which depend on no shared init
-// process.
+// TestNamespaceInitGone kills the init process of a PID namespace. This also
+// ends all workers in the namespace. The same parent must start other workers,
+// confined in the same way, in the next prepared namespace. When no prepared
+// namespace is left, each worker must get its own namespaces, which depend on
+// no shared init process.
 func TestNamespaceInitGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -124,10 +126,10 @@ func TestNamespaceInitGone(t *testing.T) {
 }
 
 // TestNamespaceInitAsksForGeneration kills an init process whose namespace
-// contains only workers. The dispatcher must then ask for exactly one new
-// generation of workers and services. The test counts resolvers, because each
-// generation starts one. A resolver is in no PID namespace, so it survives the
-// loss.
+// contains only workers. The parent must then build exactly one new generation
+// of workers and services. The test counts resolvers, because each generation
+// starts one. A resolver is in no PID namespace, so no resolver ends with the
+// init process.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -167,9 +169,9 @@ func TestPreparedGone(t *testing.T) {
 	}
 }
 
-// TestKeeperAfterNamespaceInit checks that after the loss of an init process
-// the new keeper starts in the next namespace, together with the workers, and
-// signs handshakes.
+// TestKeeperAfterNamespaceInit checks that after the loss of an init process, a
+// worker signs handshakes with a new keeper. While a prepared namespace is
+// left, both must be in the same namespace.
 func TestKeeperAfterNamespaceInit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -183,7 +185,8 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 			if err != nil || g.lastPID("keeper ready") == lost {
 				return false
 			}
-			// A second loss may be noticed only now, and replaces both processes again.
+			// If another loss is noticed only now, both processes are replaced
+			// again.
 			keeper, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", g.lastPID("keeper ready")))
 			worker, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pidOf(t, token)))
 			same := n <= spareNamespaces // without a prepared namespace, each process has its own
@@ -192,8 +195,8 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 	}
 }
 
-// TestQueuedOverLoss checks that connections that are waiting for a worker when
-// the namespace ends are served in the next namespace.
+// TestQueuedOverLoss ends a PID namespace while connections are waiting for a
+// worker. A worker in the next namespace must serve these connections.
 func TestQueuedOverLoss(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -224,8 +227,8 @@ func TestQueuedOverLoss(t *testing.T) {
 	}
 }
 
-// heldSockets returns how many TCP connections a process has open, without the
-// listeners.
+// heldSockets returns the number of TCP connections that a process has open.
+// Listeners are not counted.
 func heldSockets(t *testing.T, pid int) (n int) {
 	t.Helper()
 	established := map[string]bool{}
@@ -245,8 +248,8 @@ func heldSockets(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestParentGone checks that no process of the gateway is left after the parent
-// has been killed.
+// TestParentGone checks that a suspended worker and the init process of its
+// namespace end when the parent is killed.
 func TestParentGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -13,22 +13,22 @@ import (
 )
 
 // A PID namespace ends with its init process: the kernel kills all other
-// processes in it, and no process can be started in it any more. Making a PID
-// namespace takes CAP_SYS_ADMIN, which the parent has dropped by the time it
-// serves. So the parent prepares spare namespaces at its start, each with its
-// own Spawner.
+// processes in the namespace, and no process can be started there any more.
+// Creating a PID namespace requires CAP_SYS_ADMIN, which the parent drops
+// before it serves. So the parent prepares spare namespaces when it starts,
+// each with its own Spawner.
 //
-// When all spare namespaces have ended, the parent uses a Spawner without a
+// When the last spare namespace has ended, the parent uses a Spawner without a
 // shared PID namespace. If the kernel permits it, this Spawner puts each
-// process into its own user namespace.
+// process into a user namespace of its own.
 
 // spareNamespaces is how many spare namespaces the parent prepares. Each takes
 // about 2 MB.
 const spareNamespaces = 2
 
-// prepareSpareSpawners makes the spare spawners while this process still has
-// the capabilities to do so. If the kernel's limit on namespaces is reached,
-// there are fewer.
+// prepareSpareSpawners creates the spare spawners while this process still has
+// the necessary capabilities. If it can't create them all, for example because
+// of the kernel's limit on namespaces, there are fewer.
 func (m *monitor) prepareSpareSpawners() {
 	if m.confinedSpawner.NamespaceDone() == nil || m.config.Setup.Inetd {
 		return
@@ -43,9 +43,9 @@ func (m *monitor) prepareSpareSpawners() {
 	}
 }
 
-// replaceSpawner puts the next spawner in the place of the current one, whose
-// PID namespace has ended. It then requests a generation of processes from the
-// next spawner.
+// replaceSpawner replaces the current spawner, whose PID namespace has ended,
+// with the next one. It then requests a new generation, whose processes the new
+// spawner starts.
 func (m *monitor) replaceSpawner() error {
 	const hint = "find out what kills processes called schedrestd-init"
 	if len(m.spareSpawners) == 0 {
@@ -65,8 +65,8 @@ func (m *monitor) replaceSpawner() error {
 	return nil
 }
 
-// startConfined starts a process in the current namespace. If that namespace
-// has ended, it uses the next one.
+// startConfined starts a process in the current PID namespace. If that
+// namespace has ended, startConfined switches to the next one.
 func (m *monitor) startConfined(p *program.Program, identity security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	for {
 		child, err := p.Start(m.confinedSpawner, identity, spec, setup)

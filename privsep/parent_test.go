@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestParentPrivileges checks the parent after each of the three kinds of
-// start. Every thread must have the privileges that docs/PRIVSEP.md names, and
-// no thread may be able to gain others by executing a program.
+// TestParentPrivileges starts the gateway without root, as root with -u, and as
+// root with become_user. Each time, every thread of the parent must have the
+// privileges that docs/PRIVSEP.md names. No thread may be able to gain further
+// privileges by executing a program.
 func TestParentPrivileges(t *testing.T) {
 	t.Parallel()
 	const kept, passed = "00000000000000e0", "00000000000000c0" // the parent keeps SETUID, SETGID and KILL; it passes the first two to the stage that starts other processes

@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// playIdle acts as a compromised worker that has no connection, and reports
-// false offences and changes.
+// playIdle acts as a compromised worker that has no connection. It reports a
+// false or malformed offence, or sends a message that workers may not send.
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
 	case "offence of nothing":
@@ -56,7 +56,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		for c.Send(offence) == nil {
 			offence.Credential++
 		}
-	case "offences": // as many offences of clients as an honest worker may report
+	case "offences": // no more offences than an honest worker may report
 		for range 200 { // pool.offenceBurst / 2
 			offence.Credential++
 			c.Send(offence)
@@ -80,9 +80,9 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 var strictAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
 // TestPenaltyLiars checks that a worker that sends a forbidden message about
-// clients or changes is killed. No client may have to wait because of the
-// message, except the worker's own client if the worker has reported many
-// offences.
+// clients or changes is killed. The message must not block any client. There is
+// one exception: if a worker reports too many offences, its own client may be
+// blocked.
 func TestPenaltyLiars(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -131,9 +131,8 @@ func TestPenaltyLiars(t *testing.T) {
 	}
 }
 
-// TestFramed checks that false reports of offences count only against the
-// client of the worker that sends them. That client has to wait for each of
-// them as for a real offence. No other user may have to wait.
+// TestFramed checks a worker that falsely reports offences. The worker's own
+// client must be blocked, as after real offences. No other user may be blocked.
 func TestFramed(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -165,8 +164,8 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// TestAuditLongWords checks how the audit log records a change with the longest
-// texts that the protocol table permits. The log gets two lines about the
+// TestAuditLongWords checks how the audit log records a change whose texts are
+// as long as the protocol table permits. The log gets two lines about the
 // change. Both must still be JSON, and the texts may appear only in the object
 // that contains the worker's values.
 func TestAuditLongWords(t *testing.T) {

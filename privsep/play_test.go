@@ -37,7 +37,7 @@ func playWorker(part string) int {
 	switch part {
 	case "good", "lives but tells":
 		return program.Main(goodHandler)
-	case "leaky": // a descriptor that the parent does not know of stayed open
+	case "leaky": // has an open descriptor that the parent does not know about
 		if _, err := os.Open("/etc/passwd"); err != nil {
 			return 9
 		}
@@ -135,8 +135,8 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	return mux, nil
 }
 
-// playHostile sends Ready without confining itself, as an attacker's code would
-// in a worker, and then breaks the protocol in the given way.
+// playHostile sends Ready without confining itself, as an attacker's code in a
+// worker would. Then it breaks the protocol in the way that part names.
 func playHostile(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -161,7 +161,7 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(query.Intent)), 36, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
-	case "dial of nothing": // upstream 0, number 0x01: there is no such connection
+	case "dial of nothing": // controller 0, which the configuration does not have
 		sendRaw(ipc.KindOf(new(work.Dial)), 10, 0)
 	case "parent's kind":
 		sendRaw(ipc.KindOf(new(work.Drain)), 0, 0)
@@ -197,7 +197,7 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(work.Progress)), 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	case "orphan": // leaves behind a process that holds the channel and the pipe
+	case "orphan": // leaves behind a process that holds the channel and the log's pipe
 		cmd := exec.Command("/bin/sleep", "20")
 		cmd.Stderr = os.Stderr
 		cmd.ExtraFiles = []*os.File{os.NewFile(ipc.WorkerFD, "channel")}
@@ -261,12 +261,12 @@ func playHostile(part string) int {
 					}
 				}
 			}
-		case "gives no way": // reports its connection idle, and does not close it
+		case "gives no way": // reports that its connection is idle, but does not close it
 			c.Send(&work.Taken{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "done of another":
 			c.Send(&work.Done{ID: conn.ID + 1})
-		case "lingers": // and makes the parent close the socket last
+		case "lingers": // lets the dispatcher close the socket last
 			if fillBuffer(m.FDs[0]) != nil || setLinger(m.FDs[0]) != nil {
 				return 9
 			}

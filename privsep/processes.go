@@ -37,7 +37,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 		return nil
 	}
 	d.auditorChannels[r.Number] = child.Channel
-	go func() { // the file may be on a file system that hangs
+	go func() { // the audit log may be on a file system that hangs
 		m.auditLog.SendFiles(child.Channel)
 		m.post(func() { m.handOverProcess(d, r.Number, child) })
 	}()
@@ -100,9 +100,9 @@ func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child,
 	return child, err
 }
 
-// identityFor returns the identity of a worker for the connection with the
-// given number. If the number is 0, the worker is not for one particular
-// connection.
+// identityFor returns the identity of a worker that is to serve the connection
+// with the given number. A number of 0 means that the worker is not meant for a
+// particular connection.
 func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	if !m.config.Switches.BecomeUser || connection == 0 {
 		return m.config.defaultIdentity(m.service), nil

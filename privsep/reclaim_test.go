@@ -59,9 +59,10 @@ const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // TestYields checks which connections are closed while a client waits for a
 // slot:
-//   - A connection that is idle or has sent nothing is closed without an
-//     answer.
-//   - A connection that has sent a part of a header is closed after an answer.
+//   - A connection that is idle, or on which nothing has arrived, is closed
+//     without an answer.
+//   - A connection on which a part of a header has arrived is closed after an
+//     error answer.
 //   - A connection whose request is being answered stays open and gets its
 //     answer.
 func TestYields(t *testing.T) {
@@ -109,7 +110,7 @@ func TestYields(t *testing.T) {
 		g := serve(t, plainUser(t), testConfig{Connections: 1})
 		c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		g.await("worker: a request waits", nil)
-		g.mustGet("/pid") // this request waits for the slot of the idle connection, which is asked to yield
+		g.mustGet("/pid") // this request waits for the slot of the busy connection, which is asked to yield
 		received := readAll(t, c)
 		if !strings.HasPrefix(received, "HTTP/1.1 200 ") || !strings.HasSuffix(received, "waited") {
 			t.Errorf("it got %q", received)
@@ -117,10 +118,10 @@ func TestYields(t *testing.T) {
 	})
 }
 
-// TestNoneYieldsNeedlessly checks that no connection is closed for others while
-// a slot is free. The gateway's limit of connections is well above the number
-// that the test opens, because a dispatcher on a busy machine learns late that
-// a slot is free.
+// TestNoneYieldsNeedlessly checks that no connection is closed to make room
+// while a slot is free. The gateway's connection limit is well above the number
+// of connections that the test opens, because a dispatcher on a busy machine
+// learns late that a slot is free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10})
@@ -140,9 +141,11 @@ func TestNoneYieldsNeedlessly(t *testing.T) {
 	}
 }
 
-// TestThousandsOverALimit checks that 2000 concurrent connections with a limit
-// of 8 are all answered. Some clients close their connections after the answer,
-// and others keep them as long as the gateway does.
+// TestThousandsOverALimit checks that a request on each of 2000 concurrent
+// connections is answered although the limit is 8. In the first run, each
+// client closes its connection after the answer. In the second run, each client
+// leaves its connection open until the gateway closes it or all clients have
+// been answered.
 func TestThousandsOverALimit(t *testing.T) {
 	t.Parallel()
 	const clients = 2000
@@ -178,9 +181,9 @@ func TestThousandsOverALimit(t *testing.T) {
 	}
 }
 
-// TestSlowClients checks that a healthy client is answered every time, although
-// 500 other clients send one byte of a header a second and reconnect whenever
-// they are disconnected.
+// TestSlowClients checks that every request of a normal client is answered. At
+// the same time, 500 other clients each send one byte of a header per second,
+// and reconnect whenever they are disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -228,15 +231,15 @@ func TestSlowClients(t *testing.T) {
 }
 
 // TestCapturedWorkerGivesNoWay checks that a captured worker can't keep a
-// client from getting a slot. Two workers have one idle connection each, and
-// the captured worker does not close its own. The other worker must then close
-// its connection.
+// client from getting a slot. A captured worker and an honest worker have one
+// idle connection each. Since the captured worker does not close its
+// connection, the honest worker must close the other one.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
-		Silence: time.Hour}) // the captured worker answers no Ping either, and would be killed for that
+		Silence: time.Hour}) // otherwise the captured worker would be killed, because it answers no Ping
 	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
 	answered := make(chan net.Conn, len(list))
 	for _, c := range list {

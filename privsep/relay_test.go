@@ -13,9 +13,9 @@ var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)
 
 // relayed returns the fields of a line that the parent relayed, or nil for
-// other lines. The message begins with the role, as in "worker: serving". If
-// the rest of the line does not have the form of package slog, relayed makes
-// all of it the message.
+// other lines. It puts the role before the message, as in "worker: serving". If
+// the rest of the line does not have the format of package slog, the whole rest
+// becomes the message.
 func relayed(line string) map[string]any {
 	m := relayedLine.FindStringSubmatch(line)
 	if m == nil {

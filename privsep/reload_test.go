@@ -22,16 +22,16 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// reloadWriter returns a function that writes the file that the test's parents
-// reread.
+// reloadWriter returns a function that writes the file from which the parents
+// in this test reread their configuration.
 func reloadWriter(t *testing.T) func(ipc.Setup) {
 	t.Helper()
 	write := reloadSecretsWriter(t)
 	return func(s ipc.Setup) { t.Helper(); write(s, ipc.Secrets{}) }
 }
 
-// reloadSecretsWriter works like reloadWriter, for tests in which the keys
-// change, too.
+// reloadSecretsWriter works like reloadWriter, but the returned function also
+// sets the secrets in the file.
 func reloadSecretsWriter(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
 	path := reloadFile(t)
@@ -64,10 +64,10 @@ func cluster(t *testing.T, c net.Conn) string {
 	return s.Cluster
 }
 
-// TestReload checks that after a SIGHUP new connections are served with the new
-// configuration, and that existing connections are kept. A request in progress
-// must get its answer. An idle connection must get one more answer, which says
-// that the connection will be closed.
+// TestReload checks that after a SIGHUP, new connections are served with the
+// new configuration, and existing connections are kept. A request in progress
+// must get its answer. The next request on an idle connection must get an
+// answer that says that the connection will be closed.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -175,9 +175,9 @@ func TestBadReload(t *testing.T) {
 	}
 }
 
-// TestReloadWithoutDispatcher checks that a configuration takes effect if it is
-// read while no dispatcher is ready, because a new one is still starting. The
-// log must contain a record about the configuration.
+// TestReloadWithoutDispatcher checks that a configuration takes effect even if
+// the parent reads it while a new dispatcher is still starting and no
+// dispatcher is ready. The log must contain a record about the configuration.
 func TestReloadWithoutDispatcher(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -216,9 +216,9 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 	}
 }
 
-// TestReloadWithDispatcherThatExits checks that if a dispatcher exits while it
-// starts the workers for a new configuration, the log says that the new
-// configuration is not in force.
+// TestReloadWithDispatcherThatExits checks a dispatcher that exits before it
+// has started the workers for a new configuration. The gateway must keep the
+// old configuration, and must log that.
 func TestReloadWithDispatcherThatExits(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -238,8 +238,8 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 	}
 }
 
-// childrenNamed returns the children of the process parent whose command line
-// begins with name.
+// childrenNamed returns the pids of those children of the process parent that
+// have a command line beginning with name.
 func childrenNamed(parent int, name string) (list []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
@@ -254,8 +254,9 @@ func childrenNamed(parent int, name string) (list []int) {
 	return list
 }
 
-// TestReloadOfUsersWorkers is like TestReload, but with become_user: existing
-// connections are kept, and new ones are served with the new configuration.
+// TestReloadOfUsersWorkers checks a reload with become_user: existing
+// connections must be kept, and new ones must be served with the new
+// configuration.
 func TestReloadOfUsersWorkers(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
@@ -342,8 +343,8 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	}
 }
 
-// TestHangUpWhileDraining checks that a SIGHUP during the shutdown does not
-// count as a second signal to stop.
+// TestHangUpWhileDraining checks that a SIGHUP does not cut the shutdown short,
+// as a second signal to stop would.
 func TestHangUpWhileDraining(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -360,8 +361,8 @@ func TestHangUpWhileDraining(t *testing.T) {
 	}
 }
 
-// TestAgedAfterReload checks that workers that replace old ones get the
-// configuration in force, even if a newer one was refused.
+// TestAgedAfterReload checks that workers that replace old ones get the last
+// accepted configuration, even if a newer one was refused.
 func TestAgedAfterReload(t *testing.T) {
 	t.Parallel()
 	const wear = 5
@@ -389,7 +390,7 @@ func TestAgedAfterReload(t *testing.T) {
 			})
 		}
 		c := g.dial(t, "")
-		defer c.Close() // otherwise its worker would stay to serve it
+		defer c.Close() // an open connection would keep its worker from exiting
 		if got := cluster(t, c); got != want {
 			t.Errorf("the replacements serve cluster %q, want %q", got, want)
 		}

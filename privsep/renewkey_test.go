@@ -43,7 +43,7 @@ func TestRenewal(t *testing.T) {
 			otherKey, _, _ := pairOf(t, nil, nil)
 			text = keyText(t, otherKey)
 		}
-		before := complaints(problem) // 1 if the parent checked the files between the new key and its certificate
+		before := complaints(problem) // 1 if the parent checked the files after the key was renewed, but before the certificate was
 		s.put(s.Key, text, 0o600)
 		g.eventually("a complaint: "+problem, func() bool { return complaints(problem) > before })
 		for range 10 { // time for checks of the files
@@ -68,8 +68,9 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestClientCertificates checks that a gateway with certificate authorities for
-// clients refuses clients that have no certificate from one of them.
+// TestClientCertificates checks a gateway that has certificate authorities for
+// clients. It must refuse a client that has no certificate from any of these
+// authorities.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -102,8 +103,8 @@ func TestClientCertificates(t *testing.T) {
 	key2, leaf2, _ := pairOf(t, ca2, caKey2)
 	g.eventually("the second pair is served", func() bool { _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); return err == nil })
 	g.eventually("the first pair is not", func() bool { _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); return err != nil })
-	// A broken file of authorities changes nothing. In particular, it admits no
-	// client.
+	// If the file of authorities is broken, the gateway keeps the old
+	// authorities. It must still refuse clients without a certificate.
 	s.put(s.ClientCA, "broken", 0o644)
 	g.await("new certificates rejected; keeping the old ones", nil)
 	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {

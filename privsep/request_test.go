@@ -28,9 +28,10 @@ func get(c *http.Client, path string) (string, error) {
 	return do(c, http.MethodGet, path)
 }
 
-// sendAttack makes a worker carry out an attack. It sends a POST, because the
-// client would send a GET again over another connection if this worker was
-// killed, and another worker would repeat the attack.
+// sendAttack makes a worker carry out an attack. It sends a POST, which the
+// client sends only once. If sendAttack sent a GET and the attack killed the
+// worker, the client would send the GET again over another connection, and
+// another worker would repeat the attack.
 func sendAttack(c *http.Client, path string) (string, error) {
 	return do(c, http.MethodPost, path)
 }
@@ -52,9 +53,8 @@ func do(c *http.Client, method, path string) (string, error) {
 	return string(body), err
 }
 
-// mustGet repeats a request until it is answered. A worker that exits during
-// the request may break the connection, but the tests with mustGet are not
-// about that.
+// mustGet repeats a request until it is answered. If a worker exits during the
+// request, the connection may break. Tests that call mustGet do not test that.
 func (g *gateway) mustGet(path string) string {
 	g.t.Helper()
 	var last error

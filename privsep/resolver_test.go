@@ -18,8 +18,8 @@ import (
 	serving "schedrestd/service"
 )
 
-// playResolver runs a resolver: the real one, or one that breaks the protocol
-// after Ready.
+// playResolver runs the resolver that part names: the real one, one that has a
+// name for every uid, or one that fails or breaks the protocol.
 func playResolver(part string) int {
 	switch part {
 	case "good":
@@ -114,8 +114,8 @@ func TestResolverDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.awaitMany("resolver exited", n+1)
-		// Until the next generation takes over, the workers of this generation
-		// report that the resolver is gone.
+		// Until a new generation takes over, the workers of the old one report
+		// that the resolver is gone.
 		g.eventually("uid 0 has a name again", func() bool { return g.mustGet("/name?uid=0") == "root" })
 	}
 }
@@ -168,8 +168,8 @@ func TestVisitNames(t *testing.T) {
 	}
 }
 
-// TestVisitLosesAService checks that an inetd run whose resolver is killed
-// answers the request in progress and then ends.
+// TestVisitLosesAService checks that a gateway in inetd mode whose resolver is
+// killed still answers the request in progress, and then exits.
 func TestVisitLosesAService(t *testing.T) {
 	t.Parallel()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

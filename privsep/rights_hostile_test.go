@@ -23,15 +23,16 @@ func fillBuffer(fd int) error {
 	return err
 }
 
-// setLinger makes the last close of fd wait for an hour, unless the peer reads
-// all written bytes earlier.
+// setLinger makes the last close of fd wait until the peer has read all written
+// bytes, but for at most an hour.
 func setLinger(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker checks that no other client has to wait when a worker
-// without a sandbox exits and another process has to close the socket of that
-// worker's client. This close would wait for an hour.
+// TestLingeringWorker checks that a worker without a sandbox can't make other
+// clients wait. The worker sets its client's socket to linger, and leaves the
+// last close of the socket to another process. This close would wait for an
+// hour.
 func TestLingeringWorker(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
@@ -41,7 +42,7 @@ func TestLingeringWorker(t *testing.T) {
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
-	defer c.Close() // the client reads nothing, so the close lingers
+	defer c.Close() // until then the client reads nothing, so the close in the gateway lingers
 	g.await("worker exited unexpectedly", nil)
 	g.mustGet("/pid")
 }

@@ -1,25 +1,25 @@
 // Package privsep is the parent: the only process of the gateway that may be
 // root. The parent never reads a byte that comes from the network.
 //
-// It decides which identity may serve, opens the listeners and the files with
-// keys, drops the capabilities that it no longer needs, and starts the
-// dispatcher, an unprivileged process. From then on it accepts connections,
-// asks the kernel about each peer, and sends the connection and the kernel's
-// answer to the dispatcher. The dispatcher decides what happens to the
-// connection. The parent starts and ends processes when the dispatcher asks,
-// and opens keys and configuration again when they change.
+// The parent decides which identity may serve, opens the listeners and the
+// files with keys, drops the capabilities that it no longer needs, and starts
+// the dispatcher, an unprivileged process. From then on, the parent accepts
+// connections, asks the kernel about each peer, and sends the connection and
+// the kernel's answer to the dispatcher. The dispatcher decides what happens to
+// the connection. The parent starts and ends processes when the dispatcher asks
+// for that, and opens keys and configuration again when they change.
 //
 // The parent does not trust the dispatcher. The dispatcher names roles and
-// connections, and never a program, a path, or a uid. A worker runs as the
+// connections, but never a program, a path, or a uid. A worker runs as the
 // configured user, or as the user at the other end of a connection that the
 // parent itself accepted and checked. The parent kills a dispatcher that sends
-// a message against the protocol table of package ipc.
+// a message that violates the protocol table of package ipc.
 //
 // The parent consists of these packages, none of which imports package privsep:
 //
 //   - planner runs schedrestd-config and returns its Plan;
-//   - identity determines who the workers run as;
-//   - inetd finds out who is at standard input;
+//   - identity determines which user the workers run as;
+//   - inetd identifies the client at standard input;
 //   - auditlog opens the audit log;
 //   - keys opens the files with keys;
 //   - listen binds, accepts, and asks the kernel about peers;
@@ -111,7 +111,7 @@ func newMonitor(c Config, service identity.Service) *monitor {
 }
 
 // adoptListeners takes over the listeners and checks the key files. It also
-// completes the settings of the workers, because some depend on the kinds of
+// completes the workers' settings, some of which depend on the kinds of
 // listeners. The process must still have the capabilities with which it
 // started.
 func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
@@ -175,8 +175,8 @@ func (m *monitor) closeListeners() {
 	m.listeners = nil
 }
 
-// close ends everything that prepare started, including any process that is
-// left.
+// close closes the listeners and stops the spawners, which ends all remaining
+// processes.
 func (m *monitor) close() {
 	close(m.done)
 	m.closeListeners()

@@ -17,8 +17,9 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsConfined inspects, from outside and in /proc, a worker of a
-// gateway that root started.
+// TestWorkerIsConfined checks the confinement of a worker in a gateway that
+// root started. It examines the worker's process in /proc, and sends the worker
+// requests.
 func TestWorkerIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -121,8 +122,9 @@ func TestUnshareSysVSwitch(t *testing.T) {
 	}
 }
 
-// TestUnprivilegedStart checks that a gateway started without root serves, and
-// that it logs once which parts of the confinement are missing.
+// TestUnprivilegedStart checks that a gateway serves requests even if it was
+// started without root. The gateway must log once which parts of the
+// confinement are missing.
 func TestUnprivilegedStart(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{DeathTests: true})
@@ -145,13 +147,13 @@ func TestUnprivilegedStart(t *testing.T) {
 			unavailable = append(unavailable, l)
 		}
 	}
-	if len(unavailable) > 1 || len(unavailable) == 0 && plainUser(t) != nil { // a user with a supplementary group can't drop it
+	if len(unavailable) > 1 || len(unavailable) == 0 && plainUser(t) != nil { // plainUser has a supplementary group, and a gateway without root can't drop it
 		t.Errorf("what is left out was logged %d times: %v", len(unavailable), unavailable)
 	}
 }
 
-// TestRootWorkerByWish checks that workers may run as root if the check of the
-// identity is switched off. Even then a worker must have no capability.
+// TestRootWorkerByWish checks that workers may run as root if the identity
+// check is switched off. Even then, a worker must have no capabilities.
 func TestRootWorkerByWish(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -198,8 +200,9 @@ func TestStartsFrom0700(t *testing.T) {
 	}
 }
 
-// TestStartIsRefused checks that the gateway does not start with an identity
-// that must not serve, or with a program file that must not be executed.
+// TestStartIsRefused checks that the gateway does not start if its identity
+// must not serve, if the worker's program is missing or must not be executed,
+// or if an address can't be used.
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -217,7 +220,7 @@ func TestStartIsRefused(t *testing.T) {
 		as         user
 		config     testConfig
 		want, hint string
-		worker     func(path string) // puts a program at path; nil leaves the proper program there
+		worker     func(path string) // puts a program at path, or leaves path empty; nil: the proper program stays there
 	}{
 		{"root without -u", nil, testConfig{}, "would serve as root", "-u", nil},
 		{"-u root", nil, testConfig{Service: identityOf("root", "", "")}, "would serve as root", "-u", nil},
@@ -246,9 +249,9 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses checks that the gateway reports the reason and does not
-// start if a worker finds unexpected process attributes, has no handler, hangs
-// or crashes. The worker must not serve.
+// TestWorkerRefuses checks that the gateway does not start if a worker finds
+// unexpected process attributes, has no handler, hangs or crashes. The gateway
+// must report the reason.
 func TestWorkerRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -275,8 +278,8 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 }
 
-// TestSignalDuringStart checks that a signal ends the start while a worker
-// hangs before it is ready.
+// TestSignalDuringStart checks that a signal stops a gateway that is still
+// waiting for a hanging worker to become ready.
 func TestSignalDuringStart(t *testing.T) {
 	t.Parallel()
 	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})

@@ -58,7 +58,8 @@ func TestPeerFacts(t *testing.T) {
 	}
 }
 
-// socketDir creates a directory in which the given user may listen.
+// socketDir permits the given user to listen in the directory dir, and returns
+// dir.
 func socketDir(t *testing.T, dir string, as user) string {
 	t.Helper()
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -74,9 +75,10 @@ func socketDir(t *testing.T, dir string, as user) string {
 	return dir
 }
 
-// TestKilledWorkers kills a worker 200 times while 50 clients hold connections.
-// The next request must be answered each time. At the end no slot and no
-// descriptor may be missing.
+// TestKilledWorkers kills 200 workers, one after the other, each time while 50
+// clients hold connections. After each kill, the next request must be answered.
+// At the end, all slots must be free again, and the dispatcher must not have
+// leaked a descriptor.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
 	as := user(nil)
@@ -111,8 +113,8 @@ func TestKilledWorkers(t *testing.T) {
 		}
 	}
 	g.awaitSettled(t, 60)
-	// A connection on its way to a worker has a descriptor in the dispatcher
-	// for a moment. Only a lost descriptor stays open.
+	// While a connection is being passed to a worker, the dispatcher briefly
+	// has a descriptor for it. Only a leaked descriptor stays open.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
 		return len(descriptors(t, g.dispatcherPID())) <= before
 	})
@@ -149,7 +151,7 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // the close then sends a reset, which shows that the client is gone and has not merely finished sending
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // makes the close send a reset, which shows that the client is gone and has not merely finished sending
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
@@ -198,7 +200,7 @@ func TestMaxConnections(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a fourth connection was served beside three: %v", err)
-	case <-time.After(3 * admission.TickInterval): // the idle connections were asked to yield, and did not
+	case <-time.After(3 * admission.TickInterval): // the busy connections were asked to yield, but stayed open
 	}
 	conns[0].Close()
 	if err := <-answered; err != nil {
@@ -218,8 +220,9 @@ func TestMaxConnections(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDrain checks the shutdown by a signal: the listeners close, requests in
-// progress are answered, idle connections close, and the exit status is 0.
+// TestDrain checks what the gateway does at a signal: it closes the listeners,
+// answers the requests in progress, closes idle connections, and exits with
+// status 0.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -260,10 +263,10 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestSecondSignal checks that a second signal ends a shutdown that still waits
-// for requests. If the same signal comes twice at once, it counts as one
-// signal, because timeout(1) sends signals twice. Therefore this test uses two
-// different signals.
+// TestSecondSignal checks that a second signal ends a shutdown that is still
+// waiting for requests. Programs such as timeout(1) send a signal twice, so the
+// gateway ignores an immediate repetition of the same signal. Therefore this
+// test uses two different signals.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
@@ -303,8 +306,8 @@ func TestDrainHasAnEnd(t *testing.T) {
 	g.wait()
 }
 
-// TestLimitsAreComplete checks that every limit is set, because a limit of 0
-// would limit nothing.
+// TestLimitsAreComplete checks that the gateway does not start if a limit is 0,
+// because such a limit would limit nothing.
 func TestLimitsAreComplete(t *testing.T) {
 	t.Parallel()
 	limits := testLimits

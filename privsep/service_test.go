@@ -8,7 +8,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// identityOf returns the service identity for the options -u and -g and for
+// identityOf returns the service identity for the given values of -u, -g and
 // SchedUser=.
 func identityOf(user, group, sched string) (s ipc.Service) {
 	must := func(err error) {
@@ -43,7 +43,7 @@ func identityOf(user, group, sched string) (s ipc.Service) {
 	return s
 }
 
-// listens returns the addresses of LISTEN arguments, with resolved host names.
+// listens parses LISTEN arguments and resolves their host names.
 func listens(texts ...string) (list []ipc.Listen) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

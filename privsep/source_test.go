@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestProxyIsNoSource checks that a trusted proxy may have more connections
-// than one user or address (PerSource). The limit must still apply to an
-// address that is only exempt from penalties.
+// TestProxyIsNoSource checks that a trusted proxy may exceed the limit on
+// connections of one user or address (PerSource). The limit must still apply to
+// an address that is only exempt from penalties.
 func TestProxyIsNoSource(t *testing.T) {
 	t.Parallel()
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -48,9 +48,10 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 }
 
 // TestOneSourceLeavesSlots checks that one user can't keep other users from
-// being served. The user holds every slot over loopback, from several
-// addresses, and waits for more. Another user who comes later must be served
-// first. The first user's requests in progress must not be interrupted.
+// being served. The user's requests hold every slot, and further connections of
+// this user, from several loopback addresses, wait for slots. When a slot
+// becomes free, it must go to another user, who connected later. The first
+// user's requests in progress must not be interrupted.
 func TestOneSourceLeavesSlots(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -81,9 +82,9 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 	}
 }
 
-// TestParking checks that if a source, such as a user, has the maximum number
-// of connections and opens another one, the new connection waits until another
-// connection of the source ends. While the new connection waits, it must hold
+// TestParking checks what happens if a source, such as a user, has the maximum
+// number of connections and opens another one. The new connection must wait
+// until another connection of this source ends. In the meantime, it must hold
 // no slot, and other sources must be served.
 func TestParking(t *testing.T) {
 	t.Parallel()
@@ -122,10 +123,9 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks that if a source, such as a user, has the maximum
-// number of connections and opens another one, the gateway closes an idle
-// connection of the same source. It must do so although there are free slots
-// for other sources.
+// TestOwnSourceYields checks what happens if a source, such as a user, has the
+// maximum number of connections and opens another one. The gateway must close
+// an idle connection of this source, even if slots are free for other sources.
 func TestOwnSourceYields(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10, PerSource: 1})
@@ -137,9 +137,10 @@ func TestOwnSourceYields(t *testing.T) {
 	}
 }
 
-// TestParkingHasAnEnd checks that a waiting connection gets an answer if it has
-// waited too long, or if too many connections of its source already wait.
-// Afterwards the counts must be the same as before.
+// TestParkingHasAnEnd checks that a waiting connection is answered with status
+// 503 if it has waited too long, or if too many connections of its source
+// already wait. Once the source's slot is free again, requests of this source
+// must be served.
 func TestParkingHasAnEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: hangLimit})}, Connections: 4, PerSource: 1})
@@ -161,11 +162,11 @@ func TestParkingHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestUserWhoStopsTheirWorker checks that other users are served even if some
-// users stop or kill their own workers, and open many connections.
+// TestUserWhoStopsTheirWorker checks that other users are served even if a user
+// stops their own worker and opens many connections.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
 	t.Parallel()
-	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the limit on connections can end the wait
+	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // with these timeouts, only the limit on connections can help the other user
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	suspend(t, pid)
@@ -183,9 +184,10 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 }
 
 // TestStoppedWorkersKeepNoSlots checks that two users who hold all slots and
-// stop their own workers can't keep a third user from being served. The gateway
-// must end the stopped workers. The connections must still count against the
-// first two users.
+// stop their own workers can't keep a third user from being served. The third
+// user must not have to wait until the stopped workers are killed. The
+// connections of these workers must still count against the first two users'
+// limits.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 	t.Parallel()
 	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})

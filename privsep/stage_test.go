@@ -13,9 +13,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// execBlocker makes the kernel delay the execution of one file. So a test can
-// hold a new process just before the process executes its program. At this
-// point a user could stop the process.
+// execBlocker makes the kernel delay the execution of one file. A test can use
+// it to pause a new process just before the process executes its program. At
+// this point, a user could stop the process.
 type execBlocker struct {
 	t  *testing.T
 	fd int
@@ -57,8 +57,8 @@ func (g *execBlocker) awaitExec() (release func()) {
 }
 
 // TestStuckStartHoldsUpNobodyElse checks that no other user has to wait if a
-// user stops a new worker that already has the user's identity, but has not
-// executed its program yet.
+// user stops a new worker after the worker has got that user's identity, but
+// before it executes its program.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -98,9 +98,8 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 }
 
 // TestParentStaysUndumpable checks that the parent is not dumpable after it has
-// started a worker. With fs.suid_dumpable set, the kernel makes a process
-// dumpable when it changes its ids, together with every process that shares its
-// memory.
+// started a worker. If fs.suid_dumpable is not 0, a process that changes its
+// ids becomes dumpable, and so does every process that shares its memory.
 func TestParentStaysUndumpable(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -117,8 +116,9 @@ func TestParentStaysUndumpable(t *testing.T) {
 	}
 }
 
-// TestRootOfContainer checks that a gateway started by the root of a user
-// namespace with 65536 ids gives all services ids that exist in that namespace.
+// TestRootOfContainer checks a gateway that was started by the root of a user
+// namespace with 65536 ids. The gateway must give each service an id that
+// exists in that namespace.
 func TestRootOfContainer(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

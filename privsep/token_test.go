@@ -101,8 +101,8 @@ func setOf(key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
 }
 
-// config returns c, changed so that the gateway accepts tokens signed with v's
-// keys.
+// config returns a copy of c with which the gateway accepts tokens signed with
+// v's keys.
 func (v *vault) config(c testConfig) testConfig {
 	c.Tokens = v.Tokens
 	c.Service.SchedUser, c.Service.SchedUID = strconv.Itoa(int(v.uid)), v.uid
@@ -165,7 +165,8 @@ func (g *gateway) checkAllWorkers(name, token, verdict string) {
 	}
 }
 
-// checkVerdicts checks the verdicts on good and forged tokens of both kinds.
+// checkVerdicts checks the verdicts on good and forged tokens, both HS256 and
+// RS256.
 func (g *gateway) checkVerdicts(v *vault) {
 	g.t.Helper()
 	g.checkAllWorkers("HS256", hs256(v.key), "good")
@@ -176,9 +177,9 @@ func (g *gateway) checkVerdicts(v *vault) {
 
 var strangersRSA = sync.OnceValue(newRSA)
 
-// TestTokenKeys checks that workers of every kind of pool can verify both kinds
-// of tokens from their first connection on, with and without https://
-// listeners. Workers that start after a SIGHUP must be able to do so, too.
+// TestTokenKeys checks that workers can verify HS256 and RS256 tokens from
+// their first connection on, in every kind of pool, with and without https://
+// listeners. The same must hold for workers that start after a SIGHUP.
 func TestTokenKeys(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
@@ -207,8 +208,8 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestTokenKeysRefused checks that the gateway does not start with a key file
-// that contains no key, or that another user can read or replace. The command
+// TestTokenKeysRefused checks that the gateway does not start if a key file
+// contains no key, or if another user can read or replace the file. The command
 // in the hint must fix the file. A gateway that accepts no tokens must refuse
 // the same files, except those with a fault that only a keeper detects.
 func TestTokenKeysRefused(t *testing.T) {
@@ -344,8 +345,8 @@ func (g *gateway) countRejections(name, text string) (n int) {
 
 // TestTokenKeyChanges checks that the gateway uses a new key, and that workers
 // then forget their verdicts on tokens signed with the old key. If the new key
-// can't be used, the gateway must log this once and keep the old key. Workers
-// must then ask the daemons about tokens that the old key does not verify.
+// can't be used, the gateway must log this once and keep the old key, and
+// workers must ask the daemons about tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -460,7 +461,7 @@ func TestBrokenKeySetLater(t *testing.T) {
 	if r := g.await("new workers cannot serve; keeping the old ones", nil); !strings.Contains(fmt.Sprint(r["error"]), "key set "+v.JWKS+": a worker cannot use the key set") {
 		t.Errorf("logged %v", r)
 	}
-	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // the dispatcher asks for another generation while the file can't be used
+	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // makes the dispatcher request new workers while the key set can't be used
 	g.eventually("other workers serve", func() bool { return !g.stillServes(pid) })
 	g.awaitVerdict(rs256(t, v.rsa), "good")
 	g.awaitVerdict(rs256(t, strangersRSA()), "unknown") // the token may be signed with a newer key
@@ -472,9 +473,8 @@ func TestBrokenKeySetLater(t *testing.T) {
 	}
 }
 
-// stillServes reports whether the worker that earlier answered /pid with the
-// text pid is still in use. It sends a few requests for /pid and compares the
-// answers.
+// stillServes reports whether a worker still answers /pid with the text pid. It
+// sends a few requests for /pid.
 func (g *gateway) stillServes(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {
@@ -484,8 +484,8 @@ func (g *gateway) stillServes(pid string) bool {
 	return false
 }
 
-// TestKeySetChanges checks changes of the key set as TestTokenKeyChanges checks
-// those of the key.
+// TestKeySetChanges performs the checks of TestTokenKeyChanges on the key set
+// instead of the key.
 func TestKeySetChanges(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)

@@ -33,7 +33,7 @@ func TestKeeperOfTokensDies(t *testing.T) {
 	}
 	must(t, os.Remove(v.Key))
 	g.eventually("a complaint of the key", func() bool { return g.countRejections("key of HS256 tokens", "no such file") == 1 })
-	must(t, syscall.Kill(g.keeperPID(5), syscall.SIGKILL)) // the keeper of the generation that knows that the file is gone
+	must(t, syscall.Kill(g.keeperPID(5), syscall.SIGKILL)) // this keeper started after the gateway noticed that the file is gone
 	g.keeperPID(6)
 	g.awaitVerdict(hs256(v.key), "good")
 	g.awaitVerdict(hs256(strangersKey), "unknown") // the workers know that the key file is gone
@@ -59,9 +59,9 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	g.awaitVerdict(hs256(v.key), "good")
 }
 
-// TestTokenKeyByReload checks that a SIGHUP can add a key and remove it again.
-// Adding the key must start a keeper, and removing the key must end this
-// keeper.
+// TestTokenKeyByReload checks that one SIGHUP can add a key and another can
+// remove it. Adding the key must start a keeper, and removing the key must end
+// this keeper.
 func TestTokenKeyByReload(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -103,8 +103,8 @@ func TestTokenKeyByReload(t *testing.T) {
 }
 
 // TestTokenKeyOpenToWorkers checks that a gateway started without root warns
-// that its workers can open the key file. A gateway started as root must not
-// warn, because its workers can't.
+// that its workers can open the key file. The workers of a gateway started as
+// root can't open it, so this gateway must not warn.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
 	t.Parallel()
 	says := "a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway"
@@ -140,8 +140,8 @@ func TestSecretsTogether(t *testing.T) {
 	write := reloadSecretsWriter(t)
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
-	// While the current configuration is in force, the keys of the next
-	// configuration must not verify tokens.
+	// As long as the gateway uses the current configuration, the keys of the
+	// next configuration must not verify tokens.
 	w, next := newVault(t, as), newSite(t, as)
 	good := func() {
 		w.put(w.Key, string(strangersKey), 0o600)
@@ -206,8 +206,8 @@ func mustRead(t *testing.T, path string) string {
 }
 
 // TestRenewalWithBadCertificates checks token keys and certificates that are
-// renewed together. If the certificates can't be used, a SIGHUP fails, but the
-// new token keys must be used.
+// renewed together. If the certificates can't be used, a SIGHUP must fail, but
+// the gateway must use the new token keys.
 func TestRenewalWithBadCertificates(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
@@ -287,9 +287,9 @@ func TestTokenKeyForgotten(t *testing.T) {
 	}
 }
 
-// TestUnfollowedTokenKey checks a key file that the parent can read only with
-// the privileges that it drops at its start. The gateway must not use this key,
-// because it could not read the next one. Instead, the daemons verify the
+// TestUnfollowedTokenKey checks a key file that the parent can't read after it
+// has dropped its privileges. The gateway must not use this key, because the
+// parent could not read a new key later. Instead, the daemons must verify the
 // tokens. A log record must say so, and its hint must be a command. Once that
 // command has run, the gateway must use the file, and SchedUser must still be
 // able to read it.
@@ -397,7 +397,7 @@ func TestHostileKeepersOfTokens(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
 		"refuses":         `the keeper cannot serve: no\x1bkeeper`,
-		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
+		"kept of nothing": "", // the error depends on whether the keeper's message arrives before the keys are sent
 		"silent":          "did not read the keys within",
 	} {
 		t.Run(part, func(t *testing.T) {

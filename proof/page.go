@@ -88,8 +88,9 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	return p.writeVerdict()
 }
 
-// writeTable writes the table of the parts. It adds a part to p.problems if the
-// part is off although a gateway that is started in this way could have it.
+// writeTable writes the table of the parts of the confinement. If a part is off
+// that a gateway started in this way could have, writeTable adds the part to
+// p.problems.
 func (p *page) writeTable() {
 	p.printf("%-34s %-4s %s\n", "PART", "IS", "WHY")
 	row := func(name, is, why string) {
@@ -175,7 +176,7 @@ func (p *page) escapes() []string {
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
 	sockets := p.options&ipc.SandboxUnix != 0
 	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
-	isolated := p.partsOn(ownRoot, pidNamespace) // with the machine's /proc, a process can leave any root
+	isolated := p.partsOn(ownRoot, pidNamespace) // a process that sees the machine's /proc can leave any root directory
 	add(sockets && !isolated,
 		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")
 	suffix := ""
@@ -200,9 +201,9 @@ func (p *page) escapes() []string {
 	return list
 }
 
-// writeVerdict writes the end of the page: whether all parts are on, and how to
-// get missing parts. It returns an error if a part is off although a gateway
-// that is started in this way could have it.
+// writeVerdict writes the end of the page. It says whether all parts are on,
+// and how to enable missing parts. writeVerdict returns an error if a part is
+// off that a gateway started in this way could have.
 func (p *page) writeVerdict() error {
 	kind := "without root"
 	if p.has(ipc.FactRoot) {

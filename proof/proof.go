@@ -1,13 +1,12 @@
 // Package proof tests that the sandbox of workers works: a process does
 // something that the sandbox forbids, and must be killed for it. This detects a
-// filter that a kernel, a container or an emulator accepts and ignores.
+// filter that a kernel, a container or an emulator accepts but ignores.
 //
-// The parent starts the worker's program as it starts a worker, without
-// privileges, but with arguments that ask for a proof. This process is the
-// prover. For each case the prover starts another process, which closes the
-// sandbox as a worker does and then makes one forbidden call. The prover sends
-// the result to the parent (ipc.Proven), and writes the page of
-// --check-confinement.
+// The parent starts the worker's program without privileges, like a worker, but
+// with arguments that request a proof. This process is the prover. For each
+// case, the prover starts another process, which closes the sandbox like a
+// worker and then makes one forbidden call. The prover sends the result to the
+// parent (ipc.Proven). For --check-confinement, it also writes the page.
 package proof
 
 import (
@@ -31,11 +30,12 @@ import (
 	"schedrestd/security/self"
 )
 
-// Closer closes the sandbox of this process as a worker does before it serves.
+// Closer closes the sandbox of this process, as a worker does before it serves
+// requests.
 type Closer func(ipc.SandboxOptions) (security.Sandbox, error)
 
-// smokeSet has the cases that run at each start: one of each kind of forbidden
-// call. --check-confinement runs all cases.
+// smokeSet lists the cases that run at each start of the gateway: one for each
+// kind of forbidden call. With --check-confinement, all cases run.
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // Main runs the proof or the case that the arguments of the program ask for,
@@ -238,7 +238,8 @@ func linesWithPrefix(text, prefix string) (list []string) {
 // ipc.SandboxOptions, as a number, and the name of the case.
 const caseMode = "act"
 
-// A line that a case writes to standard error begins with one of these words.
+// Each line that a case writes to standard error begins with one of these
+// words.
 const (
 	sandboxPrefix = "sandbox: " // the parts of the sandbox: a sandboxText
 	failedPrefix  = "failed: "  // why the sandbox does not work

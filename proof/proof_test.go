@@ -57,7 +57,8 @@ func TestSandboxText(t *testing.T) {
 	}
 }
 
-// parts returns facts about parts that all have the given state and reason.
+// parts returns a fact for each named part. All these facts contain the given
+// state and reason.
 func parts(state string, reason string, names ...string) (facts []string) {
 	for _, name := range names {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, state, reason}, "\t"))
@@ -145,8 +146,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestRemedy checks the remedies: for each error of the kernel, for a
-// supplementary group, for missing kernel features, and for a start as root.
+// TestRemedy checks the remedies for each kernel error, for a supplementary
+// group, for missing kernel features, and for a start as root.
 func TestRemedy(t *testing.T) {
 	unpermitted := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",

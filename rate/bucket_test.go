@@ -44,8 +44,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestOwe checks that owed tokens must be refilled before other tokens can be
-// taken.
+// TestOwe checks the times that Charge returns. The bucket must be full only
+// after the owed tokens have been refilled, too.
 func TestOwe(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, now)

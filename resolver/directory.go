@@ -20,7 +20,7 @@ type directory struct {
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
 	lookups         atomic.Uint64 // number of look-ups since the start
-	workerSlots     chan struct{} // holds an element for each look-up for a worker
+	workerSlots     chan struct{} // holds an element for each look-up that runs for a worker
 	parentSlots     chan struct{} // the same for the dispatcher, so that its look-ups never wait for those of workers
 
 	mu    sync.Mutex // guards cache
@@ -69,7 +69,7 @@ func newDirectory() *directory {
 		}}
 }
 
-// resolve answers a question of the dispatcher. An error means that the user
+// resolve answers a question from the dispatcher. An error means that the user
 // database is unavailable.
 func (d *directory) resolve(q question) (answer, error) {
 	if hit, ok := d.cached(q); ok {
@@ -83,7 +83,7 @@ func (d *directory) resolve(q question) (answer, error) {
 // inquirer asks the directory on behalf of one worker.
 type inquirer struct {
 	*directory
-	slots chan struct{} // limits the worker to half of the look-ups that run at the same time
+	slots chan struct{} // limits this worker to half of maxLookups
 	done  chan struct{} // closed when the worker has exited
 
 	mu        sync.Mutex   // guards the fields below
@@ -92,7 +92,7 @@ type inquirer struct {
 }
 
 const (
-	missBurst = 2000 // enough for each user of a cluster, once
+	missBurst = 2000 // enough to look up each user of a cluster once
 	missRate  = 100  // per second
 
 	questionBurst = 20_000 // a worker remembers names itself, so it does not need more
@@ -107,7 +107,7 @@ func (d *directory) inquirer() *inquirer {
 
 var errWorkerExited = errors.New("the worker has exited")
 
-// resolve answers a question of the worker. It waits if the worker has asked
+// resolve answers a question from the worker. It waits if the worker has asked
 // too many questions.
 func (i *inquirer) resolve(q question) (answer, error) {
 	i.mu.Lock()

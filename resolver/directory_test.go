@@ -10,8 +10,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDirectory checks that a name is looked up only once while it is cached,
-// and that a failed look-up is not cached.
+// TestDirectory checks that a result is cached, even if the user does not
+// exist, and that the user is looked up again when the result has expired. If
+// the user database is unavailable, nothing must be cached.
 func TestDirectory(t *testing.T) {
 	now, lookups := time.Unix(1000, 0), 0
 	d := newDirectory()

@@ -1,15 +1,14 @@
 // Package resolver implements the process that looks up names of users and
 // groups for the workers and the dispatcher. Names come from the files in /etc
 // and from getent, which may ask a directory service. Workers can't open these
-// files, and the parent, which may run as root, should not parse the answers of
-// a directory service.
+// files. The parent may run as root, so it should not parse the answers of a
+// directory service.
 //
-// When the parent is root, the resolver has a uid that no user has. It can read
-// the machine's files and use the network, because getent needs both, but it
-// can't write any file. It reports a worker that has too many pending
-// questions, and one worker can't use up the look-ups of the others. A
-// compromised resolver can report false names; docs/TRUST.md describes the
-// consequences.
+// When the parent runs as root, the resolver has a uid that no user has. It can
+// read the machine's files and use the network, because getent needs both, but
+// it can't write any file. It reports a worker that has too many pending
+// questions, and prevents one worker from using up all look-ups. A compromised
+// resolver can report false names; docs/TRUST.md describes the consequences.
 //
 // Start with Main.
 package resolver
@@ -52,8 +51,8 @@ func (r *resolver) Counters() []any {
 		slog.Uint64("asked", r.questions.Load()), slog.Uint64("looked_up", r.names.lookups.Load()))}
 }
 
-// Handle answers questions of the dispatcher, each as soon as its answer is
-// known.
+// Handle answers questions from the dispatcher. It sends each answer as soon as
+// it is known.
 func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:

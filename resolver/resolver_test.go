@@ -34,8 +34,9 @@ func serve(t *testing.T, d *directory) *ipc.Channel {
 	return parent
 }
 
-// worker connects another worker to a resolver, and returns the worker's
-// channel. The argument parent is the parent's channel to the resolver.
+// worker connects a new worker with the given number to a resolver, and returns
+// the worker's channel. The argument parent is the parent's channel to the
+// resolver.
 func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)

@@ -18,7 +18,7 @@ import (
 // has the files of the real machine. But /etc contains only a few of them, and
 // /run, /var/lib and the subdirectories of /usr/local contain none. Changes in
 // these directories are lost when the script ends. The only users are root,
-// daemon and nobody, and the only network interface is the loopback interface.
+// daemon and the one with uid 65534, and the only network interface is loopback.
 //
 // The directories of the project and its toolchain stay visible, even inside a
 // directory that the script hides.

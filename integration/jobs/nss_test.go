@@ -12,9 +12,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNSSUser checks a user that is not in /etc/passwd, but known to the system's
-// name service. Sites with LDAP or sssd have such users. The daemons run
-// in a mount namespace of their own, in which systemd's module for the name
+// TestNSSUser checks a user that is not in /etc/passwd, but known to the
+// system's name service. Sites with LDAP or sssd have such users. The daemons
+// run in a mount namespace of their own, in which systemd's module for the name
 // service finds the user. The machine itself is not changed.
 func TestNSSUser(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
-// Package identity determines the identity of the workers, and rejects
+// Package identity determines the identity of the workers. It rejects
 // identities that would give a worker the authority of root or SchedUser. With
-// become_user it rejects every configuration that admits clients that the
-// kernel does not identify.
+// become_user it rejects configurations in which the kernel does not identify
+// every client.
 package identity
 
 import (
@@ -20,7 +20,7 @@ import (
 // can change identities.
 type Service struct {
 	security.Identity
-	Root         bool   // started as root: identity and groups can be changed
+	Root         bool   // the parent was started as root, so it can change identity and groups
 	SchedUID     uint32 // uid of SchedUser
 	UserCheckErr error  // why this identity would be rejected without disable_user_check
 }
@@ -53,9 +53,9 @@ func Determine(p *ipc.PackedPlan) (Service, error) {
 	return s, errs.Wrap(s.UserCheckErr, errs.Denied, "refusing to start")
 }
 
-// becomeUserService returns s for use with become_user. Each worker then has
-// the identity of its client, so becomeUserService returns an error if the
-// configuration admits clients that the kernel does not identify.
+// becomeUserService returns s with the settings for become_user, which gives
+// each worker the identity of its client. It returns an error if the
+// configuration would allow clients that the kernel does not identify.
 func (s Service) becomeUserService(p *ipc.PackedPlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := CheckBecomeUser(p, s.Root); err != nil {
@@ -69,7 +69,8 @@ func (s Service) becomeUserService(p *ipc.PackedPlan) (Service, error) {
 
 // CheckBecomeUser rejects settings that are incompatible with become_user.
 // Normally schedrestd-config has already rejected them, with a more detailed
-// error. CheckBecomeUser is for a compromised schedrestd-config.
+// error. CheckBecomeUser protects the parent if schedrestd-config is
+// compromised.
 func CheckBecomeUser(p *ipc.PackedPlan, root bool) error {
 	nonUnix := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
 	if !root || p.Service.Options != "" || p.Setup.JWT || !p.Setup.Local || nonUnix {
@@ -78,9 +79,9 @@ func CheckBecomeUser(p *ipc.PackedPlan, root bool) error {
 	return nil
 }
 
-// requestedIdentity returns the identity of the options -u and -g. If one of
-// them is missing, it uses the user or group of the user who started the
-// gateway.
+// requestedIdentity returns the identity that the options -u and -g select. In
+// place of a missing option, it uses the user or the group of the process that
+// started the gateway.
 func requestedIdentity(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)
@@ -93,8 +94,8 @@ func requestedIdentity(s ipc.Service) security.Identity {
 	return id
 }
 
-// ProtectedAccounts returns the accounts whose authority is forbidden to
-// workers: root, then SchedUser.
+// ProtectedAccounts returns the accounts whose authority workers must not have:
+// root, then SchedUser.
 func ProtectedAccounts(s ipc.Service) []security.Account {
 	schedName := "SchedUser (root)"
 	if s.SchedUser != "" {
@@ -105,8 +106,8 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 
 // RefusalReason returns the reason why the peer of a connection may not have
 // its own worker, or "" if the peer may have one. A worker of root or SchedUser
-// would have their authority, and many users share the overflow ids. The
-// argument unchecked is the setting disable_user_check.
+// would have that account's authority. An overflow id can stand for many users.
+// The argument unchecked is true if disable_user_check is set.
 func (s Service) RefusalReason(c ipc.Connection, unchecked bool) string {
 	switch {
 	case c.Network == ipc.TCP || c.UID == ipc.NoID:

@@ -7,8 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestRefusedPeers checks which peers get no worker of their own, and the
-// logged reason.
+// TestRefusedPeers checks which peers are refused a worker of their own, and
+// for which reason.
 func TestRefusedPeers(t *testing.T) {
 	const checked, unchecked = false, true
 	service := Service{SchedUID: 7}

@@ -20,7 +20,7 @@ type Client struct {
 	Nameless bool // this end of the UNIX socket on standard input has no path
 
 	in, out  int
-	blocking bool // the socket on standard input was in blocking mode before
+	blocking bool // the socket on standard input was in blocking mode at the start
 }
 
 // NewClient determines the client at standard input and output. It reads
@@ -44,10 +44,10 @@ func NewClient(in, out *os.File) (*Client, error) {
 	return c, nil
 }
 
-// identifySocket uses the socket on standard input as the client's connection,
-// and returns true. It returns false for a socket pair that serves as a pipe,
-// because some programs start others with two socket pairs: one for input and
-// one for output.
+// identifySocket tries to use the socket on standard input as the client's
+// connection, and reports whether it does. It does not use a socket pair that
+// serves as a pipe. Some programs start others with two such pairs: one for
+// input and one for output.
 func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
@@ -81,10 +81,10 @@ func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	return true, nil
 }
 
-// identifyFile determines the client from a pipe, file or terminal. The file's
-// owner is the client. This is verified only if no other user can have written
-// the input: the mode lets only the owner write to the file, and gives other
-// users no access.
+// identifyFile identifies the client if standard input is a pipe, file or
+// terminal. The client is the file's owner. The client is verified only if no
+// other user can have written the input. So the file's mode must let only the
+// owner write, and must give users outside the file's group no access.
 //
 // The group of a terminal may write to it, because programs of that group send
 // messages to the terminal. These messages are output, and no program reads

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestIsTerminal checks that IsTerminal does not change the file for other
-// processes that share it.
+// TestIsTerminal checks that IsTerminal recognises a terminal, and does not
+// change the flags of the file. Other processes may share these flags.
 func TestIsTerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

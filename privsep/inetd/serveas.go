@@ -9,10 +9,11 @@ import (
 	"schedrestd/security"
 )
 
-// ServeAs returns the identity of the worker. With become_user that is the
-// client's identity. Otherwise it is the same as for a gateway that listens. If
-// the client may not be served, refusal is the reason, and the gateway answers
-// the client with 403. If the service itself fails, err is set.
+// ServeAs returns the identity of the worker. With become_user this is the
+// client's identity. Otherwise it is the same identity as for a gateway that
+// listens. If the client must be refused, refusal is the reason, and the
+// gateway answers the client with 403. If the gateway can't serve at all, err
+// is the reason.
 func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, err error) {
 	if service, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
 		return service, nil, err
@@ -21,11 +22,11 @@ func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, 
 	case c.Network != ipc.Unix:
 		return service, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
-		// This end of the connection has no path, so usually it is the end that
-		// connected, and the kernel reports the service at the other end as the
-		// peer. If this were accepted, a user could connect to a service that
-		// echoes its input, start this program on that connection, and be
-		// served as the service's user.
+		// A socket without a path is usually the end that connected. So the
+		// peer that the kernel reports is a service, not a client. If such a
+		// socket were accepted, a user could connect to a service that echoes
+		// its input, start this program on that connection, and be served as
+		// the service's user.
 		return service, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	service.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}

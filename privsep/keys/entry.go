@@ -8,24 +8,25 @@ import (
 	"schedrestd/guard"
 )
 
-// entry is one key, with its open files. An entry without files has no key.
+// entry describes one key and its open files. If it has no files, there is no
+// key.
 type entry struct {
 	path         string     // path in the configuration
 	stamp        string     // stamp of the files at the entry's paths, taken before they were opened
 	files        []*os.File // entries of several generations may share them
 	unused       []*os.File // files that were opened and are no longer used; Close closes them
 	refusedStamp string     // stamp of a newer file that workers can't use
-	newest       bool       // the files are still those at the paths; otherwise tokens may be signed by a newer key that is not in use
+	newest       bool       // the paths still lead to these files; if not, tokens may be signed with a newer key
 }
 
-// reuse makes e use the files of an earlier entry. The argument newest says
-// whether the paths of e still lead to those files.
+// reuse makes e use the files of an earlier entry. If newest is true, the paths
+// of e still lead to those files.
 func (e *entry) reuse(previous entry, newest bool) {
 	e.unused = append(e.unused, e.files...)
 	e.files, e.newest = previous.files, newest && previous.files != nil
 }
 
-// tokenFile describes a file with token keys that the configuration names.
+// tokenFile describes a file with token keys, as configured.
 type tokenFile struct {
 	name          string // its name in the log
 	option        string // its name in the configuration
@@ -43,8 +44,8 @@ func (o Options) keySet() tokenFile {
 	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublicCommand, o.Log}
 }
 
-// check returns an error if other users can read or write the file although the
-// rules forbid it.
+// check returns an error if the file gives other users access that the rules
+// forbid. A missing or unreadable file is not an error.
 func (t tokenFile) check() error {
 	if t.path == "" {
 		return nil
@@ -59,9 +60,13 @@ func (t tokenFile) check() error {
 	return err
 }
 
-// openEntry opens the file. The argument previous is the entry in force. If the
-// file has not changed since that entry was opened, openEntry reuses the open
-// file. A missing or unreadable file counts as no key.
+// openEntry opens the file. The argument previous is the entry in use. If
+// previous has the same path and the file has not changed, openEntry reuses the
+// open file of previous. If the file has changed and the new one can't be used,
+// openEntry also reuses the old one.
+//
+// If the path is new, a missing or unreadable file means that there is no key.
+// Any other problem with such a file is an error.
 func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
 	samePath := previous.path == t.path
@@ -92,7 +97,7 @@ func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 }
 
 // fallBack makes e use the file of the previous entry, because the new file
-// can't be used. It logs err, the reason.
+// can't be used. It logs the reason, err.
 func (t tokenFile) fallBack(e *entry, previous entry, err error) {
 	hint := errs.HintOf(err)
 	switch errs.KindOf(err) {

@@ -25,10 +25,10 @@ func (o Options) openTokenKey() (*os.File, error) {
 	if err != nil || !o.Root {
 		return f, err
 	}
-	// If workers could read the key, an attacker who compromises one could
-	// impersonate any user. The owner is not checked here: the workers' user
-	// can own the key only with disable_user_check, which the administrator
-	// sets explicitly.
+	// If workers could read the key, an attacker who compromised a worker could
+	// impersonate any user. The owner need not be checked here. The rule admits
+	// only SchedUser and root as owners, and workers can run as these users
+	// only with disable_user_check, which the administrator sets explicitly.
 	_, group, err := o.workersCanRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
@@ -89,8 +89,9 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	return closeOnError(f, err)
 }
 
-// explainPairRefusal adds a hint to err, the keeper's reason for refusing the
-// private key or its certificates.
+// explainPairRefusal adds the names of the files to err, which is the keeper's
+// reason for refusing the private key or its certificates. If the files are
+// invalid, it also adds a hint.
 func (o Options) explainPairRefusal(err error) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", o.TLS.Key, o.TLS.Certificate), Err: err}
 	if e.Kind == errs.Invalid {
@@ -130,7 +131,7 @@ func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	return spawn.SealedCopy(io.LimitReader(f, maxCopySize), path, unix.MFD_NOEXEC_SEAL)
 }
 
-// closeOnError returns f. If err is not nil, it closes f and returns err.
+// closeOnError returns f if err is nil. Otherwise it closes f and returns err.
 func closeOnError(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		f.Close()

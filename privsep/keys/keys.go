@@ -1,11 +1,11 @@
 // Package keys opens the keys of one generation of workers and services, and
-// checks which users can read and write their files. The parent parses none of
-// these files. The keeper gets each secret key as an open file. Public files
+// checks which users can read and write the key files. The parent parses none
+// of these files. The keeper gets each secret key as an open file. Public files
 // are copied to memory files that no process can change, so that every worker
 // uses exactly the certificates that the keeper has accepted.
 //
-// The file keys.go is about all keys of a generation, entry.go is about one
-// key, files.go opens files, and rules.go defines which files may be used.
+// The file keys.go handles all keys of a generation, entry.go handles one key,
+// files.go opens files, and rules.go defines which files may be used.
 package keys
 
 import (
@@ -24,7 +24,7 @@ import (
 type Keys struct {
 	Stamp    string // stamp of all files, taken before the first was opened
 	options  Options
-	pair     entry // a private key, its certificates and the certificate authorities for clients; none without https://
+	pair     entry // the private key, its certificates and the certificate authorities for clients; empty without https://
 	tokenKey entry // the key of HS256 tokens
 	keySet   entry // the key set of RS256 tokens
 	empty    entry // stands for a file that does not exist
@@ -42,14 +42,15 @@ func CheckFiles(o Options) error {
 	return cmp.Or(o.tokenKey().check(), o.keySet().check())
 }
 
-// Open opens the keys that o names. The argument previous has the keys in use,
-// if any. If a new file can't be used, Open uses the key from previous in its
-// place. There is one exception: if requireNewCerts is true and new
-// certificates can't be used, Open returns an error. The caller must close k
-// even if there is an error.
+// Open opens the keys that o names. The argument previous contains the keys in
+// use, if any. If a file has changed and the new one can't be used, Open uses
+// the key from previous in its place. There are two exceptions. If o names
+// another file than before, Open does not use the old key. If requireNewCerts
+// is true and new certificates can't be used, Open returns an error. The caller
+// must close k even if there is an error.
 //
 // The parent has dropped its capabilities before the first call. So if the
-// first call succeeds, the parent can open renewed files later, too.
+// first call succeeds, the parent can also open renewed files later.
 func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
 	emptyFile, err := sealedCopy("", guard.Rule{Label: "empty file"})
@@ -57,7 +58,7 @@ func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) 
 		return k, err
 	}
 	k.empty.files = []*os.File{emptyFile}
-	if !o.JWT { // no key is used then, but an unprotected one is refused all the same
+	if !o.JWT { // without JWT no token key is used, but an unprotected one is still refused
 		if err = CheckFiles(o); err != nil {
 			return k, err
 		}
@@ -72,21 +73,21 @@ func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) 
 	return k, k.openPair(previous, requireNewCerts)
 }
 
-// Stamp returns a string that changes when one of the files that s names
-// changes.
+// Stamp returns a string that changes when any of the files in s changes.
 func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
 }
 
-// openPair opens the private key with its certificates. If the files have not
+// openPair opens the private key and its certificates. If the files have not
 // changed, it reuses the open ones. If the new files can't be used, it reuses
-// the old ones, or returns an error if requireNewCerts is true.
+// the old ones. But if requireNewCerts is true or the TLS settings have
+// changed, it returns an error instead.
 func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
 	o := k.options
 	if err := checkTLS(o.TLS); err != nil {
 		return err
 	}
-	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // a change during the read is noticed next time
+	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // taken before the files are read, so that the next check notices a change during the read
 	sameConfig := previous.options.TLS == o.TLS && previous.pair.files != nil
 	if sameConfig && previous.pair.stamp == k.pair.stamp {
 		k.pair.reuse(previous.pair, previous.pair.newest)
@@ -104,19 +105,21 @@ func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
 	return nil
 }
 
-// fallBackPair makes k use the previous private key and certificates, and logs
-// err, the reason.
+// fallBackPair makes k use the previous private key and certificates, because
+// the new ones can't be used. It logs the reason, err.
 func (k *Keys) fallBackPair(previous *Keys, err error) {
 	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(err), "error", err)...)
 	k.pair.reuse(previous.pair, false)
 }
 
-// HandleRefusal handles a key that the keeper has rejected with the reason err:
-// the token key if isTokenKey is true, and otherwise the private key of the
-// certificates. HandleRefusal puts the previous key in its place, as Open does
-// for a file that can't be opened. If the keeper has rejected the previous
-// token key, too, k continues without a token key. If HandleRefusal returns an
-// error, k can't be used. Otherwise the caller sends k to the keeper again.
+// HandleRefusal handles the keeper's refusal of a key. The argument err is the
+// keeper's reason. If isTokenKey is true, the keeper has refused the token key.
+// Otherwise it has refused the private key or its certificates.
+//
+// HandleRefusal makes k use the previous key instead, with the same exceptions
+// as Open. If the keeper has also refused the previous token key, k continues
+// without a token key. If HandleRefusal returns an error, k can't be used.
+// Otherwise the caller sends k to the keeper again.
 func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, requireNewCerts bool) error {
 	o := k.options
 	switch {
@@ -141,11 +144,11 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 	return nil
 }
 
-// RefuseKeySet records that workers can't use the key set in next. The receiver
-// k holds the keys in force. Later generations use the key set of k until the
-// file changes again. RefuseKeySet records nothing and returns false if the key
-// set in next is not a newer version of the file. While RefuseKeySet runs, no
-// other goroutine may pass k to Open.
+// RefuseKeySet records that workers can't use the key set in next. It records
+// this in k, which must be the keys in use. Later generations use the key set
+// of k until the file changes again. If the key set in next is not a newer
+// version of the file, RefuseKeySet records nothing and returns false. While
+// RefuseKeySet runs, no other goroutine may pass k to Open.
 func (k *Keys) RefuseKeySet(next *Keys) bool {
 	if k.keySet.path != next.keySet.path || k.keySet.stamp == next.keySet.stamp || !next.keySet.newest {
 		return false
@@ -174,11 +177,11 @@ func (k *Keys) LogChanges(previous *Keys) {
 	}
 }
 
-// IsSettled reports whether no program is writing to a file with token keys. It
-// assumes that a file is complete if it has not changed since Open, or if its
-// last write was at least settleTime ago. Half a token key is a valid key, so
-// an incomplete file must not be used. Half a certificate is invalid, and the
-// keeper rejects it.
+// IsSettled reports whether the files with token keys are complete. It assumes
+// that a file is complete if it has not changed since Open, or if its last
+// write was at least settleTime ago. An incomplete file must not be used,
+// because half a token key is also a valid key. Half a certificate is invalid,
+// and the keeper rejects it.
 func (k *Keys) IsSettled(settleTime time.Duration) bool {
 	for _, e := range []entry{k.tokenKey, k.keySet} {
 		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.IsSettled(e.path, settleTime) {

@@ -54,8 +54,8 @@ func (s *site) open(previous *Keys, requireNewCerts bool) *Keys {
 	return k
 }
 
-// texts returns the contents of the files of k that the keeper and a worker
-// get.
+// texts returns the contents of the files that k provides for the keeper and
+// for a worker.
 func texts(t *testing.T, k *Keys) (keeper, worker string) {
 	t.Helper()
 	_, secret := k.KeeperMessage()
@@ -85,8 +85,8 @@ const (
 	allPublic = "certificates|authorities|set"
 )
 
-// TestRecipients checks that the keeper gets the secret files, and a worker the
-// public ones.
+// TestRecipients checks that the keeper gets all files except the key set, and
+// that a worker gets only public files.
 func TestRecipients(t *testing.T) {
 	s := newSite(t)
 	k := s.open(new(Keys), true)
@@ -157,8 +157,8 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestRefused checks that if the keeper refuses keys, the previous keys replace
-// them, but only once.
+// TestRefused checks that if the keeper refuses new keys, it gets the previous
+// keys instead. If it refuses those, too, they must not be offered again.
 func TestRefused(t *testing.T) {
 	no := errors.New("no key")
 	t.Run("at the start", func(t *testing.T) {
@@ -199,8 +199,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestClose checks that generations share open files. Each file is closed with
-// the last generation that uses it.
+// TestClose checks that generations share open files, and that each file is
+// closed together with the last generation that uses it.
 func TestClose(t *testing.T) {
 	s := newSite(t)
 	previous := s.open(new(Keys), true)

@@ -23,8 +23,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// checkTLS returns an error if the configuration of https:// lacks the
-// certificate or the key.
+// checkTLS returns an error if the certificate or the key is missing from the
+// configuration of an https:// listener.
 func checkTLS(t ipc.TLS) error {
 	if t.Certificate == "" || t.Key == "" {
 		return errs.New(errs.Invalid, "https:// needs a certificate and a key").
@@ -33,8 +33,9 @@ func checkTLS(t ipc.TLS) error {
 	return nil
 }
 
-// secretRule returns the rule for the private key: it must belong to root,
-// SchedUser or, after a start without root, the user who started the gateway.
+// secretRule returns the rule for the private key. The key must belong to root
+// or SchedUser. If the gateway was started without root, the key may also
+// belong to the user who started it.
 func (o Options) secretRule() guard.Rule {
 	owners := []uint32{0, o.SchedUID}
 	if !o.Root {
@@ -43,10 +44,10 @@ func (o Options) secretRule() guard.Rule {
 	return guard.Rule{Label: "key file", Secret: true, Owners: slices.Compact(owners)}
 }
 
-// tokenRule returns the rule for a file with keys of tokens: the file and each
-// directory above it must belong to SchedUser, root or, after a start without
-// root, the user who started the gateway. No other user may write to the file
-// or to these directories.
+// tokenRule returns the rule for a file with token keys. The file must belong
+// to SchedUser or root. Each directory above it must belong to SchedUser, to
+// root or, if the gateway was started without root, to the user who started it.
+// No other user may write to the file or to these directories.
 func (o Options) tokenRule(label string) guard.Rule {
 	trust := guard.Trust{Owners: []uint32{o.SchedUID}, PrivateGroup: become.PrivateGroup}
 	if !o.Root {
@@ -55,9 +56,9 @@ func (o Options) tokenRule(label string) guard.Rule {
 	return guard.Rule{Label: label, Owners: []uint32{o.SchedUID, 0}, Trust: &trust}
 }
 
-// authoritiesRule returns the rule for the file of certificate authorities for
-// clients. If the parent is root, only SchedUser and root may write the file,
-// because the file determines which clients are accepted.
+// authoritiesRule returns the rule for the file with the certificate
+// authorities for clients. This file determines which clients are accepted. So
+// if the parent is root, only SchedUser and root may write to it.
 func (o Options) authoritiesRule() guard.Rule {
 	rule := guard.Rule{Label: "file of clients' authorities", AllowLink: true}
 	if o.Root {

@@ -10,8 +10,9 @@ import (
 	"schedrestd/sockaddr"
 )
 
-// IsAborted reports whether the error err of Accept concerns only one
-// connection, which ended before it was accepted (accept(2)).
+// IsAborted reports whether err, an error of Accept, does not affect other
+// connections. For example, a connection may have ended before it was accepted.
+// See accept(2).
 func IsAborted(err error) bool {
 	switch err {
 	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:
@@ -20,8 +21,8 @@ func IsAborted(err error) bool {
 	return false
 }
 
-// Accept accepts a connection without waiting. It returns EAGAIN if no
-// connection waits, and os.ErrClosed after Close.
+// Accept accepts a connection without blocking. It returns EAGAIN if no
+// connection is waiting, and os.ErrClosed after Close.
 func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	closed := l.raw.Read(func(s uintptr) bool {
 		fd, peer, err = unix.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -35,7 +36,7 @@ func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 
 // Wait waits until a connection can be accepted. After Close it returns an
 // error. Wait polls first, because the runtime's poller does not report events
-// from before the call.
+// that occurred before the call.
 func (l *Listener) Wait() error {
 	return l.raw.Read(func(s uintptr) bool {
 		fds := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}

@@ -12,19 +12,20 @@ import (
 	"schedrestd/notify"
 )
 
-// nameTLS is the name that marks a passed socket as one for TLS. The socket's
-// unit has FileDescriptorName=https.
+// nameTLS is the name of a passed socket that is for TLS. The administrator
+// sets this name with FileDescriptorName=https in the socket unit.
 const nameTLS = "https"
 
 // Activated returns the listening sockets that this process was started with.
-// The sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)). A
-// socket on standard input, as inetd passes it in its "wait" mode, comes last.
-// If there are no such sockets, Activated returns an empty list and no error.
+// The sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)).
+// If standard input is a listening socket, as in the "wait" mode of inetd, it
+// comes last. If there are no such sockets, Activated returns an empty list and
+// no error.
 //
-// Call Activated once, before anything else. It removes the LISTEN_* variables
-// and those of package notify from the environment, so that no child uses them.
-// Package notify has its own copy of its variables. If standard input is a
-// listener, Activated opens /dev/null in its place.
+// Call Activated once, before anything else. It removes the variables of the
+// service manager from the environment, so that no child uses them. Package
+// notify keeps the values that it needs. If standard input is a listening
+// socket, Activated replaces descriptor 0 with /dev/null.
 func Activated() ([]*os.File, error) {
 	notify.ClearEnv()
 	files, err := notify.Sockets()
@@ -46,8 +47,8 @@ func Activated() ([]*os.File, error) {
 	return append(files, os.NewFile(uintptr(fd), "stdin")), nil
 }
 
-// adopt makes a listener of f, a socket that this process was started with. It
-// asks the kernel, not the environment, what kind of socket f is. The socket
+// adopt makes a listener from f, a socket that this process was started with.
+// It asks the kernel, not the environment, what kind of socket f is. The socket
 // belongs to the service manager. So if it is a UNIX socket, the gateway
 // neither changes its mode nor removes its file.
 func adopt(f *os.File) (*Listener, error) {
@@ -80,8 +81,8 @@ func adopt(f *os.File) (*Listener, error) {
 	if l.TLS && l.Network == ipc.Unix {
 		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, but TLS needs TCP", desc)
 	}
-	// Other processes may have the same listener open, and may take a
-	// connection first. Accept must not block then.
+	// Other processes may share this listening socket. If one of them takes a
+	// connection first, Accept must not block.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", desc)
 	}

@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestAdopt checks that the kernel, not the environment, decides what kind of
-// socket a passed descriptor is.
+// TestAdopt checks that adopt asks the kernel, not the environment, what kind
+// of socket a passed descriptor is.
 func TestAdopt(t *testing.T) {
 	file := func(t *testing.T, domain, kind int, address unix.Sockaddr, name string) *os.File {
 		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)

@@ -28,7 +28,7 @@ type Listener struct {
 	remove func() // removes a UNIX socket from the file system
 }
 
-// Options has the addresses to listen on, and settings for the listeners.
+// Options contains the addresses to listen on, and settings for the listeners.
 type Options struct {
 	Activated []*os.File // passed by the service manager (see Activated); they come first
 	Addresses []ipc.Listen
@@ -101,8 +101,8 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
-// setFile puts a non-blocking listening descriptor into l, which then owns the
-// descriptor.
+// setFile stores file, a non-blocking listening socket, in l. From then on, l
+// owns the file.
 func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	l.raw, err = file.SyscallConn()
@@ -119,10 +119,9 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	return []*Listener{l}, err
 }
 
-// bindAll listens on every address of the host in e. The calling thread must be
-// in the network namespace s. If the host has several addresses, bindAll skips
-// addresses that this machine does not have, for example because IPv6 is
-// switched off.
+// bindAll listens on the addresses in e. It skips addresses that this machine
+// does not have, for example because IPv6 is disabled. If no address is left,
+// it returns an error. The calling thread must be in the network namespace s.
 func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 	var missing error
 	for _, a := range e.Addresses {
@@ -145,9 +144,9 @@ func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 
 // bindTCP listens on an address. An unspecified address, such as 0.0.0.0, means
 // all addresses of both IPv6 and IPv4. bindTCP does not use package net,
-// because package net checks for IPv6 only in the first namespace that it sees.
-// The socket does not use multipath TCP, because rules of firewalls and of
-// Landlock do not cover it.
+// because package net checks for IPv6 only once, in the first namespace that it
+// sees. The socket does not use multipath TCP, because firewall rules and
+// Landlock rules do not cover it.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)
@@ -159,8 +158,8 @@ func bindTCP(at netip.AddrPort) (*Listener, error) {
 	return l, err
 }
 
-// backlog is the length of the queue of waiting connections. The kernel limits
-// it to net.core.somaxconn.
+// backlog is the maximum number of connections that can wait to be accepted.
+// The kernel limits it to net.core.somaxconn.
 const backlog = 1<<16 - 1
 
 func bindOne(at netip.AddrPort) (*Listener, error) {

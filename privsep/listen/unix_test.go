@@ -25,7 +25,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// listenOn listens on a path that schedrestd-config has not checked. If
+// listenOn listens on path without the checks of schedrestd-config. If
 // schedrestd-config is compromised, it can name any path.
 func listenOn(path string, o socket.Options) (*Listener, error) {
 	list, err := Open(Options{Addresses: []ipc.Listen{{Text: "unix:" + path, Network: ipc.Unix, Path: path}}, Unix: o})
@@ -44,8 +44,8 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// TestUnixRefusals checks that errors about a path have the same form as errors
-// about other addresses. Package socket tests the rules for the file itself.
+// TestUnixRefusals checks that Open refuses unsuitable paths, and that the
+// error gives the reason. Package socket tests the rules for the file itself.
 func TestUnixRefusals(t *testing.T) {
 	open := sharedDir(t)
 	if err := os.Chmod(open, 0o777); err != nil {
@@ -113,7 +113,7 @@ func TestUnixModes(t *testing.T) {
 				owner = socket.Owner{UID: 31234, GID: 31235}
 			}
 			path := sharedDir(t) + "/s"
-			stale(t, path) // a socket file that a dead parent left is replaced
+			stale(t, path) // replaces a socket file that a parent has left behind
 			l, err := listenOn(path, socket.Options{Mode: mode, Owner: &owner})
 			if err != nil {
 				t.Fatal(err)
@@ -138,8 +138,8 @@ func TestUnixModes(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreRefused checks that no client can send a descriptor to a
-// listener. Both kinds of listeners are tested: one that the parent opened, and
+// TestDescriptorsAreRefused checks that no client can send a descriptor over a
+// connection. It tests both kinds of listener: one that the parent opened, and
 // one from a service manager.
 func TestDescriptorsAreRefused(t *testing.T) {
 	if !security.KernelSince(6, 16) {

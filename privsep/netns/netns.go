@@ -24,11 +24,11 @@ type Namespace struct {
 	setting string // for messages
 }
 
-// Open opens a network namespace. The argument text is a name that ip-netns(8)
-// uses, or a path. If it is "", Open returns nil. The argument variable is the
-// name of the setting, for errors.
+// Open opens the network namespace that text names. The argument text is a
+// path, or a name as in ip-netns(8). If it is "", Open returns nil. The
+// argument variable is the name of the setting, for errors.
 //
-// The namespace decides which clients can connect and which daemons receive
+// The namespace determines which clients can connect and which daemons receive
 // tokens. So Open refuses a directory in which other users could replace the
 // namespace.
 func Open(variable, text string) (*Namespace, error) {
@@ -70,7 +70,7 @@ func (s *Namespace) Close() {
 	}
 }
 
-// String returns the setting that named the namespace, and its value.
+// String returns the setting that named the namespace, in the form NAME=VALUE.
 func (s *Namespace) String() string { return s.setting }
 
 // Do calls f on a thread in the namespace s.
@@ -89,8 +89,8 @@ func (s *Namespace) Do(f func() error) error {
 	return <-done
 }
 
-// Enter moves the calling thread into the namespace s. If the thread is already
-// there, it needs no privilege.
+// Enter moves the calling thread into the namespace s. Enter needs no privilege
+// if the thread is already in s.
 func (s *Namespace) Enter() error {
 	target := netns.NsHandle(s.fd)
 	if current, err := netns.Get(); err == nil {

@@ -15,7 +15,7 @@ import (
 	"schedrestd/security"
 )
 
-// maxFileRequests limits the files that schedrestd-config may ask for. A site
+// maxFileRequests limits how many files schedrestd-config may ask for. A site
 // may have one file for each rack.
 const maxFileRequests = 10_000
 

@@ -39,18 +39,19 @@ type Planner struct {
 	spawner  *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
 }
 
-// replanLimit limits the time for a new Plan at a reload, including the time
-// for resolving names.
+// replanLimit limits how long schedrestd-config may take to make a new Plan at
+// a reload. This includes the time for resolving names.
 const replanLimit = 2 * time.Minute
 
-// New opens the program schedrestd-config. When the program runs, it gets args,
-// and those variables of environ that concern it.
+// New returns a Planner and opens its program, schedrestd-config. When the
+// program runs, it gets args and the variables of environ that concern it.
 func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	return newPlanner("", args, environ, out, errOut, setup)
 }
 
-// newPlanner returns a Planner for the program at path. If path is "", it uses
-// the program in the directory of this one.
+// newPlanner returns a Planner for the program at path. If path is "",
+// newPlanner uses the schedrestd-config in the directory of the running
+// program.
 func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	id, err := uint32(os.Geteuid()), error(nil)
 	if setup.Root = id == 0; setup.Root {
@@ -76,9 +77,9 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	return p, err
 }
 
-// Plan runs the program, and returns its Plan and its exit status. If there is
-// neither a Plan nor an error, the command line asked for something else, such
-// as help, and the program has done that.
+// Plan runs the program, and returns its Plan and its exit status. If Plan
+// returns neither a Plan nor an error, the program has already done what the
+// command line asks for, such as printing help.
 func (p *Planner) Plan() (plan *ipc.PackedPlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
 		Identity: p.identity, Out: p.out, Log: p.errOut, Quiet: true})
@@ -111,7 +112,7 @@ func (p *Planner) Plan() (plan *ipc.PackedPlan, status int, err error) {
 		return nil, 1, errs.New(errs.Internal, "%s cannot be executed", p.program.Name())
 	case p.setup.Reload:
 		return nil, 1, errs.New(errs.Internal, "%s exited without a plan", configName)
-	case ws.Signaled(): // the process that reads its output is gone
+	case ws.Signaled(): // SIGPIPE: nothing reads the program's output any longer
 		return nil, 1, nil
 	}
 	return nil, status, nil

@@ -76,7 +76,7 @@ func playConfig(args []string) int {
 		if _, err := unix.Write(ipc.ConfigFD, frame); err != nil { // the channel would refuse to send this frame
 			return 6
 		}
-		time.Sleep(time.Hour) // and does not exit when its channel ends
+		time.Sleep(time.Hour) // keeps running even after its channel has ended
 	case "asks for ever":
 		for m := open(); m.Message != nil; m = open() {
 			for _, fd := range m.FDs {
@@ -142,8 +142,8 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	return path
 }
 
-// runPlanner runs playConfig with args as the program of a Planner, and returns
-// the Plan.
+// runPlanner makes a Planner run playConfig with args, and returns the results
+// of Plan.
 func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.PackedPlan, int, error) {
 	t.Helper()
 	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, os.Stderr, ipc.ConfigSetup{})
@@ -155,9 +155,9 @@ func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.PackedPlan, i
 	return p.Plan()
 }
 
-// TestPlanner checks that the program has no privileges and only the
-// environment variables that concern it. The program must also be able to read
-// a file that only root can open.
+// TestPlanner checks that the program has no privileges, and that it gets only
+// the environment variables that concern it. The program must also be able to
+// read a file that only the parent's user can open.
 func TestPlanner(t *testing.T) {
 	path := configuration(t, "what root reads", 0o600)
 	plan, status, err := runPlanner(t, false, "honest", path)
@@ -213,8 +213,8 @@ func TestPlannerIsHostile(t *testing.T) {
 	}
 }
 
-// Close ends the spawner's thread, and closes the program file. Only tests call
-// Close. The parent keeps its planner until the parent exits.
+// Close ends the spawner's thread and closes the program file. Only tests call
+// Close. The parent keeps its Planner until it exits.
 func (p *Planner) Close() {
 	p.spawner.Stop()
 	p.program.Close()

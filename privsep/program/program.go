@@ -30,13 +30,14 @@ var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
-// Open opens the programs in the directory of the running program. From then on
-// the parent executes the open files. If a service's program can't be opened,
-// Open still succeeds, and Start returns the error for that service.
+// Open opens the programs in the directory of the running program. The parent
+// later executes these open files, even if other files have been put in their
+// places. If a service's program can't be opened, Open still succeeds, and
+// Start returns the error for that service.
 //
 // The argument argv holds the command-line arguments for each role. The
-// argument worker is the identity of the workers, and root says whether this
-// process can change identities.
+// argument worker is the identity of the workers. The argument root is true if
+// this process can change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {
@@ -59,10 +60,10 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 	return s, nil
 }
 
-// serviceIdentity returns the identity of a service. If the parent is root,
-// that is an identity that no user and no worker has, so that a captured worker
-// can neither stop nor trace the service. Without root it is the identity of
-// the workers.
+// serviceIdentity returns the identity of a service. If the parent is root, no
+// user and no worker has this identity, so a captured worker can neither stop
+// nor trace the service. If the parent is not root, services have the identity
+// of the workers.
 func serviceIdentity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
 		return worker, nil
@@ -71,8 +72,8 @@ func serviceIdentity(worker security.Identity, root bool) (security.Identity, er
 	return security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id}, err
 }
 
-// Start starts a process with the identity id, and sends it setup as its first
-// message. The message includes the process's limits, which Start adds.
+// Start starts a process with the identity id. It adds the process's limits to
+// setup, and sends setup to the process as the first message.
 func (p *Program) Start(spawner *spawn.Spawner, id security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	if p.openErr != nil {
 		return nil, p.openErr

@@ -24,10 +24,10 @@ func (s *Spawner) missingParts() string {
 }
 
 // CheckRequired returns an error if the configuration requires all parts of the
-// confinement, and a part is missing or switched off. Every kind of start calls
-// CheckRequired before it starts a worker. CheckRequired knows nothing about
-// the parts that workers set up themselves. If such a part is missing, the
-// worker refuses to serve (ipc.SandboxRequire).
+// confinement, and a part is missing or switched off. However the gateway is
+// started, the parent calls CheckRequired before it starts a worker.
+// CheckRequired does not check the parts that workers set up themselves. If
+// such a part is missing, the worker refuses to serve (ipc.SandboxRequire).
 func (s *Spawner) CheckRequired() error {
 	missing := s.missingParts()
 	if !s.Switches.RequireConfinement || missing == "" {

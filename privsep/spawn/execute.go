@@ -31,11 +31,11 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
 		Unshareflags: s.unshareFlags,
-		Setsid:       true, // so that a Ctrl-C at the terminal reaches only the parent, which drains
+		Setsid:       true, // so that a Ctrl-C at the terminal reaches only the parent, which then lets the processes finish their requests
 		PidFD:        &pidfd,
 	}
 	if s.namespaceInit == nil {
-		sys.Pdeathsig = syscall.SIGKILL // in a PID namespace of its own the process can't see its parent, and package syscall would take the parent for dead
+		sys.Pdeathsig = syscall.SIGKILL // a process in the shared PID namespace can't see its parent, so package syscall would assume that the parent has died
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
@@ -54,8 +54,9 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	case s.Root:
 		// The child executes the stage, which changes the ids and then executes
 		// the program. So no instruction of the program runs as root. While the
-		// child shares this process's memory, it still has the old ids, so the
-		// user can't suspend this thread (see package stage).
+		// child shares this process's memory, it still has root's ids, so the
+		// program's user can't stop it. Otherwise that user could suspend this
+		// thread, too (see package stage).
 		if path == "" {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, spec.Program.Fd())
@@ -84,7 +85,7 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	if failed == nil && err == nil && pidfd < 0 {
 		failed = errs.New(errs.Unsupported, "this kernel has no pidfd; use Linux 5.3 or later")
 	}
-	if failed != nil { // this process can still be traced, and its open keys copied; or it can't wait for the child
+	if failed != nil { // this process is still dumpable, so others could trace it and copy its open keys; or it has no pidfd to wait for the child
 		if err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -106,9 +107,9 @@ func environ(threads int) []string {
 }
 
 // DupAbove duplicates the descriptor of program to a number well above those in
-// files. Before the child executes the program, it moves the files to their
-// places, and its own pipe to a number after them. If the descriptor had one of
-// these numbers, the child would overwrite it.
+// files. Before the child executes the program, it moves the files to the
+// numbers from 0 on, and the pipe for errors to a number after them. If the
+// program's descriptor had one of these numbers, the child would overwrite it.
 func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 	minFD := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, minFD)
@@ -117,9 +118,9 @@ func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 
 // expectedAttributes returns the attributes that a process must have, as far as
 // the parent knows them. The parent does not know the namespaces that a process
-// creates for itself, and can't look them up. Installed programs are usually
-// not readable by the parent's user, and only root can examine a process of
-// such a program.
+// creates for itself. It can't look them up either: the parent's user usually
+// can't read the installed programs, and only root can examine a process of a
+// program that is not readable.
 func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, OwnUserns: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {
@@ -147,19 +148,20 @@ const (
 	// idleThreads is the number of threads that a process may have in addition
 	// to those that run concurrently.
 	idleThreads = 64
-	// MaxUserTasks limits the processes and threads of a worker's user. If the
-	// user has this many, the worker can't start another thread. Other programs
-	// of the user count, too: the users of become_user have some, and so may
-	// the account "nobody". The limit keeps a compromised worker from using up
-	// all processes of the machine.
+	// MaxUserTasks limits the number of processes and threads of a worker's
+	// user. If the user has this many, the worker can't start another thread.
+	// The limit includes the user's other processes: with become_user, users
+	// have processes of their own, and the account "nobody" may have some, too.
+	// The limit keeps a compromised worker from using up all process ids of the
+	// machine.
 	MaxUserTasks = 4096
 )
 
-// maxTasks returns the limit of processes and threads for a process with the
-// given number of concurrent threads. The kernel compares this limit with the
-// number of processes and threads that the process's user has. Since Linux 5.14
-// the kernel counts them separately in each user namespace. So the limit of a
-// process in its own user namespace applies to this process only.
+// maxTasks returns the limit on processes and threads for a process that has
+// the given number of concurrent threads. The kernel compares this limit with
+// the number of processes and threads that the process's user has. Since Linux
+// 5.14, the kernel counts them separately in each user namespace. So if a
+// process is in its own user namespace, its limit applies to this process only.
 func (s *Spawner) maxTasks(threads int) uint64 {
 	if s.userNS != nil && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)

@@ -30,12 +30,12 @@ const (
 // for require_confinement, and for the namespaces that each process expects.
 var parts = [numParts]struct {
 	name              string
-	unprivilegedState string  // state, from package ipc, of the part if a start without root lacks it; "": ipc.PartMissing
+	unprivilegedState string  // the part's state (from package ipc) if it is missing after a start without root; "": ipc.PartMissing
 	flag              uintptr // flag of the part, if it is a namespace
 	link              string  // its link in /proc/PID/ns
 }{
 	descriptorTable:  {name: "descriptor table of their own"},
-	userNamespace:    {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // each process has its own; no thread can enter it
+	userNamespace:    {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // each process gets its own; a single thread can't enter one
 	ipcNamespace:     {name: "IPC namespace", flag: unix.CLONE_NEWIPC, link: "ipc"},
 	networkNamespace: {name: "network namespace", flag: unix.CLONE_NEWNET, link: "net"},
 	ownRoot:          {name: "root of their own", unprivilegedState: ipc.PartUnpermitted, flag: unix.CLONE_NEWNS, link: "mnt"},

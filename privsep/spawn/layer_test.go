@@ -22,7 +22,7 @@ func TestParts(t *testing.T) {
 }
 
 // TestAbsent checks the reason that is reported for a missing part. The reason
-// depends on which setups of a user namespace were tried, and on their errors.
+// depends on which user namespace setups were tried, and on their errors.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.userNS = &userNSSetups[0]
@@ -54,9 +54,10 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestPartsOfASpawner checks the state of a part that a thread can't enter.
-// After a start without root the part is not permitted. After a start as root
-// it is missing.
+// TestPartsOfASpawner checks the states that are reported for parts that the
+// thread could not enter. If root did not start the gateway, a missing root
+// directory must be reported as not permitted. If root started the gateway, it
+// must be reported as missing.
 func TestPartsOfASpawner(t *testing.T) {
 	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
 		s := Spawner{Options: Options{Root: root, Switches: ipc.Switches{DisableUnshareSysV: true}}}

@@ -108,11 +108,11 @@ func (s *Spawner) startNamespaceInit(identity security.Identity) (*Child, error)
 
 // findUserNS tries userNSSetups in order, and returns the first that works on
 // this machine. To try a setup, it starts a process that closes its sandbox. It
-// returns nil if this Spawner needs no setup, or if no setup is possible or
+// returns nil if this Spawner needs no setup or can't use one, or if no setup
 // works. If a setup fails, findUserNS stores the error in s.partErrors for each
 // part that the setup would have provided.
 func (s *Spawner) findUserNS(held security.Capabilities) *userNSSetup {
-	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // with disable_user_check a worker may be root, and the kernel maps no uid 0 into the user namespace
+	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // with disable_user_check, a worker may be root, and the kernel does not let the parent map uid 0 into the user namespace
 		return nil
 	}
 	for _, n := range userNSSetups {

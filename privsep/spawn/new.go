@@ -16,8 +16,8 @@ import (
 var (
 	// SetIDCapabilities has the capabilities that a change of identity needs.
 	SetIDCapabilities = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-	// ServeCapabilities has the capabilities that root needs to start and end
-	// processes.
+	// ServeCapabilities contains the capabilities that root needs to start and
+	// end processes.
 	ServeCapabilities = SetIDCapabilities | security.Caps(unix.CAP_KILL)
 )
 
@@ -41,10 +41,10 @@ func CheckCapabilities() error {
 
 // New makes a Spawner with as much confinement as the capabilities of this
 // process allow. With CAP_SYS_ADMIN, all processes share one root directory and
-// the namespaces of the Spawner's thread. Without it, each process gets its own
-// user namespace, if the kernel permits that, and creates its other namespaces
-// there. The parent drops CAP_SYS_ADMIN after it has made the first Spawner and
-// the spare ones. It can still call New afterwards.
+// the namespaces of the Spawner's thread. Without CAP_SYS_ADMIN, each process
+// gets its own user namespace, if the kernel permits that, and creates its
+// other namespaces there. The parent drops CAP_SYS_ADMIN after it has made its
+// first Spawners, including the spare ones. It can still call New afterwards.
 func New(o Options) (s *Spawner, err error) {
 	s = &Spawner{Options: o}
 	if s.null, err = os.Open(os.DevNull); err == nil {
@@ -62,7 +62,7 @@ func New(o Options) (s *Spawner, err error) {
 	}
 	s.Thread, err = thread.Start(s.prepareThread)
 	if err == nil {
-		s.inherited, err = security.ReadInheritance(s.threadID) // the thread itself is not in the /proc that it sees
+		s.inherited, err = security.ReadInheritance(s.threadID) // called on another thread, because the Spawner's thread does not appear in the /proc that it sees
 	}
 	if err != nil {
 		s.Stop()
@@ -137,7 +137,7 @@ func (s *Spawner) prepareThread() error {
 	}
 	s.setState(noNewPrivs, nil)
 	// A service manager that sets a group also adds it to the supplementary
-	// groups. If there is no other group, the supplementary groups count as
+	// groups. If there is no other supplementary group, nothing needs to be
 	// dropped.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.setState(noGroups, unix.EPERM)

@@ -13,13 +13,13 @@ import (
 type Process struct {
 	PID    int
 	Exited chan struct{}   // closed when the process has exited
-	Status unix.WaitStatus // the exit status, valid when Exited is closed
+	Status unix.WaitStatus // the exit status, valid once Exited is closed
 
 	pidfd *os.File // non-blocking: the poller waits for the exit, and no thread is blocked
 }
 
-// newProcess returns the process, and starts a goroutine that waits for its
-// exit.
+// newProcess returns a Process for pid, and starts a goroutine that waits for
+// the process to exit.
 func newProcess(name string, pid, pidfd int) *Process {
 	_ = unix.SetNonblock(pidfd, true)
 	p := &Process{PID: pid, pidfd: os.NewFile(uintptr(pidfd), name), Exited: make(chan struct{})}
@@ -64,7 +64,7 @@ func (p *Process) Signal(s unix.Signal) {
 	}
 }
 
-// exitTimeout is the time that a process has to exit when it is no longer
+// exitTimeout limits how long a process may take to exit when it is no longer
 // needed.
 const exitTimeout = time.Second
 

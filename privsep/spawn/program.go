@@ -17,23 +17,23 @@ import (
 	"schedrestd/security"
 )
 
-// The names of two programs in the directory of this one.
+// The file names of the worker's program and of the stage.
 const (
 	WorkerName = "schedrestd-worker"
 	stageName  = "schedrestd" // this program, in the workers' root
 )
 
-// OpenWorker opens the worker's program. From then on the parent executes the
-// open file. So PATH is never used, and a later change at the path has no
-// effect. The program may be in a directory that the worker's uid can't enter.
+// OpenWorker opens the worker's program. The parent later executes this open
+// file. So PATH is never used, and a change at the path has no effect. The
+// program may be in a directory that the worker's user can't enter.
 func OpenWorker(path string, identity security.Identity, root bool) (*os.File, error) {
 	return OpenProgram("worker", path, WorkerName, identity, root, identity.UID)
 }
 
 // OpenProgram opens the program at path. If path is empty, it opens the file
-// called name in the directory of this program. Errors name the process by
-// label. The users in forbiddenOwners must not own the program or a directory
-// above it.
+// called name in the directory of the running program. Errors refer to the
+// process as label. The users in forbiddenOwners must not own the program or a
+// directory above it.
 func OpenProgram(label, path, name string, identity security.Identity, root bool, forbiddenOwners ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -55,8 +55,8 @@ func OpenProgram(label, path, name string, identity security.Identity, root bool
 		f.Close()
 		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", label, path)
 	}
-	// Without root, the copy would belong to this process's user. Workers run
-	// as the same user, so they could still read the copy.
+	// Without root, a copy would not help: it would belong to this process's
+	// user. Workers run as the same user, so they could still read the copy.
 	if root && !isExecuteOnly(st, identity) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
@@ -71,7 +71,8 @@ func OpenProgram(label, path, name string, identity security.Identity, root bool
 func findProgram(label, path string, root bool, forbiddenOwners []uint32) (*os.File, error) {
 	if root {
 		// If a captured worker could change a file in this directory, the
-		// parent would run an attacker's code as root at its next start.
+		// attacker's code would run as root when the parent starts the next
+		// time.
 		forbiddenOwners = slices.DeleteFunc(slices.Clone(forbiddenOwners), func(uid uint32) bool { return uid == 0 })
 		trust := guard.Trust{PrivateGroup: become.PrivateGroup, ForbiddenOwners: forbiddenOwners}
 		f, _, err := guard.Open(path, guard.Rule{Label: label, Execute: true, Trust: &trust})
@@ -88,9 +89,9 @@ func findProgram(label, path string, root bool, forbiddenOwners []uint32) (*os.F
 }
 
 // isExecuteOnly reports whether the given identity may execute the program but
-// not read it. A process that can read its program is dumpable when it starts.
-// Until it changes that, another process of the same uid could trace it, or
-// take its channel to the parent.
+// not read it. A process that can read its own program is dumpable when it
+// starts. Until the process makes itself non-dumpable, another process with the
+// same uid could trace it, or take its channel to the parent.
 func isExecuteOnly(st unix.Stat_t, identity security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
@@ -104,10 +105,11 @@ func isExecuteOnly(st unix.Stat_t, identity security.Identity) bool {
 }
 
 // copyProgram copies a program to a sealed file in memory. The mode of the copy
-// is 0711, so that workers can execute but not read it. A program that only its
-// owner may execute needs a copy because workers could not start it. A program
-// that every user may read needs a copy because a worker would be dumpable when
-// it starts, and other workers could read its memory.
+// is 0711, so that workers can execute but not read it. Two kinds of programs
+// need a copy. If only its owner may execute a program, workers could not
+// execute the original. If every user may read a program, a worker that
+// executes the original would be dumpable when it starts, and other workers
+// could read its memory.
 func copyProgram(from *os.File) (*os.File, error) {
 	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
 	if err != nil {
@@ -118,7 +120,7 @@ func copyProgram(from *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, errs.New(errs.KindOf(err), "%v", err).WithHint("chmod 0711 %s", from.Name())
 	}
-	defer mem.Close() // while a writer is open, exec would fail
+	defer mem.Close() // exec would fail while the file is open for writing
 	if err := mem.Chmod(0o711); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "protect the copy of %s", from.Name())
 	}
@@ -147,7 +149,7 @@ func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 	}
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 	_, err = unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals)
-	for n := 0; err == unix.EBUSY && n < 100; n++ { // on a busy machine the kernel still holds pages of the copy
+	for n := 0; err == unix.EBUSY && n < 100; n++ { // on a busy machine, the kernel may still hold pages of the copy
 		time.Sleep(10 * time.Millisecond)
 		_, err = unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals)
 	}

@@ -20,20 +20,20 @@ import (
 )
 
 // The sandbox answers some forbidden operations with an error, so a worker can
-// try them itself. For other operations the sandbox kills the process. So a
-// separate process tries each of these other operations, and must be killed.
-// The parent starts one process in the same way as a worker. That process
-// starts the separate processes (package proof), and reports the result to the
-// parent.
+// try these operations itself. For each other forbidden operation, the sandbox
+// kills the process, so a separate process must try it and be killed. The
+// parent starts one process in the same way as a worker. That process starts
+// the separate processes (package proof), and reports the result to the parent.
 
 const (
-	maxProofLog   = 4 << 10         // how many bytes of that process's log are read
-	proofTime     = 5 * time.Second // time that it may take in addition to its death tests
+	maxProofLog   = 4 << 10         // how many bytes of the testing process's log are read
+	proofTime     = 5 * time.Second // how long the testing process may take in addition to its death tests
 	maxPageRounds = 40              // maximum number of rounds of death tests for ipc.ProvePage
 )
 
-// ProveSandbox proves that the sandbox kills processes that violate it, before
-// the gateway serves a client. It returns the state of the closed sandbox.
+// ProveSandbox proves that the sandbox kills processes that violate its rules.
+// The parent calls it before the gateway serves a client. It returns the state
+// of the closed sandbox.
 func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 	testSet := ipc.ProveSmoke
 	switch {
@@ -65,11 +65,11 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 	return p.awaitProof(s.Worker.Name(), limit)
 }
 
-// awaitProof waits until the process reports the result of its tests, and kills
-// it if it takes longer than limit. A program of this build sends a report even
-// if it can't close the sandbox, but a program of another build may send none.
-// In that case awaitProof returns an error with the text that the program has
-// written to its log, if any.
+// awaitProof waits until the process reports the result of its tests. If this
+// takes longer than limit, awaitProof kills the process. A program of this
+// build sends a report even if it can't close the sandbox. A program of another
+// build may send none. In that case, awaitProof returns an error with the text
+// that the program has written to its log, if any.
 func (s *Child) awaitProof(program string, limit time.Duration) (enforced security.Sandbox, err error) {
 	killTimer := time.AfterFunc(limit, s.Kill)
 	defer killTimer.Stop()
@@ -86,7 +86,7 @@ func (s *Child) awaitProof(program string, limit time.Duration) (enforced securi
 	}
 	s.Kill()
 	<-s.Exited
-	_ = s.Log.SetReadDeadline(time.Now().Add(exitTimeout)) // another process may have the other end open
+	_ = s.Log.SetReadDeadline(time.Now().Add(exitTimeout)) // another process may still hold the other end open
 	output, _ := io.ReadAll(io.LimitReader(s.Log, maxProofLog))
 	reason := printable.Text(cmp.Or(strings.TrimSpace(string(output)), err.Error()))
 	if code := s.Status.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {

@@ -20,14 +20,14 @@ type Spec struct {
 	Files    uint64   // limit of open descriptors
 	Out      *os.File // its standard output; nil: /dev/null
 	Log      *os.File // its standard error; nil: a pipe
-	Quiet    bool     // no line of a failed stage is logged; the exit status says enough
+	Quiet    bool     // a failed stage logs nothing, because its exit status says enough
 }
 
 // Child is a started process, with the descriptors that the dispatcher gets.
 type Child struct {
 	*Process
 	Channel  *ipc.Channel
-	Log      *os.File // reading end of the pipe at its standard error; nil: there is none
+	Log      *os.File // reading end of the pipe that is the process's standard error; nil: there is no pipe
 	UID, GID uint32
 	Foreign  bool // it is in a user namespace of its own
 }
@@ -39,18 +39,19 @@ func (s *Child) Close() {
 	s.Log.Close() // has no effect on nil
 }
 
-// stop ends an init process that is no longer needed, and waits until it has
-// exited. The other processes in its namespace exit before it.
+// stop kills an init process that is no longer needed, and waits a moment for
+// it to exit. The other processes in its namespace exit before it.
 func (s *Child) stop() {
 	s.Kill()
-	s.awaitExit(exitTimeout) // this takes longer if a process in the namespace can't be killed or has not been reaped
+	s.awaitExit(exitTimeout) // the init process exits later if a process in its namespace can't be killed or has not been reaped
 	s.Close()
 }
 
 // Start starts a process with its own channel and log, and sends it two
-// messages. To get the first message, it calls the function setup with the
-// limit on the tasks of the process. The second message has the attributes that
-// the process must have. If the PID namespace has ended, Start returns ENOMEM.
+// messages. The first message is the one that setup returns when it is called
+// with the process's limit on tasks. The second message contains the attributes
+// that the process must have. If the PID namespace has ended, Start returns
+// ENOMEM.
 func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child, error) {
 	p, err := s.Launch(spec)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	for minFD := range 100 { // the pipe that reports a failed start gets a lower number, in a gap
+	for minFD := range 100 { // the pipe that reports a failed start gets the lowest free number, which is usually below fd
 		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, minFD)
 		if err != nil {
 			t.Fatal(err)
@@ -41,8 +41,8 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 	}
 }
 
-// TestDeadBeforeTold checks that the exit of a process is detected, with its
-// status, if the process exits before it receives a message.
+// TestDeadBeforeTold checks a process that exits before it receives a message.
+// The parent must still detect the exit and get the exit status.
 func TestDeadBeforeTold(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {
@@ -67,8 +67,8 @@ func TestDeadBeforeTold(t *testing.T) {
 }
 
 // TestTimerSlack checks that processes inherit the timer slack of the Spawner's
-// thread. A program could not set it in time itself, because the first threads
-// of Go's runtime start before its code.
+// thread. A program could not set the slack in time itself, because Go's
+// runtime starts its first threads before the program's own code runs.
 func TestTimerSlack(t *testing.T) {
 	program, err := OpenWorker("/bin/cat", security.Identity{}, false)
 	if err != nil {

@@ -39,9 +39,9 @@ func (n *userNSSetup) hasFlag(flag uintptr) bool { return n != nil && n.flags&fl
 func (n *userNSSetup) emptiesBounding() bool { return n != nil && n.capsPurpose != "" }
 
 // apply changes attr so that a process starts in the namespaces of n. If asRoot
-// is true, root starts the process, which then gets the given identity through
-// a stage. Otherwise the process keeps the identity of the parent, and can't
-// set supplementary groups.
+// is true, root starts the process, and the stage then changes the process's
+// identity to the given one. Otherwise the process keeps the identity of the
+// parent, and can't set supplementary groups.
 func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, asRoot bool) {
 	uid, gid := int(identity.UID), int(identity.GID)
 	if !asRoot {

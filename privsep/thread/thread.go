@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SpareCount is the number of threads that the parent and the dispatcher create
-// at their start. Whenever all threads are in a system call, Go starts another
-// one, and ends the process if the kernel does not permit it. So a worker could
-// end the parent or the dispatcher by creating threads up to the limit of the
-// service or user. Spare threads prevent this, because Go keeps idle threads
-// and uses them first.
+// SpareCount is the number of threads that the parent and the dispatcher each
+// create when they start. Whenever all threads are in a system call, Go starts
+// another thread. If the kernel does not permit that, Go ends the process. So a
+// worker that creates threads up to the limit of the service or user could end
+// the parent or the dispatcher. Spare threads prevent this, because Go keeps
+// idle threads and uses them first.
 //
-// The parent needs about twelve threads concurrently: one that runs, two of the
-// runtime, one that receives signals, one for each spawner, one for the audit
-// log's file, and those that open keys and reread the configuration. On a busy
-// machine even a short call may occupy its thread for a long time.
+// The parent needs about twelve threads concurrently: one that runs Go code,
+// two for the runtime, one that receives signals, one for each spawner, one for
+// the audit log's file, and those that open keys and reread the configuration.
+// On a busy machine even a short call may occupy its thread for a long time.
 const SpareCount = 32
 
 // Reserve makes n threads, which Go keeps.
@@ -41,7 +41,7 @@ func Reserve(n int) {
 	finished.Wait()
 }
 
-// Thread is a thread that runs one function at a time until Stop.
+// Thread is a thread that runs one function at a time until Stop is called.
 type Thread struct {
 	jobs chan func()
 	done chan struct{}
@@ -94,8 +94,8 @@ func (t *Thread) Stop() {
 // RunLocked calls f on a locked thread, which ends when f returns. The
 // goroutine that calls RunLocked must do nothing else. RunLocked never uses the
 // process's first thread, because that thread does not end, and because /proc
-// shows its state as that of the process. If RunLocked is called on the first
-// thread, it calls f on another thread and returns immediately.
+// reports its state as the state of the process. If RunLocked is called on the
+// first thread, it calls f on another thread and returns immediately.
 func RunLocked(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {

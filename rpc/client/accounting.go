@@ -23,11 +23,11 @@ func NewAccounting(cfg Config) *Accounting {
 	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
 }
 
-// Verify asks the accounting daemon whether it accepts the credential, like
-// Client.Verify. The accounting daemon's answer may differ from a controller's,
-// because the two may have different keys. The daemon checks a credential only
-// when a session is opened. So Verify always opens a new session, which later
-// requests can use.
+// Verify asks the accounting daemon whether it accepts the credential. The
+// answer may differ from that of Client.Verify, because the controller may have
+// different keys. The accounting daemon checks a credential only when a session
+// is opened. So Verify always opens a new session, which later requests can
+// use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.withSession(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -46,8 +46,8 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 }
 
 // Stats returns the statistics of the first accounting daemon in the list that
-// reports any. It also pings every daemon, as Ping does. It opens only one
-// session with each daemon.
+// reports any. Like Ping, it also pings every daemon. It opens only one session
+// with each daemon.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
@@ -76,8 +76,8 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 	return nil, nil, a.report(reported)
 }
 
-// Conf returns the accounting daemon's configuration. Daemons send it from
-// Slurm 26.05 on.
+// Conf returns the accounting daemon's configuration. Only daemons of Slurm
+// 26.05 or later send it.
 func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.AccountingConf, error) {
 	q := question{message.AccountingGetConf, message.Empty{}, message.AccountingGotConf}
 	var answer message.AccountingConf
@@ -104,9 +104,9 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 }
 
 // withSession calls the function get to obtain a session, and calls fn with
-// that session. It tries the accounting daemons in turn until one answers. So
-// it may call fn again with another session, unless the failure that fn
-// returned is final.
+// that session. It tries the accounting daemons in turn until one answers or fn
+// returns a final failure. So it may call fn several times, each time with
+// another session.
 func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get sessionFunc, fn func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -142,9 +142,9 @@ func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credenti
 	return a.openSession(ctx, d, cred)
 }
 
-// callDaemon calls fn with a session with the daemon d. If this is an idle
-// session that turns out to be closed or hung, it calls fn again with a new
-// session.
+// callDaemon obtains a session with the daemon d and calls fn with it. If an
+// idle session turns out to be closed or hung, callDaemon calls fn again with a
+// new session.
 func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool,
 	get sessionFunc, fn func(*session) *failure) *failure {
 	ctx, cancel := splitDeadline(ctx, moreDaemons)
@@ -169,15 +169,15 @@ func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Crede
 	}
 	a.releaseSession(s, f)
 	// If the daemon's machine is down, packets are lost without an error. A
-	// request in an idle session then fails when the time limit of its context
-	// ends. This limit is only a part of the call's time, so that time is left
-	// for a new session.
+	// request in an idle session then fails only when its context (limit) ends.
+	// This context ends well before the call's own time limit, which leaves
+	// time for a new session.
 	hung := f != nil && limit != ctx && isTimeout(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !closedByDaemon(f) && !hung {
 		return f
 	}
-	// The daemon was restarted, or closed the session while it was idle. In
-	// either case the daemon may accept a new session.
+	// The daemon was restarted, or has closed the idle session. In either case
+	// it may accept a new session.
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}

@@ -13,8 +13,10 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// The daemon was restarted, or has closed the idle session. In either case the
-// daemon may accept a new session.
+// TestAccountingOf2205 checks an accounting daemon of Slurm 22.05. This daemon
+// refuses an invalid token with the same error as an unsupported protocol
+// version. The client must report a forged token as unauthenticated, whether or
+// not it knows the daemon's version.
 func TestAccountingOf2205(t *testing.T) {
 	t.Parallel()
 	address := listen(t, "tcp", func(nc net.Conn) {

@@ -40,8 +40,8 @@ func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, f
 	return a.List(ctx, cred, model.List(filter, each))
 }
 
-// A question is a message to the accounting daemon, with the type of its
-// answer.
+// A question is a message to the accounting daemon, together with the type of
+// the expected answer.
 type question struct {
 	kind message.Type
 	body message.Body
@@ -98,9 +98,10 @@ func (a *Accounting) read(q listRequest, answer *reply) error {
 	return nil
 }
 
-// records sends q and passes on the records in the answer, as List does. Once
-// it has passed on a record, it does not try another daemon. When the whole
-// answer has been read, other requests can use the session.
+// records sends q and passes the records in the answer to the caller's
+// function. After the first record has been passed on, it tries no other
+// daemon. When the whole answer has been read, other requests can use the
+// session.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q listRequest) error {
 	allowance := a.allowance(cred)
 	if err := a.waitForMemory(ctx, allowance, q.kind); err != nil {

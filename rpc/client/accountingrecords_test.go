@@ -129,8 +129,8 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	stop := errors.New("stop")
 	asked := 0
 	// The function tres returns the address of a daemon that answers with two
-	// records and the error number code. The last cut bytes of the answer are
-	// missing.
+	// records and an error number. The argument code is the error number, and
+	// cut is the number of bytes that are missing at the end of the answer.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++
@@ -172,8 +172,9 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	}
 }
 
-// replier starts an accounting daemon. It answers each request in a session
-// with the bytes that the function reply returns.
+// replier starts an accounting daemon and returns its address. The daemon
+// answers each request in a session with the bytes that the function reply
+// returns.
 func replier(t *testing.T, reply func(v codec.Version) []byte) client.Address {
 	return opener(t, func(nc net.Conn, v codec.Version) {
 		b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Info: uint16(v) << 8})

@@ -68,9 +68,9 @@ func (c *Client) queryAllocation(ctx context.Context, cred model.Credential, r r
 	return &het.Components[0], nil
 }
 
-// awaitAllocation polls a job until it has its resources, it has ended, or ctx
-// ends. The controller can't notify a worker instead, because a worker listens
-// on no port.
+// awaitAllocation polls a job until the job has its resources or has ended, or
+// until ctx ends. The controller can't notify a worker instead, because a
+// worker listens on no port.
 func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id uint32, het bool) error {
 	r, kind := request{kind: message.RequestAllocationInfo, repeatable: true}, message.ResponseAllocationInfo
 	if het {

@@ -14,20 +14,20 @@ type allowance struct {
 	budget  *Budget
 	owner   owner // the credential; its daemon is not set
 	held    int   // bytes
-	arrived bool  // the answer has arrived; otherwise it is expected
+	arrived bool  // false if the answer is only expected
 }
 
 func (c *caller) allowance(cred model.Credential) *allowance {
 	return &allowance{budget: c.cfg.Answers, owner: ownerOf(nil, cred)}
 }
 
-// tryAcquire reserves n bytes in total for an answer that has arrived, without
-// waiting. It reports whether it succeeded.
+// tryAcquire reserves n bytes in total for an answer that has arrived. It does
+// not wait, and reports whether it succeeded.
 func (r *allowance) tryAcquire(n int) bool { return r.budget.tryAcquire(r, n) }
 
-// acquire first frees the memory of the allowance, and then waits until n bytes
-// are free. If requests kept memory while they wait, two of them could wait for
-// each other forever.
+// acquire first frees the memory of the allowance, and then waits until it can
+// reserve n bytes. If waiting requests kept their memory, two of them could
+// wait for each other forever.
 func (r *allowance) acquire(ctx context.Context, n int, arrived bool) error {
 	r.release(r.held)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -50,31 +50,31 @@ func (r *allowance) release(n int) {
 	}
 }
 
-// waitForMemory reserves as much memory as the last answer to a request of type
-// t needed.
+// waitForMemory waits for memory for the answer to a request of type t. It
+// expects the answer to be as long as the last one.
 func (c *caller) waitForMemory(ctx context.Context, allowance *allowance, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	return allowance.acquire(ctx, c.answerSizes.get(t), false)
 }
 
-// A sizes value records the size of the last answer to each type of request. A
-// request waits for that much memory before it is sent. So its answer need not
-// wait for memory while the daemon is sending it.
+// A sizes value records the size of the last answer to each type of request.
+// Each request waits for that much memory before it is sent, and not while the
+// daemon sends the answer.
 type sizes struct {
 	mu       sync.Mutex
 	last     map[message.Type]int
 	lastLong map[message.Type]time.Time // times of the last long answers
 }
 
-// longAnswerTTL is how long expectLong expects further long answers to requests
-// of the same type after a long answer. Short answers in that time change
-// nothing, because they may have special reasons: the list did not change, or
-// the user may see only their own jobs.
+// longAnswerTTL is the time for which a long answer makes expectLong expect
+// more long answers to requests of the same type. Short answers do not shorten
+// this time, because they may have special reasons: perhaps the list has not
+// changed, or the user may see only their own jobs.
 const longAnswerTTL = 10 * time.Minute
 
-// expectLong reports whether the answer to r is likely to be long. It returns
-// true if a list of this type has not been requested before.
+// expectLong reports whether the answer to r is likely to be long. If r
+// requests a list for the first time, it returns true.
 func (s *sizes) expectLong(r request, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,13 +38,13 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 
 // read decodes the body of an answer into body. The type of the answer must be
 // want. If the answer is an error number instead, read returns the error with
-// this number. If want is ResponseRC, body is nil and the only valid answer is
-// the number 0.
+// this number. If want is ResponseRC, body is nil, and only the number 0 means
+// success.
 func (g *daemons) read(answer *reply, want message.Type, body message.Body) error {
 	if answer.kind == want && want != message.ResponseRC {
 		return g.badAnswer(answer.decode(body))
 	}
-	if answer.kind == message.ResponseReroute { // nothing was done, and the gateway has no address for the other cluster
+	if answer.kind == message.ResponseReroute { // the request was not carried out, and the gateway has no address for the cluster named in the answer
 		target := "another cluster"
 		var reroute message.Reroute
 		if answer.decode(&reroute) == nil && reroute.Cluster != nil && reroute.Cluster.Name != "" {
@@ -73,7 +73,8 @@ func unchanged(last model.Time, q model.Query) error {
 	return nil
 }
 
-// decodeRC returns the error number of an answer that contains only a number.
+// decodeRC returns the error number from an answer that contains no requested
+// data. If the answer also contains a message, decodeRC returns this too.
 func decodeRC(answer *reply) (rc message.RCMessage, err error) {
 	switch answer.kind {
 	case message.ResponseRC:
@@ -97,8 +98,8 @@ func decodeRC(answer *reply) (rc message.RCMessage, err error) {
 }
 
 // badAnswer returns the error for an answer that can't be decoded, or nil if
-// err is nil. An error of the function that receives the records is not about
-// the answer, so badAnswer returns it unchanged.
+// err is nil. If err comes from the function that receives the records, the
+// answer is not at fault, and badAnswer returns the function's error unchanged.
 func (g *daemons) badAnswer(err error) error {
 	if wrapped, ok := errors.AsType[*callbackError](err); ok {
 		return wrapped.err
@@ -106,14 +107,14 @@ func (g *daemons) badAnswer(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.kind)
 }
 
-// A callbackError wraps an error of the function that receives the records. It
-// lets badAnswer distinguish that error from an error of the decoder.
+// A callbackError wraps an error from the function that receives the records.
+// It lets badAnswer distinguish that error from an error of the decoder.
 type callbackError struct{ err error }
 
 func (s *callbackError) Error() string { return s.err.Error() }
 
-// wrapCallback returns a function that calls each with its own argument, and
-// wraps the error in a callbackError.
+// wrapCallback returns a function that passes its argument to the function
+// each, and wraps the error from each in a callbackError.
 func wrapCallback[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {

@@ -16,9 +16,9 @@ import (
 // gigabytes. A Budget is safe for concurrent use.
 //
 // An answer uses memory of the budget from the time when its length is known.
-// It uses less as its records are decoded. A short answer that fits into a
-// single piece (wire.PieceSize) uses none. Four rules prevent a few credentials
-// from blocking all others:
+// It uses less as its records are decoded. An answer that fits into a single
+// piece (wire.PieceSize) uses none. Four rules prevent a few credentials from
+// blocking all others:
 //
 // First, an eighth of the budget is reserved for short answers (see the method
 // short).
@@ -30,11 +30,11 @@ import (
 // Third, an answer for which there is memory may overtake answers that wait for
 // more memory. Long answers may overtake a waiting answer at most maxOvertaken
 // times. There is no such limit if the waiting answer waits only because its
-// own credential has too many bytes.
+// own credential holds too many bytes.
 //
 // Fourth, an answer that is only expected reserves the size of the last answer
-// to a request of the same type. The daemon may never send it, so it delays
-// other expected answers for at most maxExpectedWait.
+// to a request of the same type. The daemon may never send the expected answer,
+// so it delays other expected answers for at most maxExpectedWait.
 type Budget struct {
 	size int
 
@@ -87,7 +87,7 @@ func (b *Budget) longest() int { return b.size - b.shortReserve() }
 // short reports whether an answer of n bytes may use the reserve.
 func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/4) }
 
-// fits reports whether r may have n bytes in total, according to the ledger l.
+// fits reports whether r can hold n bytes in total, according to the ledger l.
 func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	held := r.held
 	if l == &b.arrived && !r.arrived {
@@ -100,16 +100,16 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	return l.total-held+n <= limit && b.fair(l, r, n, held)
 }
 
-// fair reports whether r can have n bytes in total without exceeding the limit
-// on its credential. The argument held is how many bytes r has at present,
-// according to the ledger l.
+// fair reports whether r can hold n bytes in total without exceeding the limit
+// on its credential. The argument held is the number of bytes that r already
+// holds according to the ledger l.
 func (b *Budget) fair(l *ledger, r *allowance, n, held int) bool {
 	otherBytes := l.byOwner[r.owner] - held
 	return otherBytes == 0 || otherBytes+n <= b.size/2
 }
 
-// ledger returns the ledger that limits an answer that has arrived, or the one
-// that limits an answer that is only expected.
+// ledger returns the ledger that limits an answer: the ledger of arrived
+// answers if the answer has arrived, and otherwise the ledger of all answers.
 func (b *Budget) ledger(arrived bool) *ledger {
 	if arrived {
 		return &b.arrived
@@ -164,12 +164,13 @@ func (b *Budget) tryAcquire(r *allowance, n int) bool {
 	return b.admit(&waiter{allowance: r, n: n, arrived: true}, b.queue)
 }
 
-// acquire waits until r may have n bytes, for an answer that has arrived or is
-// expected. It returns errs.Unavailable if ctx ends first.
+// acquire waits until it can reserve n bytes for r, whose answer has arrived or
+// is expected. It returns errs.Unavailable if ctx ends first.
 //
 // Answers that are only expected may delay another expected answer for a short
-// time. After each maxExpectedWait, acquire checks whether there would be
-// enough memory without them. If so, it returns nil, but reserves no memory.
+// time. At intervals of maxExpectedWait, acquire checks whether there would be
+// enough memory without the answers that are only expected. If so, it returns
+// nil, but reserves no memory.
 func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool) error {
 	t := &waiter{allowance: r, n: n, arrived: arrived, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -200,11 +201,11 @@ func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool)
 	}
 }
 
-// claim reports, without waiting, whether a request may be sent whose answer is
-// expected to have n bytes. It reserves n bytes for r, unless r already has
-// about that many. The argument unreserved means that acquire has admitted r
-// without reserving memory. In that case, claim also returns true if n bytes
-// would be free without the answers that are only expected.
+// claim reports whether a request whose answer is expected to have n bytes may
+// be sent now. It does not wait. It reserves n bytes for r, unless r already
+// holds about that many. If unreserved is true, acquire has admitted r without
+// reserving memory. In that case, claim also returns true if n bytes would be
+// free without the answers that are only expected.
 func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -243,9 +244,9 @@ func (b *Budget) admitWaiting() {
 }
 
 // Hold reserves n bytes for data that this package does not store, such as the
-// body of a client's request or of the answer to it. They count towards the
-// limit on the credential. Hold does not wait, and reports whether it
-// succeeded.
+// body of a client's request or of the gateway's answer. The bytes count
+// towards the limit on the credential. Hold does not wait, and reports whether
+// it succeeded.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -112,7 +112,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	ann := b.acquireAsync(context.Background(), b.allowanceOf("ann"), 200)
 	b.waitQueued(t, 1)
-	for i := range 3 * maxOvertaken { // this credential waits for its own answers, and delays no other
+	for i := range 3 * maxOvertaken { // ann waits only for her own answers to be released, and delays no other credential
 		r := b.allowanceOf(fmt.Sprint(i))
 		if !r.tryAcquire(200) {
 			t.Fatal("others don't get the other half")
@@ -197,8 +197,8 @@ func TestBudgetOfExpectations(t *testing.T) {
 }
 
 // TestAllowance checks that tryAcquire enlarges an allowance immediately or not
-// at all. A request that waits for more memory than exists must hold none in
-// the meantime, because other requests may need it.
+// at all. A request that waits for more memory must hold none in the meantime,
+// because other requests may need it.
 func TestAllowance(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)

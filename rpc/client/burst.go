@@ -9,23 +9,22 @@ import (
 // Limits on a burst of requests to a controller. A controller that has more
 // requests than threads serves them in no particular order. If it runs on the
 // same machine, its threads also keep this process waiting for a processor. The
-// limit makes the slowest hundredth of small requests faster
-// (docs/PERFORMANCE.md).
+// limits make the slowest 1% of small requests faster (docs/PERFORMANCE.md).
 const (
 	burst     = 4
 	burstTime = 5 * time.Millisecond
 )
 
-// burstLimit makes a request wait while burst other requests to the same
-// controller are still unanswered and not older than burstTime. Waiting
-// requests are sent in the order of their arrival. A slow controller gets more
-// than burst requests at a time, because each counts only for a short time.
+// burstLimit limits the unanswered requests to a controller. When their number
+// reaches burst, further requests wait, and are sent in the order of their
+// arrival. A request counts only until it is burstTime old, so a slow
+// controller gets more than burst requests at a time.
 type burstLimit chan struct{}
 
 func newBurstLimit() burstLimit { return make(burstLimit, burst) }
 
 // enter waits until the request may be sent. The caller must call leave when it
-// has the answer. If ctx ends first, enter returns the cause.
+// has the answer. If ctx ends first, enter returns the cause of ctx.
 func (l burstLimit) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case l <- struct{}{}:

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// enterAll lets n requests enter l, and returns the function leave of each. It
-// fails the test if one of them has to wait.
+// enterAll lets n requests enter l, and returns their leave functions. It fails
+// the test if a request has to wait.
 func enterAll(t *testing.T, l burstLimit, n int) (leave []func()) {
 	t.Helper()
 	start := time.Now()

@@ -48,28 +48,28 @@ type Config struct {
 	Accounting  []Address // for NewAccounting, in the same form
 	Cluster     string    // sent to the accounting daemon; may be empty
 
-	Timeout        time.Duration // for a whole call; 0 for 10 s. The call also ends with its context
+	Timeout        time.Duration // for a whole call; 0 for 10 s. The call's context may end it earlier
 	ConnectTimeout time.Duration // for one connection; 0 for 2 s
-	Stall          time.Duration // for each piece of an answer longer than Answers; 0 for 60 s
-	MaxAnswer      int           // maximum bytes of an answer; 0 for 1 GiB, Slurm's own limit
+	Stall          time.Duration // for each piece of an answer that does not fit into Answers; 0 for 60 s
+	MaxAnswer      int           // maximum length of an answer, in bytes; 0 for 1 GiB, Slurm's own limit
 	Answers        *Budget       // memory for answers; nil for a separate budget of 256 MiB
 
 	// Trusted reports whether a user may listen on a daemon's UNIX socket, or
-	// on its TCP port on this machine. While the daemon is down, another user
-	// could bind that path or port, and would receive tokens. If Trusted is
-	// nil, only root and the user of this process may do so.
+	// on its TCP port on this machine. While the daemon is down, an untrusted
+	// user could bind that path or port, and would receive tokens. If Trusted
+	// is nil, only root and the user of this process are trusted.
 	Trusted func(uid uint32) bool
 
 	// Munge is the client of munged, or nil. Over TCP, a daemon can't ask the
-	// kernel for the user of this process, and munged confirms that user
-	// instead. So with Munge a credential without a token works over TCP, as it
-	// does on UNIX sockets.
+	// kernel which user runs this process, but munged can confirm it. So with
+	// Munge, a credential without a token works over TCP as well as on UNIX
+	// sockets.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons; only this user may decode the credentials
 
 	// Dial opens a connection. If it is nil, the Client opens connections
-	// itself. A worker can't do that in its empty network namespace, and sets
+	// itself. A worker can't do that in its empty network namespace, so it sets
 	// Dial to get connections from another process.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 

@@ -19,8 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// A closer is a controller of Slurm up to 24.05. It closes the connection if
-// the version is not supported, and also if the credential is invalid.
+// A closer imitates a controller of Slurm 24.05 or earlier. It closes the
+// connection if the version is not supported, and also if the credential is
+// invalid.
 type closer struct {
 	client.Address
 	newest, oldest atomic.Uint32
@@ -51,9 +52,10 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
 // TestClosersRefuse checks that the client returns a 401 if the connection is
-// closed without an answer. Controllers up to 24.05 refuse invalid credentials
-// this way. It must make no difference whether the controller has answered
-// before, and requests with a valid credential must still succeed.
+// closed without an answer, because controllers up to Slurm 24.05 refuse
+// invalid credentials in this way. It must make no difference whether the
+// controller has answered before. Requests with a valid credential must still
+// succeed.
 func TestClosersRefuse(t *testing.T) {
 	t.Parallel()
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
@@ -85,9 +87,9 @@ func TestClosersRefuse(t *testing.T) {
 }
 
 // TestForgedTokensAreCheap checks that each forged token causes few connections
-// to a controller, even if that controller has never accepted a token. With
-// many forged tokens, requests with a valid token must still succeed, and an
-// upgrade of the controller must soon be noticed.
+// to a controller, even if that controller has never accepted a token. Despite
+// many forged tokens, requests with a valid token must succeed, and the client
+// must soon notice that the controller's release has changed.
 func TestForgedTokensAreCheap(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]bool{"known": true, "nothing known": false} {

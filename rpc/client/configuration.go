@@ -7,8 +7,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Configuration returns the controller's configuration. If the configuration
-// has not changed since the given time, it returns errs.Unchanged.
+// Configuration returns the controller's configuration, or errs.Unchanged if
+// the configuration has not changed since the given time.
 func (c *Client) Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error) {
 	config := new(model.Configuration)
 	answer := message.BuildInfo{Config: config}

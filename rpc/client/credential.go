@@ -10,8 +10,8 @@ import (
 )
 
 // credentialFunc returns a function that creates the credential for a message
-// to d. Each attempt calls the function again, because a credential of munged
-// or of auth/slurm is valid for one message only.
+// to d. Each attempt calls the function again, because a credential from munged
+// or auth/slurm is valid for one message only.
 func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Credential) message.CredentialFunc {
 	switch {
 	case !cred.Local():
@@ -27,15 +27,15 @@ func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Crede
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 	}
-	// With auth/cred, the daemon asks the kernel for the user of this process.
-	// The kernel knows it only on UNIX sockets, so connect uses only addresses
-	// of network "unix" for such credentials.
+	// With auth/cred, the daemon asks the kernel which user runs this process.
+	// The kernel can answer only for UNIX sockets, so connect uses only
+	// addresses of network "unix" for such credentials.
 	return message.FixedCredential(&message.Credential{Plugin: message.PluginNone})
 }
 
 // usesIssuer reports whether the local credentials for d come from munged or a
-// sack.socket. They do not if d has a UNIX socket, on which d asks the kernel
-// for the user of this process.
+// sack.socket. If d has a UNIX socket, neither is used, because d asks the
+// kernel which user runs this process.
 func (c *caller) usesIssuer(d *daemon) bool {
 	hasUnix := slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
 	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !hasUnix

@@ -13,8 +13,8 @@ import (
 )
 
 // TestCrowdBeforeADeadController checks concurrent requests to a machine that
-// is down. One request waits for the machine, and the others share its failure:
-// a 503, not a timeout.
+// is down. Only one request must try to connect, and all must fail with its
+// error, which is a 503 and not a timeout.
 func TestCrowdBeforeADeadController(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 }
 
 // TestCrowdBehindOneWhoLeft checks requests that wait for the result of another
-// request's probe. If the client of that other request disconnects, the
-// controller must not count as failed.
+// request's probe. If the client of that other request disconnects, the waiting
+// requests must not conclude that the controller has failed.
 func TestCrowdBehindOneWhoLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

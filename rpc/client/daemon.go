@@ -38,7 +38,7 @@ type daemon struct {
 	mu             sync.Mutex
 	version        codec.Version // version that it speaks; 0 if unknown
 	lastVersion    codec.Version // version of its last answer; 0 if it never answered
-	closedProbes   []time.Time   // times of recent probes in which it closed the connection for every version
+	closedProbes   []time.Time   // times of recent probes in which it closed the connection, whatever the version
 	waited         bool          // as waitsForRequest reported
 	failedConnects int           // probes that could not reach it
 	connectFailure failure       // of the last of those probes
@@ -87,9 +87,9 @@ func group(kind string, addresses []Address) *daemons {
 }
 
 // order returns the daemons in the order in which to try them. Normally the
-// daemon that answered last is first. Once per interval of retryPrimary, a
-// single call gets the configured order instead, in which the primary is first.
-// Only the caller of that call may have to wait for the primary.
+// daemon that answered last comes first. Once per retryPrimary, a single call
+// returns the configured order instead, which begins with the primary. Only
+// that caller may have to wait for the primary.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,9 +144,9 @@ func (g *daemons) isHung(d *daemon) bool {
 	return g.hung[d]
 }
 
-// markAnswered records that d answered. After its first answer, a backup comes
-// first in the order for retryPrimary. Further answers do not extend that time.
-// After that time, the primary is tried again.
+// markAnswered records that d answered. If d is a backup that was not preferred
+// before, it is then tried first for retryPrimary. Further answers do not
+// extend that time. After that time, the primary is tried again.
 func (g *daemons) markAnswered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,8 +247,8 @@ func untrustedServerError(a net.Addr, uid uint32) error {
 		WithHint("start the daemon again; a tunnel to it must belong to root, SlurmUser or SchedUser")
 }
 
-// serverUID returns the uid of the process that serves nc. The result known is
-// false if that process is on another machine.
+// serverUID returns the uid of the process that serves nc. If that process is
+// on another machine, serverUID returns false for known.
 func serverUID(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)

@@ -26,7 +26,7 @@ import (
 // records the requests of each session and the committed accounts.
 type ledger struct {
 	client.Address
-	act func(requests string) string // returns the event at a request; "" for a normal answer
+	act func(requests string) string // returns the event that replaces the answer; "" for a normal answer
 
 	mu        sync.Mutex
 	open      []net.Conn
@@ -35,7 +35,7 @@ type ledger struct {
 	committed []string // names of committed accounts
 }
 
-// Events that can happen at a request, in place of a normal answer.
+// Events that can replace the normal answer to a request.
 const (
 	closes  = "closes"  // the connection ends without an answer
 	stalls  = "stalls"  // there is no answer
@@ -140,8 +140,8 @@ func (l *ledger) recorded() (asked, kept string, sessions int) {
 	return strings.Join(l.requests, ", "), strings.Join(l.committed, " "), l.sessions
 }
 
-// TestEdit checks each way in which a transaction can end: which changes are
-// then committed, and which error the caller gets.
+// TestEdit checks the ways in which a transaction can end. For each of them, it
+// checks which changes are committed and which error the caller gets.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	fErr := errors.New("own")
@@ -168,9 +168,9 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// The function once returns a function for ledger.act. For the first
-	// request that equals at, that function returns the event in the argument
-	// happens. For other requests, it returns no event.
+	// once returns a function for ledger.act. For the first request that equals
+	// at, that function returns the event happens. For every other request, it
+	// returns "".
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {
@@ -197,7 +197,7 @@ func TestEdit(t *testing.T) {
 		kind    errs.Kind // kind of the error; 0 for none
 		fErr    bool      // whether the error is f's own
 		unknown bool
-		asked   string // expected requests, without the request that ends an idle session's transaction
+		asked   string // expected requests, without the "drop" that an idle session sends
 		kept    string
 		opened  int
 		runs    int // number of calls of f

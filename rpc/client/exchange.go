@@ -34,7 +34,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	stop := watch(ctx, nc)
 	sent, err := nc.Write(b)
 	if err != nil && ctx.Err() == nil {
-		// The daemon stopped reading. If it has refused the credential before
+		// The daemon has stopped reading. If it refused the credential before
 		// the end of a long request, its answer can be read now.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}

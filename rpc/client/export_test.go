@@ -34,8 +34,8 @@ const (
 // RetryPrimary is how long a backup is preferred to the primary.
 const RetryPrimary = retryPrimary
 
-// SetStaleAfter sets the idle time after which a session may use only a part of
-// a call's time.
+// SetStaleAfter sets the idle time after which a session gets only part of a
+// call's time.
 func (a *Accounting) SetStaleAfter(d time.Duration) { a.sessions.staleAfter = d }
 
 // SetIdleTimeout sets the time after which an idle session is closed.

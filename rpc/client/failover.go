@@ -75,13 +75,13 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(failures)
 }
 
-// slack determines how much longer an answer may be when it is requested again.
-// Then 1/slack of its previous length is reserved in addition to that length.
+// slack determines how much memory is reserved when an answer is requested
+// again: its previous length, plus 1/slack of that length.
 const slack = 16
 
-// sendTo sends r to one controller. If moreDaemons is set, other controllers
-// can be tried after this one. So a request that may be repeated gets at most
-// half of the remaining time.
+// sendTo sends r to one controller. If moreDaemons is set, sendTo leaves time
+// to try other controllers: a request that may be repeated gets at most half of
+// the remaining time.
 func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, moreDaemons bool) (*reply, *failure) {
 	half, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
@@ -128,10 +128,10 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 	panic("unreachable")
 }
 
-// findVersionLimited calls findVersion. If the controller hung before, this
-// call gets only a quarter of the time, so that time is left for the other
-// controllers. Once the controller has answered a ping, requests to it get the
-// whole time again.
+// findVersionLimited calls findVersion. If the controller hung before, the call
+// gets only a quarter of the remaining time. This leaves time for the other
+// controllers. Once the controller has answered a ping, later calls get all the
+// remaining time again.
 func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.isHung(d) {
 		v, f := c.findVersion(ctx, d, cred)

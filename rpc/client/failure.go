@@ -18,19 +18,19 @@ const (
 	stageConnect               // no connection
 	stageSend                  // the daemon can't have received the whole request
 	stageVersion               // the daemon does not support this protocol version
-	stageClosed                // sent, then closed without an answer: an old release refused the version, or the daemon crashed
-	stageReceive               // sent, but the answer is missing or incomplete
+	stageClosed                // the request was sent, but the connection closed without an answer: an old release refused the version, or the daemon crashed
+	stageReceive               // the request was sent, but the answer is missing or incomplete
 	stageDecode                // the answer can't be understood
 	stageAnswered              // the daemon answered with an error number
 )
 
-// A failure describes an exchange that resulted in no usable answer.
+// A failure describes an exchange that produced no usable answer.
 type failure struct {
 	stage   stage
 	version codec.Version // with stageVersion: version that the daemon seems to speak; 0 if unknown
 	probe   bool          // the probe failed, so the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
-	needed  int           // length of an answer for which there was no memory; stage then has no meaning
+	needed  int           // if not 0: length of an answer for which there was no memory; stage is meaningless
 	err     error
 }
 
@@ -54,8 +54,8 @@ func timedOut(err error) bool {
 	return ok && f.stage > stageConnect && isTimeout(f.err)
 }
 
-// report returns one error for all failures of the daemons. It describes the
-// failure of the exchange that got furthest.
+// report returns one error for all failures of the daemons. The error describes
+// the failure of the exchange that got furthest.
 func (g *daemons) report(failures []*failure) error {
 	if len(failures) == 0 {
 		return errs.New(errs.Unsupported, "no %s is configured", g.kind)

@@ -9,10 +9,10 @@ import (
 )
 
 // maxLongRequests is the maximum number of long answers that are requested from
-// the controllers at the same time. A controller writes one answer after the
-// other, and takes a tenth of a second for each long one. A hundred concurrent
-// requests would block all other clients for ten seconds, and there would not
-// be enough memory for most of the answers.
+// the controllers at the same time. A controller writes one answer after
+// another, and needs a tenth of a second for each long one. A hundred
+// concurrent requests would block all other clients for ten seconds, and there
+// would not be enough memory for most of the answers.
 const maxLongRequests = 4
 
 // A gate limits the number of concurrent requests whose answers may be long. A
@@ -33,9 +33,9 @@ type gateWaiter struct {
 	admitted chan struct{} // closed when the request is admitted
 }
 
-// enter waits until the gate admits a request of the given credential. If ctx
-// ends first, it returns errs.Unavailable. If it returns nil, the caller must
-// call leave when the request has ended.
+// enter waits until the gate admits a request with the owner's credential. If
+// ctx ends first, enter returns errs.Unavailable. If enter returns nil, the
+// caller must call leave when the request has ended.
 func (g *gate) enter(ctx context.Context, owner owner) error {
 	g.mu.Lock()
 	w := &gateWaiter{owner: owner, admitted: make(chan struct{})}
@@ -89,10 +89,10 @@ func (g *gate) admit() {
 }
 
 // admitRequest waits until there is memory for the expected answer to r. If
-// that answer may be long, it then waits until the gate admits r. So a request
-// that waits for memory does not occupy the gate. At most half of the remaining
-// time is spent on waiting, so that there is time for the answer. The caller
-// must call leaveGate when it has read the answer.
+// that answer may be long, admitRequest then waits until the gate admits r. In
+// this order, a request that waits for memory does not occupy the gate. Waiting
+// takes at most half of the remaining time, so that there is time for the
+// answer. The caller must call leaveGate when it has read the answer.
 func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r request) (leaveGate func(), err error) {
 	ctx, cancel := splitDeadline(ctx, true)
 	defer cancel()

@@ -23,10 +23,11 @@ type packer struct {
 	proceed chan struct{}
 	length  int
 	lists   atomic.Int32 // number of requested lists
-	open    atomic.Int32 // lists in progress from the controller's view, which end later than the client's requests
+	open    atomic.Int32 // lists in progress; the controller notices the end of a list later than the client does
 }
 
-// A counter has the number of open connections, and the maximum of that number.
+// A counter holds the number of open connections and the maximum of that
+// number.
 type counter struct{ open, max atomic.Int32 }
 
 type countedConn struct {
@@ -112,10 +113,10 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	if n := connections.max.Load(); n > client.MaxLongRequests+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
-	// The length of the list is not known when the first requests are sent.
-	// Then one answer announces the length and gets its memory. The answers to
-	// the other requests may no longer fit, and these requests wait for memory
-	// (Client.readmit).
+	// The length of the list is not known when the first requests are sent. The
+	// first answer that arrives announces the length, and its memory is
+	// reserved. The answers to the other requests may no longer fit, and these
+	// requests wait for memory (Client.readmit).
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked < n || asked > n+client.MaxLongRequests-1 {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}

@@ -17,7 +17,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// drip sends the beginning of an answer, followed by single bytes without end.
+// drip sends the beginning of an answer, and then single bytes until the
+// connection ends.
 func drip(nc net.Conn, length string) {
 	io.WriteString(nc, length)
 	for {

@@ -23,9 +23,9 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 }
 
 // Job calls each(j) for every record j of the job with this id. An array or a
-// heterogeneous job has several records. If there is no such job, Job returns
-// errs.NotFound and makes no call. The rules for the calls are those of Nodes,
-// and q.Since has the same effect as for Node.
+// heterogeneous job has several records. If there is no such job, Job does not
+// call each and returns errs.NotFound. The rules for the calls are the same as
+// for Nodes, and q.Since has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	found := false
 	var answer message.JobInfo

@@ -10,9 +10,9 @@ import (
 )
 
 // UpdateJob changes the job with the given id, such as "123", "123_4" or
-// "123+1": it sets the fields that are set in desc. If some tasks of an array
-// had different results, UpdateJob returns all results. Otherwise it returns
-// nil. It never repeats the request.
+// "123+1". It changes only the fields that are set in desc. If the results of
+// an array's tasks differ, UpdateJob returns all results. Otherwise it returns
+// no results. It never repeats the request.
 func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
 	d := *desc
 	d.JobIDText = id
@@ -41,9 +41,10 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 // value of 0 would remove them.
 const unchangedMailType = 0xfffe
 
-// changeTasks sends r, which changes a job. If some tasks of an array had
-// different results, changeTasks returns all results. Otherwise it returns nil.
-// If no task was changed, it returns the first task's error.
+// changeTasks sends r, which changes a job. If the results of an array's tasks
+// differ and at least one task was changed, changeTasks returns all results. If
+// no task was changed, it returns the first task's error. Otherwise it returns
+// nil.
 func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
 	var tasks message.JobArrayErrors
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {
@@ -74,9 +75,9 @@ func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r reque
 	return results, nil
 }
 
-// Requeue requeues the job with the given id, such as "123" or "123_4". If some
-// tasks of an array had different results, Requeue returns all results. It
-// never repeats the request.
+// Requeue requeues the job with the given id, such as "123" or "123_4". If the
+// results of an array's tasks differ, Requeue returns all results. It never
+// repeats the request.
 func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
 	body := &message.RequeueRequest{JobText: id, Flags: flags}
 	return c.changeTasks(ctx, cred, request{kind: message.RequestJobRequeue, body: body})

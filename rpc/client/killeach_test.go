@@ -16,10 +16,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers returns a controller. To answer KillJobs, it calls results(). If
-// results is nil, the controller does not know KillJobs' message. The
-// controller counts the messages of Kill in *one, and those of KillJobs in
-// *many.
+// killers returns a controller that answers KillJobs' message with results().
+// If results is nil, the controller does not know that message. The controller
+// counts Kill's messages in *one, and KillJobs' messages in *many.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {

@@ -13,7 +13,7 @@ import (
 // KillJobs sends a signal to the jobs that k selects. It returns a result for
 // each job that could not be signalled, or for every job if model.KillVerbose
 // is set. Like Kill, it never repeats the request. Controllers before 24.05 do
-// not know the message: for them, KillJobs sends nothing and returns
+// not know KillJobs' message. KillJobs sends them nothing and returns
 // errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
@@ -37,12 +37,12 @@ func (c *Client) killJobs(ctx context.Context, cred model.Credential, k *model.K
 }
 
 // KillEach signals jobs like Kill, but with KillJobs' message. It returns a
-// result for each job that could not be signalled, such as a task of an array
-// that has ended, or for every job if model.KillVerbose is set. If no job could
-// be signalled, KillEach returns an error, as Kill does.
+// result for each job that could not be signalled, such as an array task that
+// has already ended. If model.KillVerbose is set, it returns a result for every
+// job. If no job could be signalled, KillEach returns an error, as Kill does.
 //
-// Some controllers do not know KillJobs' message, such as Slurm's before 24.05.
-// For them, KillEach sends Kill's message and returns no results.
+// Some controllers, such as Slurm's before 24.05, do not know KillJobs'
+// message. KillEach sends them Kill's message and returns no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	var results []model.KillResult
 	var failed *model.KillResult

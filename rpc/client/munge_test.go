@@ -87,7 +87,9 @@ func (j *journal) munged(nc net.Conn) {
 	nc.Write(append(binary.BigEndian.AppendUint32([]byte("\x00\x60\x6d\x4b\x04\x03\x00"), uint32(len(body))), body...))
 }
 
-// controller answers every request with success, in the protocol of 24.11.
+// controller answers requests in the protocol of 24.11, or in an older one,
+// with success. It answers requests in newer protocols with an error in the
+// protocol of 24.11.
 func (j *journal) controller(nc net.Conn) {
 	b, err := wire.Read(nc, 1<<20)
 	if err != nil {
@@ -119,8 +121,8 @@ func (j *journal) accounting(nc net.Conn) {
 }
 
 // credentials returns the credentials that the daemons received. It checks that
-// munged issued each credential for the body that follows it in the message,
-// and for the scheduler's user.
+// munged issued each of its credentials for the scheduler's user, and for the
+// body of the message that contains the credential.
 func (j *journal) credentials(t *testing.T) []message.Credential {
 	t.Helper()
 	var all []message.Credential
@@ -138,8 +140,8 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 }
 
 // TestMunge checks that over TCP, each message with a local credential gets a
-// new credential from munged. A request with a token or over a UNIX socket must
-// not use munged.
+// new credential from munged. A request that has a token or uses a UNIX socket
+// must not use munged.
 func TestMunge(t *testing.T) {
 	t.Parallel()
 	counted := func(n int) message.Credential {

@@ -6,8 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// findByName returns the element of a list that has the wanted name, or nil.
-// Like slurmrestd, it prefers an exact match to a name that differs in case.
+// findByName searches a list for the element with the wanted name, and returns
+// that element or nil. Like slurmrestd, it prefers an exact match to a name
+// that differs only in case.
 func findByName[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
 	var exact, similar *T
 	lastUpdate, err := list(func(element *T) error {

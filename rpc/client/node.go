@@ -18,7 +18,7 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: wrapCallback(func(n *model.Node) error {
 		if n.Name == "" {
-			return nil // a node that is hidden from the client, for which controllers before 24.11 send a blank record
+			return nil // the node is hidden from the client: controllers before 24.11 send a blank record for it
 		}
 		return each(n)
 	})}}

@@ -12,9 +12,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestJobIsAList checks that each task of an array is passed on when it is
-// decoded, and not collected first. If nothing has changed, no task may be
-// passed on.
+// TestJobIsAList checks that each task of an array is passed on as soon as it
+// is decoded: the client must not collect the tasks first. If nothing has
+// changed, no task may be passed on.
 func TestJobIsAList(t *testing.T) {
 	t.Parallel()
 	c := client.New(client.Config{Controllers: []client.Address{miscounting(t)}})

@@ -12,8 +12,8 @@ func (c *Client) CreatePartition(ctx context.Context, cred model.Credential, u *
 	return c.changePartition(ctx, cred, message.RequestCreatePartition, u)
 }
 
-// UpdatePartition changes the partition that u names: it sets the fields that
-// are set in u. It never repeats the request.
+// UpdatePartition changes the partition that u names. It changes only the
+// fields that are set in u. It never repeats the request.
 func (c *Client) UpdatePartition(ctx context.Context, cred model.Credential, u *model.PartitionUpdate) error {
 	return c.changePartition(ctx, cred, message.RequestUpdatePartition, u)
 }

@@ -87,8 +87,8 @@ func rc(nc net.Conn, v codec.Version, code uint32) {
 	answer(nc, v, message.ResponseRC, &message.RC{Code: code})
 }
 
-// Each function in refusals refuses an unsupported version as some releases of
-// Slurm do.
+// Each function in refusals refuses an unsupported version in the same way as
+// some releases of Slurm.
 var refusals = map[string]func(nc net.Conn){
 	"22.05 closes":                          func(net.Conn) {},
 	"24.11 answers in a version of its own": func(nc net.Conn) { rc(nc, codec.V2411, fault.Authentication) },
@@ -195,8 +195,8 @@ func code(err error) string {
 	return ""
 }
 
-// The list "bad" has controllers that misbehave, and the expected results. All
-// of these controllers answer pings correctly.
+// The list "bad" contains controllers that misbehave, with the expected
+// results. All of these controllers answer pings correctly.
 var bad = []struct {
 	name  string
 	act   func(nc net.Conn, v codec.Version)
@@ -322,8 +322,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// count returns how many requests of type t arrived since the last call of the
-// method requests.
+// count returns how many requests of type t have arrived since p.requests was
+// last called.
 func (p *peer) count(t message.Type) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

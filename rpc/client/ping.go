@@ -37,7 +37,7 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 	})
 }
 
-// pingAll calls pingOne for each daemon d, whose index in the list is i.
+// pingAll calls pingOne(ctx, i, d) for each daemon d, where d is c.list[i].
 // pingOne returns how long the daemon took to answer.
 func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
@@ -53,7 +53,7 @@ func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int,
 				refusals[i] = err
 			}
 		}
-		if i == len(c.list)-1 { // usually the only one: no goroutine is needed
+		if i == len(c.list)-1 { // the last daemon, usually the only one, needs no goroutine
 			run()
 		} else {
 			wg.Go(run)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// UnreachableAfter is the time after the last accepted connection at which
-// Reachable begins to report an outage.
+// UnreachableAfter is the time without an accepted connection after which
+// Reachable reports an outage.
 const UnreachableAfter = 10 * time.Second
 
 const (
-	reachFresh = UnreachableAfter / 2 // an accepted connection of at most this age is sufficient proof
+	reachFresh = UnreachableAfter / 2 // no attempt is made if the last accepted connection is more recent than this
 	reachEvery = time.Second          // interval between attempts
 	reachLimit = 2 * time.Second      // time limit for one attempt
 )
@@ -32,9 +32,9 @@ func (r *reachability) recordAccepted(now time.Time) {
 
 // Reachable reports whether a controller has accepted a connection in the last
 // ten seconds (UnreachableAfter). If the last accepted connection is older than
-// reachFresh, it first connects to the controllers, but sends nothing.
+// reachFresh, Reachable first connects to the controllers, but sends nothing.
 // Concurrent callers share that attempt, and there is at most one attempt per
-// second. The creation of the Client counts as an accepted connection.
+// second. A new Client is treated as if a connection had just been accepted.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reachability
 	r.mu.Lock()

@@ -19,8 +19,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// decoded returns a handler. It decodes each request into a T, and answers with
-// what the function reply returns.
+// decoded returns a handler that decodes each request into a T, and answers
+// with the result of the function reply.
 func decoded[T any, B interface {
 	*T
 	message.Body
@@ -89,8 +89,8 @@ func records() *server.Server {
 	return s
 }
 
-// collect returns a function that is called with records, and appends the name
-// of each record to *names.
+// collect returns a function that appends the name of the record in its
+// argument to *names.
 func collect[T any](names *[]string, name func(*T) string) func(*T) error {
 	return func(v *T) error { *names = append(*names, name(v)); return nil }
 }
@@ -183,8 +183,8 @@ func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 	}
 }
 
-// TestKillJobsOnce checks a signal to several jobs that was sent but not
-// answered. It must not be sent again.
+// TestKillJobsOnce checks a KillJobs request that was sent but not answered.
+// The client must not send the request again.
 func TestKillJobsOnce(t *testing.T) {
 	t.Parallel()
 	act := func(nc net.Conn, request message.Header) {

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	releaseWait  = 500 * time.Millisecond // time limit for waiting; a later answer is also stored
+	releaseWait  = 500 * time.Millisecond // maximum wait for the answer; a later answer is also stored
 	releaseRetry = 30 * time.Second       // pause after a request without an answer
-	releaseTTL   = 10 * time.Minute       // then the release is requested again: an upgrade need not change the protocol
+	releaseTTL   = 10 * time.Minute       // time after which the release is requested again, because an upgrade need not change the protocol
 )
 
 // releases holds the state of the requests for a controller's release. The
-// answer itself is stored in the controller's daemon.
+// release itself is stored in the daemon value of that controller.
 type releases struct {
 	mu          sync.Mutex
 	notBefore   time.Time     // time before which no request is made
@@ -25,9 +25,9 @@ type releases struct {
 }
 
 // Release returns the release of the controller that answered last, such as
-// "24.11.5". It requests the release if the controller has not reported it for
-// ten minutes, or could not be reached in the meantime. It waits for the answer
-// for at most half a second.
+// "24.11.5". It requests the release if the controller's last report is more
+// than ten minutes old, or if the controller could not be reached since that
+// report. It waits for the answer for at most half a second.
 //
 // If the controller has not reported its release, Release returns the first
 // release with the controller's protocol version, such as "24.11". If no
@@ -49,10 +49,13 @@ func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	return ""
 }
 
-// requestRelease requests the controller's release, unless it is known. It
-// returns a channel to wait for, and the maximum time to wait, which is 0 if
-// the caller must not wait. When the caller's context ends, the request
-// continues: if it were aborted, a slow controller would count as hanging.
+// requestRelease requests the controller's release, unless the release is
+// known, a request is already pending, or the last request failed recently. It
+// returns a channel to wait for, and the maximum time to wait. If that time is
+// not positive, the caller must not wait.
+//
+// When the caller's context ends, the request continues: if it were aborted, a
+// slow controller would be treated as hanging.
 func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, maxWait time.Duration) {
 	r := &c.releases
 	r.mu.Lock()
@@ -96,7 +99,7 @@ func (c *Client) fetchRelease(ctx context.Context, cred model.Credential) error 
 	return nil
 }
 
-// setRelease stores the release of d, which is valid until the given time.
+// setRelease stores d's release, and the time until which the release is valid.
 func (d *daemon) setRelease(release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -47,7 +47,7 @@ func TestReleaseAfterLoss(t *testing.T) {
 	t.Parallel()
 	var asked, askedAgain atomic.Int32
 	lost, back := serve(t, "tcp", releaseController("24.11.5", &asked)), serve(t, "tcp", releaseController("25.05.1", &askedAgain))
-	current, now := lost, time.Now() // goroutines of the client read these variables only while the test waits for them
+	current, now := lost, time.Now() // the client's goroutines read these variables, but only while the test waits
 	c := client.New(client.Config{
 		Controllers: []client.Address{lost},
 		Dial: func(_ context.Context, _ client.Address) (net.Conn, error) {
@@ -93,8 +93,8 @@ func TestReleaseOfBackup(t *testing.T) {
 }
 
 // TestReleaseUntold checks a controller that does not report its release.
-// Release must return the release of the protocol version, and must not request
-// the controller's release again immediately.
+// Release must return the first release with the controller's protocol version.
+// It must not request the controller's release again immediately.
 func TestReleaseUntold(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

@@ -61,8 +61,8 @@ func brokenOffError(daemonKind string, err error) error {
 	return errs.Wrap(err, kind, "the %s's answer broke off", daemonKind)
 }
 
-// closeWhenDone closes the connection when ctx ends, if the answer is still
-// being received then.
+// closeWhenDone ensures that the connection is closed if ctx ends while the
+// answer is still being received.
 func (a *reply) closeWhenDone(ctx context.Context) {
 	if !a.streaming {
 		return
@@ -93,8 +93,8 @@ func (a *reply) release() {
 // receive reads the answer to r from nc. It reads the whole answer, unless r is
 // prompt or the answer is longer than any allowance can be.
 //
-// A long answer gets its memory from allowance; if allowance is nil, a long
-// answer is an error. If there is not enough memory and r can be repeated,
+// The memory for a long answer comes from allowance. If allowance is nil, a
+// long answer is an error. If there is not enough memory and r can be repeated,
 // receive returns a failure with the needed amount. If r can't be repeated,
 // receive waits for the memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
@@ -142,8 +142,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 }
 
 // readFailure returns the failure for err, which occurred while an answer was
-// being read. The argument first is the part of the answer that was read
-// before.
+// being read. The bytes in first had been read before the error occurred.
 func readFailure(first []byte, err error) *failure {
 	f := newFailure(stageReceive, fmt.Errorf("read answer: %w", err))
 	switch {
@@ -157,8 +156,9 @@ func readFailure(first []byte, err error) *failure {
 	return f
 }
 
-// A streamReader reads the rest of an answer that is not held in memory. It
-// reads only as fast as the records are used, while the daemon waits.
+// A streamReader reads the rest of an answer from the connection, without
+// holding all of it in memory. It reads only as fast as the records are used;
+// meanwhile the daemon waits.
 type streamReader struct {
 	nc        net.Conn
 	remaining int

@@ -11,8 +11,8 @@ import (
 )
 
 // Reservations calls each(r) for every reservation r, under the same rules as
-// Nodes. Of the query it uses only q.Since, because controllers support nothing
-// else for reservations.
+// Nodes. It ignores all fields of q except Since, because controllers support
+// no others for reservations.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: wrapCallback(each)}}

@@ -17,8 +17,8 @@ func (c *Client) CreateReservation(ctx context.Context, cred model.Credential, u
 	return reservationError(c.query(ctx, cred, r, message.ResponseReservationName, &name))
 }
 
-// UpdateReservation changes the reservation that u names: it sets the fields
-// that are set in u. It never repeats the request.
+// UpdateReservation changes the reservation that u names. It changes only the
+// fields that are set in u. It never repeats the request.
 func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u *model.ReservationUpdate) error {
 	r := request{kind: message.RequestUpdateReservation, body: &message.ReservationUpdate{ReservationUpdate: *u}}
 	return reservationError(c.query(ctx, cred, r, message.ResponseRC, nil))

@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestRestedSessionIsSilent checks a session whose daemon is gone. If the
-// session was idle for a while, it may use only a part of the call's time, and
-// a new session must get the rest. If it was used a moment ago, it must get all
-// of the time, because its daemon may only be slow.
+// TestRestedSessionIsSilent checks a session whose daemon does not answer. If
+// the session was idle for a while, it may use only part of the call's time,
+// and a new session must get the rest. If the session was used a moment ago, it
+// must get all of the time, because its daemon may only be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
 	t.Parallel()
 	good := model.Credential{Token: "good"}

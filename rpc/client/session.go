@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// A session is a connection to an accounting daemon. It serves only the
-// credential that opened it.
+// A session is a connection to an accounting daemon. It serves only requests
+// with the credential that opened it.
 type session struct {
 	caller  *caller
 	nc      net.Conn
@@ -93,9 +93,9 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 const unspecifiedRC uint32 = 1<<32 - 1
 
 // classifyRefusal determines whether the daemon refused the version v or the
-// credential. A daemon of 22.05 sends the same answer for both. It supports
-// only the oldest version, so if v is the oldest, it has refused the
-// credential.
+// credential. A daemon of Slurm 22.05 sends the same answer for both, and
+// supports only the oldest version. So if v is the oldest version, this answer
+// means that the daemon refused the credential.
 func classifyRefusal(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
 	case number == fault.ProtocolVersion, number == unspecifiedRC && v > codec.Oldest:
@@ -106,8 +106,8 @@ func classifyRefusal(f *failure, v codec.Version) *failure {
 	return f
 }
 
-// call sends a request and decodes its answer into answer. The answer's type
-// must be want.
+// call sends a request and decodes the daemon's reply into answer. The reply's
+// type must be want.
 func (s *session) call(t message.Type, body message.Body, want message.Type, answer message.Body) *failure {
 	b, err := message.EncodePersistent(s.version, t, body)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 }
 
 // exchange sends the message b and reads the answer. If want is AccountingRC,
-// the only valid answer is the number 0, and the argument answer is nil.
+// the only valid answer is error number 0, and the argument answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
 	var memory *allowance
 	if answer != nil {
@@ -149,8 +149,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer. The answer's type must be want. A long answer is a
-// failure if allowance is nil.
+// receive reads and returns an answer. The answer's type must be want. If
+// allowance is nil, receive returns a failure for a long answer.
 func (s *session) receive(want message.Type, allowance *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, allowance, request{})
 	if f != nil {
@@ -181,8 +181,9 @@ func (s *session) parseType(answer *reply, want message.Type) *failure {
 	return newFailure(stageDecode, fmt.Errorf("message %d instead of %d", answer.kind, want))
 }
 
-// checkRC returns the error in a daemon's short answer, or nil if there is
-// none.
+// checkRC checks an answer of type AccountingRC. It returns a failure if the
+// answer reports an error, or if it reports success but want requires a message
+// with data.
 func (s *session) checkRC(answer *reply, want message.Type) *failure {
 	var rc message.PersistRC
 	if err := answer.decode(&rc); err != nil {

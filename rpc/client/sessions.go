@@ -18,14 +18,14 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Limits on the idle sessions. They are low because Slurm's daemon up to 24.11
-// serves only a hundred connections at the same time, including idle ones. All
+// Limits on the idle sessions. They are low because slurmdbd up to 24.11 serves
+// at most a hundred connections at the same time, including idle ones. All
 // further connections have to wait.
 const (
 	maxIdle         = 16               // for the process
 	maxIdlePerOwner = 4                // for one daemon and one credential
 	idleTimeout     = 60 * time.Second // then an idle session is closed
-	staleAfter      = 5 * time.Second  // then an idle session gets only part of a call's time
+	staleAfter      = 5 * time.Second  // idle time after which a session gets only part of a call's time
 )
 
 // An owner identifies the credential that a session belongs to. A daemon checks
@@ -74,9 +74,10 @@ func (p *sessions) get(o owner) *session {
 	return nil
 }
 
-// put adds s to the idle sessions. Later, s is closed when it has been idle for
-// too long or when its token expires. If there are too many idle sessions, put
-// closes the one that has been idle for the longest time.
+// put adds s to the idle sessions. It also ensures that s is closed when s has
+// been idle for too long or when its token expires. If s's owner has too many
+// idle sessions, put closes the owner's oldest one. Otherwise, if there are too
+// many idle sessions in total, put closes the oldest one.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ type keeper struct {
 	mu      sync.Mutex
 	opened  []string            // users that opened sessions, including refused ones
 	open    map[net.Conn]string // open sessions, with their users
-	news    string              // appended to the name from the next transaction on
+	news    string              // appended to the resource's name, from the next transaction on
 	ends    int                 // number of ended transactions
 	refuses int                 // number of the transaction whose end is answered with an error; 0 for none
 }
@@ -142,8 +142,8 @@ func (k *keeper) wait(t *testing.T, n int) {
 	}
 }
 
-// ask sends a request as cred and returns the user that the daemon's answer
-// names.
+// ask sends a request with the credential cred, and returns the user that the
+// daemon's answer names.
 func ask(a *client.Accounting, cred model.Credential) (user string, err error) {
 	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { user = r.Name; return nil })
 	return user, err

@@ -10,7 +10,8 @@ import (
 
 // Shares calls each(tres, s) for the fair share s of every association, under
 // the same rules as Nodes. The lists in s refer to trackable resources, whose
-// names are in tres. If accounts or users is nil, all of them are selected.
+// names are in tres. If accounts is nil, all accounts are selected. If users is
+// nil, all users are selected.
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares

@@ -26,8 +26,8 @@ type lister struct {
 	open    atomic.Int32  // open connections
 	lists   atomic.Int32  // number of requested lists
 	length  int           // approximate length of the answer's body
-	cut     int           // bytes of the answer that are sent; 0 for all
-	silence chan struct{} // after these bytes, the connection stays open until silence is closed; nil to close the connection
+	cut     int           // number of bytes of the answer to send; 0 for all
+	silence chan struct{} // if not nil, the connection stays open after a cut answer until silence is closed
 }
 
 // aLongList returns an encoded answer with n jobs.
@@ -102,7 +102,7 @@ func ask100(ctx context.Context, c *client.Client) *slow {
 	for i := range 100 {
 		s.wait.Go(func() {
 			n := 0
-			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // different tokens, because one credential may not use the whole budget
+			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // different tokens, because a single credential can't use the whole budget
 			_, err := c.Jobs(ctx, cred, model.Query{}, func(*model.Job) error {
 				if n++; n == 3 {
 					s.stalled.Add(1)
@@ -262,9 +262,10 @@ func TestLongerThanTheBudget(t *testing.T) {
 	eventually(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
 }
 
-// TestItEndsInTheMiddle checks an answer that is incomplete. It must result in
-// an error and leave no memory in use. If the answer fits into the budget, no
-// part of it may be passed on.
+// TestItEndsInTheMiddle checks answers that break off, stall or contain too few
+// jobs. Each must result in an error and leave no memory in use. If an answer
+// breaks off or stalls, none of its records may be passed on, unless the query
+// sets Prompt or the answer does not fit into the budget.
 func TestItEndsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -54,8 +54,8 @@ func TestStrangerServes(t *testing.T) {
 }
 
 // TestStrangeAnswerToAPing checks a server that answers a ping with a wrong
-// message, although in the right version. It must not count as a controller: it
-// must get no request, and the next controller must be tried.
+// message in the right version. The client must not treat that server as a
+// controller: it must send the job to the next controller instead.
 func TestStrangeAnswerToAPing(t *testing.T) {
 	t.Parallel()
 	strange := script(t, "ctl", func(nc net.Conn, r message.Header) {

@@ -32,11 +32,11 @@ const (
 	defaultWCKey     uint64 = 1 << 28
 )
 
-// withDefaults sets the flags for the fields that a submission does not set, as
-// Slurm's own clients do. It also sets MemUpdateDelay and MemUpdateMargin to 0
-// if they are not set, so that slurmctld does not change the job's memory.
-// slurmctld would interpret the usual number for "not set" as a time in
-// minutes.
+// withDefaults sets the flags for the fields that are missing from a
+// submission. Slurm's own clients set the same flags. withDefaults also sets
+// MemUpdateDelay and MemUpdateMargin to 0 if they are not set, so that
+// slurmctld does not change the job's memory. slurmctld would interpret the
+// usual number for "not set" as a time in minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
 	for flag, value := range map[uint64]string{
 		defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey,

@@ -16,8 +16,8 @@ import (
 
 var eve = model.Credential{Token: "forged"}
 
-// counted returns a configuration with one daemon, and the number of
-// connections that the daemon has received.
+// counted returns a configuration with one daemon, and a counter of the
+// connections to that daemon.
 func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 	connections = new(atomic.Int32)
 	return client.Config{Controllers: []client.Address{a}, Accounting: []client.Address{a}, Cluster: "c1",
@@ -81,7 +81,7 @@ func TestVerifyIsCheap(t *testing.T) {
 			t.Errorf("message %d was asked", kind)
 		}
 	}
-	if len(asked) != 2 { // the requests of ann; the other tokens were refused before
+	if len(asked) != 2 { // ann's two pings; the forged tokens were refused before any handler was called
 		t.Errorf("asked %v", asked)
 	}
 }
