@@ -145,6 +145,7 @@ type dispatcher struct {
 	subuids      []ipc.Subuids // current ranges of subordinate uids
 	current      *generation   // serves new connections; nil: the first generation is being built
 	builtAt      time.Time     // when current became the current generation
+	ageTimer     *time.Timer   // ends the age of current
 	failures     int           // how many times in a row a generation lost a service soon after its start, or could not be replaced
 	renewPending bool          // the parent was asked for a generation, and the outcome is not known yet
 	renewTimer   *time.Timer   // limits the wait for the parent to announce a generation; nil: not waiting
@@ -324,7 +325,10 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	d.level.Set(slog.Level(g.setup.LogLevel))
 	d.subuids = g.ranges
 	g.onServiceExit(func(p *service.Process) { d.Do(func() { d.serviceExited(g, p) }) })
-	d.After(d.limits.Age, func() {
+	if d.ageTimer != nil {
+		d.ageTimer.Stop() // otherwise the timer would keep the previous generation in memory until it fires
+	}
+	d.ageTimer = d.After(d.limits.Age, func() {
 		if d.current == g {
 			d.renew()
 		}

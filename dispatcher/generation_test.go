@@ -1,7 +1,10 @@
 package dispatcher
 
 import (
+	"runtime"
 	"testing"
+	"time"
+	"weak"
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -30,5 +33,27 @@ func TestTickets(t *testing.T) {
 	g := &generation{publicKeys: new(work.Keys)}
 	if g.makeTickets(previous); g.publicKeys.Tickets != nil {
 		t.Error("there are keys without TLS")
+	}
+}
+
+// TestReplacedGenerationIsFreed checks that a generation that has been replaced
+// does not stay in memory until its age would have ended.
+func TestReplacedGenerationIsFreed(t *testing.T) {
+	d, end := newTestDispatcher(t)
+	defer end()
+	var first weak.Pointer[generation]
+	for id := range uint32(2) {
+		must(t, d.Call(func() error {
+			g := d.newGeneration(announcementOf(id + 1))
+			if id == 0 {
+				first = weak.Make(g)
+			}
+			return d.activate(g, nil)
+		}))
+	}
+	for deadline := time.Now().Add(10 * time.Second); first.Value() != nil; time.Sleep(10 * time.Millisecond) {
+		if runtime.GC(); time.Now().After(deadline) {
+			t.Fatal("the first generation is still in memory")
+		}
 	}
 }
