@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// TestSpecification checks that each row of docs/SPECIFICATION.md and
-// docs/EXTENSIONS.md names a place in the sources and a test that exist. It
-// can't check whether the test proves what the row says.
+// TestSpecification checks the rows of docs/SPECIFICATION.md and
+// docs/EXTENSIONS.md. Each row must name existing places in the sources and
+// existing tests. TestSpecification can't check whether the tests prove what
+// the row says.
 func TestSpecification(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"docs/SPECIFICATION.md", "docs/EXTENSIONS.md"} {
@@ -80,9 +81,9 @@ type folderTests struct {
 	words     map[string]bool // all string literals in the tests, including the names of subtests
 }
 
-// hasPart reports whether the test function has a case with the name part. If
-// the test runs scripts, the case is a file in testdata/script. Otherwise it is
-// a string literal in the folder's tests.
+// hasPart reports whether the test named function has a case named part. If
+// that test runs scripts, the case is a file in testdata/script. Otherwise, the
+// case is a string literal in the folder's tests.
 func (t *folderTests) hasPart(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder

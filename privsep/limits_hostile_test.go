@@ -342,8 +342,8 @@ func TestKeepsAll(t *testing.T) {
 }
 
 // TestLogWeighed checks that the limit on log lines also covers the total
-// length of the lines. A worker that replaces another one must get only what is
-// left of that worker's limit.
+// length of the lines. A worker that replaces another one must get only the rest
+// of that worker's limit.
 func TestLogWeighed(t *testing.T) {
 	t.Parallel()
 	const burst = 1000

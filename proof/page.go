@@ -201,8 +201,8 @@ func (p *page) escapes() []string {
 	return list
 }
 
-// writeVerdict writes the end of the page. It says whether all parts are on,
-// and how to enable missing parts. writeVerdict returns an error if a part is
+// writeVerdict writes the end of the page: whether all parts are on, and how to
+// enable missing parts. writeVerdict returns an error if a part is
 // off that a gateway started in this way could have.
 func (p *page) writeVerdict() error {
 	kind := "without root"

@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// Capabilities is a set of capabilities. The bit n stands for the capability
-// with the kernel's number n.
+// Capabilities is a set of capabilities. Bit n stands for the capability that
+// has the number n in the kernel.
 type Capabilities uint64
 
 // Caps returns the set of the given capabilities (unix.CAP_…).
@@ -80,10 +80,10 @@ func PassCapabilities(pass Capabilities) error {
 }
 
 // KeepCapabilities drops all capabilities except those in keep, on every
-// thread. It returns those capabilities in keep that the process has, and
-// verifies in /proc that each thread has exactly these. Programs that root
-// executes afterwards have at most the capabilities in pass, which is a subset
-// of keep.
+// thread. It returns the capabilities in keep that the process has, and
+// verifies in /proc that each thread has exactly the returned ones. Programs
+// that the process later executes as root get at most the capabilities that are
+// in both pass and keep.
 //
 // If the parent kept the other capabilities, an attacker who takes over the
 // parent through a fault in package ipc could load kernel modules or read every
@@ -199,8 +199,9 @@ func DropBounding() (bool, error) {
 	return true, nil
 }
 
-// ThreadStatus reads the status files of all threads below dir. The result is
-// indexed by thread id and then by the name of the line.
+// ThreadStatus reads the status files of all threads in dir, which is a
+// directory such as /proc/self/task. The result is indexed by thread id, and
+// then by the name of a line in the status file.
 func ThreadStatus(dir string) (map[string]map[string]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

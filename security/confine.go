@@ -11,7 +11,7 @@ import (
 )
 
 // MakeNonDumpable makes the process non-dumpable. Otherwise another process
-// of the same uid could attach a debugger to read tokens or change code.
+// with the same uid could attach a debugger to read tokens or change code.
 func MakeNonDumpable() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("become non-dumpable: %w", err)
@@ -29,8 +29,8 @@ func NoNewPrivsThread() error {
 }
 
 // CloseInherited closes all inherited descriptors except the standard ones.
-// Otherwise an attacker who captures this process could reach, for example, a
-// secret file that a shell of root had open. CloseInherited recognizes
+// Otherwise an attacker who captures this process could use them, for example
+// to read a secret file that root's shell had open. CloseInherited recognizes
 // inherited descriptors by their missing close-on-exec flag. Descriptors that
 // this process opened or adopted have the flag, and stay open.
 func CloseInherited() error {

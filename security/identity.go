@@ -12,7 +12,7 @@ type Identity struct {
 	Name   string // its name in messages: a user name, or "uid 1234"
 	UID    uint32
 	GID    uint32
-	Groups []uint32 // supplementary groups of the worker; none after a start as root
+	Groups []uint32 // supplementary groups of the worker; none if the gateway started as root
 }
 
 // Account is an account whose privileges a worker must not have.
@@ -47,8 +47,8 @@ func CheckIdentity(id Identity, accounts ...Account) error {
 
 const switchHint = "with SCHEDRESTD_SECURITY=disable_user_check it starts anyway, and an attacker who captures a worker can act as that account"
 
-// RefuseSetuid returns an error when the program was started through a setuid
-// or setgid bit.
+// RefuseSetuid returns an error if a setuid or setgid bit gave this process
+// another uid or gid.
 func RefuseSetuid() error {
 	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
 		return errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").

@@ -5,20 +5,20 @@ import (
 	"os"
 )
 
-// namespaces lists the namespaces that are part of the process attributes, as
-// /proc/PID/ns names them.
+// namespaces lists the types of namespaces that are part of the process
+// attributes, by their names in /proc/PID/ns.
 var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}
 
 // Inheritance contains the attributes that every process inherits from the
 // thread that starts it.
 type Inheritance struct {
 	Bounding   string            // capability bounding set, hexadecimal
-	Seccomp    string            // mode; the filter of a container is inherited
+	Seccomp    string            // seccomp mode; a container's filter is inherited
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// ReadInheritance returns the attributes that child processes will inherit from
-// the thread of this process with the given id.
+// ReadInheritance returns the attributes that child processes inherit from one
+// thread of this process. The argument is the thread's id.
 func ReadInheritance(thread int) (Inheritance, error) {
 	return readInheritance(fmt.Sprintf("/proc/self/task/%d/", thread))
 }

@@ -9,8 +9,8 @@ import (
 // the parent. The parent then decides whether the process may serve.
 type Sandbox struct {
 	Filter   bool  // only listed system calls are allowed
-	Audit    bool  // … and other calls are logged instead of killing the process
-	Landlock uint8 // version; 0: the kernel has no Landlock, or it is switched off
+	Audit    bool  // … and other calls are only logged: they do not kill the process
+	Landlock uint8 // Landlock's version, or 0 if the kernel has no Landlock or it is switched off
 	Denies   uint8 // what Landlock denies
 }
 
@@ -27,8 +27,8 @@ const (
 // denials names the bits, in order.
 var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
-// Layers describes the two layers, the system call filter and Landlock. The
-// text of a missing layer is empty.
+// Layers returns a description of each layer: the system call filter, and
+// Landlock. The description of a missing layer is empty.
 func (s Sandbox) Layers() (filter, landlock string) {
 	switch {
 	case s.Filter && s.Audit:

@@ -17,7 +17,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestMain runs the child in tests that need their own process.
+// TestMain runs the tests or, if SECURITY_TEST_ROLE is set, the code of that
+// child role. Some tests need such a child process.
 func TestMain(m *testing.M) {
 	switch role := os.Getenv("SECURITY_TEST_ROLE"); role {
 	case "":
@@ -41,8 +42,8 @@ func TestMain(m *testing.M) {
 		dropped, err := DropBounding()
 		inherited, err2 := ReadInheritance(unix.Gettid())
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
-		// A service manager may already have emptied the bounding set. Then the
-		// test has nothing to drop, which is no failure.
+		// A service manager may already have emptied the bounding set.
+		// DropBounding then has nothing to drop, and must not fail.
 		var none [2]unix.CapUserData
 		err4 := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 		again, err5 := DropBounding()
@@ -161,8 +162,8 @@ func TestKeepCapabilities(t *testing.T) {
 	}
 }
 
-// TestDropBounding checks that after DropBounding a child gets no capability,
-// even as root.
+// TestDropBounding checks that after a call of DropBounding, a child process
+// gets no capabilities, even if it runs as root.
 func TestDropBounding(t *testing.T) {
 	needRoot(t)
 	got := child(t, "bounding", nil)

@@ -33,10 +33,10 @@ func New[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, share: share, maxWait: maxWait, heldBy: map[K]int{}}
 }
 
-// NewLending works like New, but the Semaphore lends places: a key can hold
-// more than its share, even every place, until a caller with another key, or
-// without a key, waits. While such callers wait, the key gets no place beyond
-// its share.
+// NewLending works like New, but the Semaphore lends places. As long as all
+// waiting callers have the same key, that key can hold more than its share,
+// even every place. While a caller with another key, or without a key, waits,
+// the key gets no place beyond its share.
 func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
 	s := New[K](total, share, maxWait)
 	s.lend = true
@@ -52,9 +52,9 @@ type Place[K comparable] struct {
 }
 
 // Acquire waits for a place. The caller must call Release when it no longer
-// needs the place. Acquire returns errs.TooMany if no place is free within the
-// time limit of the Semaphore, or if ctx ends first, for example because the
-// client closes its connection.
+// needs the place. Acquire returns errs.TooMany if no place becomes free within
+// the time limit of the Semaphore, or if ctx ends first, for example because
+// the client closes its connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{sem: s, key: key}
 	s.mu.Lock()
@@ -62,10 +62,10 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 }
 
 // Claim sets the key of a place that was acquired with the zero key. If the key
-// already has its share, Claim releases the place and waits for another one. If
-// the Semaphore lends places, Claim does this only while callers with another
-// key, or without a key, wait. If Claim returns an error, the caller no longer
-// has a place.
+// already holds its share, Claim releases the place and waits for another one.
+// If the Semaphore lends places, Claim releases the place only if a caller with
+// another key, or without a key, is waiting. If Claim returns an error, the
+// caller no longer has a place.
 func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
 	s := p.sem
@@ -86,7 +86,8 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	return p.wait(ctx)
 }
 
-// wait waits until p has a place. The caller holds s.mu, which wait releases.
+// wait waits until the caller holds the place p. It must be called with s.mu
+// locked, and unlocks s.mu.
 func (p *Place[K]) wait(ctx context.Context) error {
 	s := p.sem
 	p.ready = make(chan struct{})
@@ -150,14 +151,14 @@ func (s *Semaphore[K]) count(key K, n int) {
 }
 
 // startNext assigns free places to waiting callers, in this order:
-//   - Callers of keys that hold less than their share. The key that holds the
+//   - Callers whose key holds less than its share. The key that holds the
 //     fewest places comes first.
-//   - Callers without a key, if places are lent. If not, they are treated like
-//     the callers of any key.
-//   - Callers of keys that hold their share, if places are lent. If not, they
-//     get no place.
+//   - Callers without a key, if the Semaphore lends places. If it does not lend
+//     places, the zero key is treated like any other key.
+//   - Callers whose key holds its share or more, if the Semaphore lends places.
+//     If it does not lend places, they get no place.
 //
-// When a key has got a place, its other callers move behind those of all other
+// When a key gets a place, its other callers move behind those of all other
 // keys. The caller of startNext holds s.mu.
 func (s *Semaphore[K]) startNext() {
 	for s.inUse < s.total {

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestUsersTakeTurns checks that the number of places of a user is limited, and
-// that waiting users take turns.
+// TestUsersTakeTurns checks that each user can hold only a limited number of
+// places, and that waiting users take turns.
 func TestUsersTakeTurns(t *testing.T) {
 	s, ctx := New[uint32](3, 2, time.Hour), context.Background()
 	acquire := func(uid uint32) func() {
@@ -66,8 +66,8 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWaitEnds checks that Acquire returns an error if there is no place within
-// the time limit.
+// TestWaitEnds checks that Acquire returns an error if no place becomes free
+// within the time limit.
 func TestWaitEnds(t *testing.T) {
 	s := New[uint32](1, 1, time.Millisecond)
 	place, err := s.Acquire(context.Background(), 1)
@@ -83,9 +83,9 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// TestShareIsLent checks that a key can hold every place as long as no other
-// caller waits, and half of the places otherwise. A waiting caller must get its
-// place as soon as places are free.
+// TestShareIsLent checks that a key can hold every place as long as no caller
+// of another key waits, and only half of the places otherwise. A waiting caller
+// must get its place as soon as places are free.
 func TestShareIsLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](4, 2, time.Minute), context.Background()
@@ -127,7 +127,7 @@ func TestShareIsLent(t *testing.T) {
 			t.Fatalf("alice has %d places, although no other key waits", n)
 		}
 		acquire("bob")
-		release("alice") // one of alice's ten callers gets the place and claims it, but alice holds three places, so the place goes to the next caller, until bob gets it
+		release("alice") // alice's ten waiting callers in turn get the place and lose it again in Claim, until bob's caller gets it
 		if n := started("bob"); n != 1 {
 			t.Fatalf("after one place was free bob has %d", n)
 		}
@@ -155,9 +155,8 @@ func TestShareIsLent(t *testing.T) {
 	})
 }
 
-// TestClaimInVain checks that a caller holds no place after Claim or Acquire
-// has failed, because no place became free in time or the caller's context
-// ended.
+// TestClaimInVain makes Claim and Acquire fail: no place becomes free in time,
+// or the caller's context ends. The caller must then hold no place.
 func TestClaimInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](2, 1, time.Second), context.Background()

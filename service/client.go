@@ -17,18 +17,18 @@ type Client struct {
 	reading     chan struct{} // gets an element when EachMessage is called
 }
 
-// NewClient returns a Client for the worker at the other end of channel. It is
-// only for tests. The Client has no channel to the dispatcher, so it can't
-// report a worker that violates the protocol.
+// NewClient returns a Client for the worker at the other end of channel.
+// NewClient is only for tests: this Client has no channel to the dispatcher, so
+// it can't report a worker that violates the protocol.
 func NewClient(worker work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: worker, channel: channel}
 }
 
-// serveClient starts s.Serve for the worker at the other end of the channel fd,
-// and returns when Serve has called EachMessage or has returned. Run handles
-// the dispatcher's next message only after that. So if Serve records the worker
-// before it calls EachMessage, the worker is recorded when Run handles a
-// message about the worker, such as the message that it has exited.
+// serveClient starts s.Serve for the worker at the other end of the channel fd.
+// It returns when Serve has called EachMessage or has returned. Only then does
+// Run handle the dispatcher's next message. So if Serve records the worker
+// before it calls EachMessage, the worker is already recorded when Run handles
+// a later message about it, such as the message that the worker has exited.
 func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -48,11 +48,11 @@ func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel
 	return nil
 }
 
-// EachMessage calls handle with each message of the worker, until the channel
-// is closed or handle returns an error. It reports the worker to the dispatcher
-// if handle returns an error or the worker violates the protocol. If handle
-// returns false, the service does not handle messages of this type. Sending one
-// is also a violation.
+// EachMessage calls handle with each message from the worker, until the channel
+// is closed or the worker violates the protocol. If the worker violates the
+// protocol, EachMessage reports the worker to the dispatcher. It is also a
+// violation if handle returns an error, or returns false because the service
+// does not handle messages of this type.
 func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) {
 	select {
 	case c.reading <- struct{}{}:

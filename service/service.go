@@ -4,15 +4,15 @@
 // So those processes need neither the privileges nor the code for this work.
 //
 // In the code, a service's channel to the dispatcher is called "parent". While
-// the service starts, the parent process holds the other end of the channel and
-// sends the service's setup. The parent process then passes its end to the
+// the service starts, the parent process holds the other end of this channel
+// and sends the service's setup. The parent process then passes that end to the
 // dispatcher, which receives Ready and all later messages. (The dispatcher also
 // starts as a service. The parent process keeps the other end of the
-// dispatcher's channel.) A service exits when this channel is closed.
+// dispatcher's channel.) A service exits when its channel "parent" is closed.
 //
-// A service proves its process attributes before it sends Ready, as a worker
-// does. If a worker violates the protocol, the service sends it no answer, and
-// asks the dispatcher to kill it.
+// Like a worker, a service proves its process attributes before it sends Ready.
+// If a worker violates the protocol, the service sends no answer to the worker,
+// and asks the dispatcher to kill it.
 //
 // A program runs a service with Main.
 package service
@@ -35,9 +35,10 @@ import (
 
 // Service is what one service does.
 type Service interface {
-	// Handle handles a message on the channel "parent". Run handles the
-	// messages that all services get, and calls Handle for the others. If the
-	// service should not get a message, Handle returns false.
+	// Handle handles a message that arrived on the channel "parent". Run itself
+	// handles the messages that all services get, and calls Handle for all
+	// other messages. Handle returns false if the service should not get
+	// messages of this type.
 	Handle(m ipc.Received) (handled bool, err error)
 
 	// Serve answers one worker until the worker's channel is closed. Run waits
@@ -63,8 +64,8 @@ type Service interface {
 // build, which returns the service. The service may keep the channel, to send
 // messages to the dispatcher.
 func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error), build func(parent *ipc.Channel) Service) int {
-	// A terminal or a service manager sends these signals to all processes, but
-	// only the parent process handles them.
+	// A terminal or a service manager sends SIGINT, SIGTERM and SIGHUP to all
+	// processes, but only the parent process handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1) // before anything else, because until then the signal kills the process
@@ -95,7 +96,8 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	return 0
 }
 
-// setUp does everything from the first message until Ready is sent.
+// setUp sets up the namespaces, receives the setup, confines the process,
+// verifies its attributes, and sends Ready.
 func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err
@@ -147,8 +149,8 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 }
 
 // newLog returns a logger whose lines have the format that the dispatcher
-// expects. They begin with the level. They have no time, because the dispatcher
-// adds it.
+// expects. The lines begin with the level. They contain no time, because the
+// dispatcher adds the time.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	withoutTime := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

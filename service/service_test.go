@@ -17,7 +17,7 @@ import (
 // records the worker.
 type recorder struct {
 	recorded atomic.Bool
-	known    chan bool // for each message of the dispatcher: whether the worker was on record
+	known    chan bool // for each message from the dispatcher: whether the worker had been recorded
 }
 
 func (r *recorder) Serve(c *Client) {
@@ -86,8 +86,8 @@ func TestWorkerIsKnown(t *testing.T) {
 	}
 }
 
-// TestUnhandled sends a service a message of a type that it does not handle.
-// The report about the worker must name that type.
+// TestUnhandled checks that a service reports a worker that sends it a message
+// of a type that the service does not handle. The report must name that type.
 func TestUnhandled(t *testing.T) {
 	dispatcher := run(t, new(recorder))
 	must(t, introduce(t, dispatcher, 7).Send(&query.Outcome{ID: 1}))

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AddrPort returns the IP address and port in sa, without a zone. An IPv4
-// address mapped into IPv6 becomes IPv4. If sa has no IP address, AddrPort
+// AddrPort returns the IP address and port in sa, without a zone. It converts
+// an IPv4-mapped IPv6 address to IPv4. If sa has no IP address, AddrPort
 // returns the zero value.
 func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {

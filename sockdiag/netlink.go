@@ -18,7 +18,7 @@ func Query(protocol int, kind uint16, body []byte) ([]byte, error) {
 	return queryVia(fd, kind, body)
 }
 
-// Open returns a netlink socket of the calling thread's network namespace.
+// Open opens a netlink socket in the calling thread's network namespace.
 func Open(protocol int) (fd int, err error) {
 	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 }
@@ -32,7 +32,7 @@ func queryVia(fd int, kind uint16, body []byte) ([]byte, error) {
 	if err := unix.Sendto(fd, append(request, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
-	reply := make([]byte, 1024) // the answer about a socket or a route has a few hundred bytes
+	reply := make([]byte, 1024) // a reply about a socket or a route takes a few hundred bytes
 	n, from, err := unix.Recvfrom(fd, reply, 0)
 	if err != nil {
 		return nil, err

@@ -1,13 +1,13 @@
 // Package sockdiag asks the kernel for the owners of TCP sockets on this
-// machine, like ss(8). Any user can bind a free port. So before the gateway
+// machine, as ss(8) does. Any user can bind a free port. So before the gateway
 // sends credentials to a port on this machine, it checks which user owns the
 // port.
 //
-// The functions look in the network namespace of the calling thread. Functions
-// with a netlink socket as their first argument look in that socket's
-// namespace. All functions need AF_NETLINK and the kernel's tcp_diag, but no
-// privilege. Source: sock_diag(7). Package portowner uses this package to find
-// the server of a connection.
+// A function looks in the network namespace of the calling thread or, if its
+// first argument is a netlink socket, in the namespace of that socket. Look-ups
+// need AF_NETLINK and the kernel's tcp_diag, but no privilege. Source:
+// sock_diag(7). Package portowner uses this package to find the server of a
+// connection.
 package sockdiag
 
 import (
@@ -63,8 +63,8 @@ func Addrs(fd int) (local, remote netip.AddrPort, err error) {
 	return addrPort(localSA), addrPort(remoteSA), nil
 }
 
-// addrPort converts an address of package syscall. For package unix, see
-// sockaddr.AddrPort.
+// addrPort converts a socket address from package syscall. sockaddr.AddrPort
+// does the same for package unix.
 func addrPort(sa syscall.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *syscall.SockaddrInet4:

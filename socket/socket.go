@@ -1,11 +1,11 @@
 // Package socket opens UNIX sockets that clients can trust. No other user can
-// replace the socket. A second daemon can't take over the socket of the first.
-// A socket that a crashed daemon left behind is removed.
+// replace the socket, and a second daemon can't take it over. Open removes a
+// socket that a crashed daemon left behind.
 //
 // Programs that accept connections through package net use package listener.
 //
-// Abstract sockets are refused: they have no owner and no mode, and any process
-// can take the name first.
+// Open refuses abstract sockets. They have no owner and no mode, and any
+// process can be the first to take such a name.
 package socket
 
 import (
@@ -24,8 +24,8 @@ import (
 	"schedrestd/guard"
 )
 
-// MaxPath is the maximum length of the path of a UNIX socket, in bytes. It is a
-// limit of the kernel.
+// MaxPath is the maximum length of a UNIX socket's path, in bytes. The kernel
+// sets this limit.
 const MaxPath = 107
 
 // backlog is the length of the queue for new connections. The kernel limits it
@@ -61,17 +61,18 @@ var umaskMu sync.Mutex
 // Open creates the UNIX socket at path, which must be absolute.
 //
 // The socket's directory and all directories above it must belong to root or to
-// this process's user. A directory in which other users may write must be
-// sticky. There is one exception: the socket's directory may belong to
+// this process's user, with one exception: the socket's directory may belong to
 // o.DirOwner. The directories above it may not, because their owner could move
-// the socket's directory while the socket is being bound by its path.
+// the socket's directory while Open binds the socket by its path. A directory
+// in which other users may write must be sticky.
 //
-// Open also locks a file next to the socket. Its name is that of the socket
-// with the suffix ".lock". Remove releases the lock.
+// Open also locks a file next to the socket. The file's name is the socket's
+// name with the suffix ".lock". Remove releases the lock.
 //
 // Errors are *errs.Error. The kind is Invalid for a path that must not be used,
 // Conflict if another process serves the socket, and Denied if the socket or
-// the lock can't be created. Errors of guard.Parent are returned as they are.
+// the lock can't be created. If the directory does not exist, the kind is
+// NotFound. Open returns other errors of guard.Parent unchanged.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
@@ -91,18 +92,17 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// OpenDirectory opens the directory of a socket with O_PATH. It returns an
-// error if Open would not accept the directory. It also returns the path with
-// all symbolic links resolved (real), and the last component of this path
-// (name).
+// OpenDirectory opens, with O_PATH, the directory of the socket at path. It
+// also returns the path with all symbolic links resolved (real), and the last
+// component of that path (name). It returns an error for a directory that Open
+// would not accept.
 func OpenDirectory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: o.PrivateGroup, DirOwners: []uint32{o.DirOwner}}
 	return guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
 }
 
-// mkdirCommand returns a command that creates dir as a directory in which Open
-// accepts sockets. If the directory is for another user, only root can run the
-// command.
+// mkdirCommand returns a command that creates dir with an owner that Open
+// accepts. If this owner is another user, only root can run the command.
 func mkdirCommand(dir string, o Options) string {
 	owner := uint32(os.Geteuid())
 	if owner == 0 {
@@ -141,9 +141,9 @@ func (s *Socket) moveAwayHint(suffix string) string {
 	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
-// acquireLock locks the file PATH.lock until the socket is removed. If two
-// processes start, the second gets an error. Without the lock, each could
-// unlink the other's socket.
+// acquireLock locks the file PATH.lock. Remove releases the lock. If two
+// processes open the same socket, the second gets an error. Without the lock,
+// each process could unlink the other's socket.
 func (s *Socket) acquireLock() error {
 	name := s.name + ".lock"
 	for {
@@ -165,9 +165,9 @@ func (s *Socket) acquireLock() error {
 			return errs.New(errs.Conflict, "socket %s: another process holds its lock", s.path).
 				WithHint("stop that process, or use another path")
 		}
-		// The previous holder of the lock unlinks the file when it exits. If it
-		// has done so, this lock is on a file without a name, and would not
-		// exclude other processes.
+		// The previous holder of the lock unlinks the file before it releases
+		// the lock. So this lock may be on a file that no longer has a name.
+		// Such a lock would not exclude other processes.
 		if named, err := s.stat(name); err == nil && named.Ino == lockStat.Ino && named.Dev == lockStat.Dev {
 			s.lock = lock
 			return nil
@@ -176,9 +176,9 @@ func (s *Socket) acquireLock() error {
 	}
 }
 
-// removeStale removes a socket that a crashed process left behind. The socket
-// must belong to this process's user, or to the owner of the new socket. If
-// anything else is in its place, removeStale leaves it there and returns an
+// removeStale removes a socket that a crashed process left behind. This socket
+// must belong to this process's user or to the owner of the new socket. If
+// anything else is at the path, removeStale does not remove it and returns an
 // error. The caller holds the lock, so no other process of this program is
 // about to listen on the socket.
 func (s *Socket) removeStale(owner *Owner) error {
@@ -215,8 +215,8 @@ func refusesConnections(path string) bool {
 
 // bind creates the socket with its final mode, changes its owner through a
 // descriptor, and only then listens. So no client can connect before the mode
-// and the owner are final. bind does not set the mode by path later, because
-// the path could then lead to another file.
+// and the owner are final. bind does not set the mode by path after creating
+// the socket, because the path could lead to another file by then.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -244,9 +244,9 @@ func (s *Socket) bind(o Options) error {
 }
 
 // setOwner stores the device and inode of the new socket, and changes its
-// owner. It looks for the socket in the directory that was checked. If the path
-// led to another directory when bind created the socket, the socket is not
-// there and setOwner fails.
+// owner. It looks for the socket in the directory that Open checked. If the
+// path led to another directory when bind created the socket, setOwner does not
+// find the socket and fails.
 func (s *Socket) setOwner(owner *Owner) error {
 	fd, err := unix.Openat(s.dirFD(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -63,7 +63,7 @@ func listing(t *testing.T, dir string) string {
 }
 
 // TestModes checks the mode and owner of a new socket that replaces a stale
-// one, and that Remove leaves no file behind.
+// one. It also checks that Remove leaves no file behind.
 func TestModes(t *testing.T) {
 	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
@@ -243,9 +243,9 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestHolder checks a directory for the sockets of two daemons. One daemon runs
-// as root, the other as SchedUser. Both must accept the directory, whichever of
-// these users owns it.
+// TestHolder checks who may own a directory in which two daemons have their
+// sockets. One daemon runs as root, the other as SchedUser. Open must accept
+// the directory if either of these users owns it.
 func TestHolder(t *testing.T) {
 	needRoot(t)
 	const schedUser = 31234
@@ -277,8 +277,8 @@ func TestHolder(t *testing.T) {
 			s.File.Close()
 		})
 	}
-	// The hint contains a command that creates a directory that both daemons
-	// accept.
+	// The hint contains a command. The directory that this command creates must
+	// be acceptable to both daemons.
 	path := socketDir(t) + "/run/s"
 	_, err := socket.Open(path, socket.Options{Mode: 0o600, DirOwner: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {

@@ -7,8 +7,8 @@ const maxLength = 64
 
 // Nearest returns the known name that differs from word by the fewest typing
 // errors. It permits one error in a word of up to four letters, two in a word
-// of five or six letters, and three in a longer word. If all names have more
-// errors, it returns "".
+// of five or six letters, and three in a longer word. If every known name
+// differs by more errors, Nearest returns "".
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {
 		return ""

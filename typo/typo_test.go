@@ -14,7 +14,7 @@ func TestNearest(t *testing.T) {
 		{"curent_workin_directry", "current_working_directory"},
 		{"Tasks", "tasks"},
 		{"task", "tasks"},
-		{"nmae", ""}, // with two errors, four letters could be any word
+		{"nmae", ""}, // a four-letter word with two errors could be any word
 		{"nam", "name"},
 		{"colour", ""},
 		{"", ""},

@@ -106,7 +106,7 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 }
 
 // report sends the auditor the outcome of a change. If sending fails, the
-// auditor has exited, and the audit log has only the intent.
+// auditor has exited, and the audit log contains only the intent.
 func report(l *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = l.channel.Send(m.Truncate())

@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestIntentHasForwardedAddress checks that the auditor gets the client's
-// address as a trusted proxy has reported it.
+// TestIntentHasForwardedAddress checks that the auditor gets the client address
+// that a trusted proxy reported.
 func TestIntentHasForwardedAddress(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
@@ -33,9 +33,9 @@ func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 	return c, auditor
 }
 
-// TestChangesWait checks that after the answer TryLater, a worker asks again
-// with a new number. It must report one outcome, with the new number. Without
-// permission, it must make no change.
+// TestChangesWait checks that a worker that gets the answer TryLater asks again
+// with a new number. The worker must report one outcome, with the number of its
+// last question. Without permission, it must make no change.
 func TestChangesWait(t *testing.T) {
 	decisions := []query.Decision{query.TryLater, query.TryLater, query.Granted, query.Denied}
 	c, auditor := newAuditPair(t)

@@ -21,9 +21,9 @@ type badRequests struct {
 	answerError func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
 	offences    *offences
 
-	maxHead       int           // limit on the bytes of a request line and header
-	maxBody       int64         // limit on the bytes of a chunked body
-	headerTimeout time.Duration // time limit for a complete header, from its first byte on
+	maxHead       int           // maximum size of a request line and header, in bytes
+	maxBody       int64         // maximum size of a chunked body, in bytes
+	headerTimeout time.Duration // time limit for receiving a header, counted from its first byte
 	typed         bool          // whether a person may type the requests
 }
 
@@ -38,8 +38,8 @@ func newBadRequests(setup *work.Setup) *badRequests {
 	}
 }
 
-// Errors for input that is refused by this package and not by the lexer. Each
-// of them closes the connection, because it is unknown where the next request
+// Errors for input that this package itself refuses, without the lexer. Each of
+// them closes the connection, because it is unknown where the next request
 // starts.
 var (
 	errIncomplete    = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
@@ -63,8 +63,8 @@ func lexerError(err error) error {
 }
 
 // isMalformed reports whether an error proves that the client broke the HTTP
-// protocol. If a client is slow, or a connection breaks within a header, this
-// proves nothing.
+// protocol. A slow client proves nothing. Neither does a connection that breaks
+// within a header.
 func isMalformed(err error) bool {
 	kind := errs.KindOf(err)
 	return err != error(errIncomplete) && kind != errs.RequestTimeout && kind != errs.Unavailable

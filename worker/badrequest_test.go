@@ -30,8 +30,8 @@ import (
 var testLimits = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// A testServer is a plain HTTP server. Its handler counts requests, and answers
-// with the usual JSON envelope.
+// A testServer is a plain HTTP server. Its default handler records the paths of
+// requests, and answers with the usual JSON envelope.
 type testServer struct {
 	*server
 	t      *testing.T
@@ -260,8 +260,8 @@ func TestAbuses(t *testing.T) {
 	}
 }
 
-// TestReasons checks that an answer names the invalid part of a request, and
-// the reason.
+// TestReasons checks that an answer says which part of a request is invalid,
+// and why.
 func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /ok\r\n\r\n":                    "the request line has no version",
@@ -281,8 +281,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenBodies checks a body whose rest can't be read. The handler must get
-// the reason at once, while the client is still connected.
+// TestBrokenBodies checks request bodies that can't be read to the end. The
+// handler must get the reason at once, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -324,9 +324,10 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// wantEnvelope fails the test unless the answer has the envelope with one
-// error. If the answer does not come from the handler, the error must also have
-// all its fields, and the answer must be the last on its connection.
+// wantEnvelope fails the test unless the answer contains the envelope with
+// exactly one error. If the answer does not come from the handler, the error
+// must also have all its fields, and the answer must be the last on its
+// connection.
 func wantEnvelope(t *testing.T, resp *http.Response) {
 	t.Helper()
 	body, _ := io.ReadAll(resp.Body)
@@ -501,8 +502,8 @@ func TestRequestAfterReclaim(t *testing.T) {
 	}
 }
 
-// TestRefusedWhileSending checks that a client can read its error even if it is
-// still sending.
+// TestRefusedWhileSending checks that a client whose request is refused can
+// read the answer even while it is still sending.
 func TestRefusedWhileSending(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	c := st.connect()

@@ -14,11 +14,11 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A Broker asks other processes for what the worker's sandbox forbids: it asks
-// the dispatcher to dial daemons, and the resolver to look up names.
+// A Broker asks other processes to do what the worker's sandbox forbids. The
+// dispatcher dials daemons, and the resolver looks up names.
 type Broker struct {
 	send    func(ipc.Message, ...int) error
-	dialSem chan struct{} // has an element for each pending request to the dispatcher
+	dialSem chan struct{} // holds one element for each pending request to the dispatcher
 
 	audit *auditClient // asks the auditor to record changes
 	pool  socketPool   // sockets for future connections
@@ -29,13 +29,14 @@ type Broker struct {
 	pending pending[ipc.Received]
 }
 
-// maxPending limits the pending requests to the dispatcher, and also the
-// pending look-ups. The resolver accepts more look-ups than this from a worker,
-// and the channels have space for this many messages.
+// maxPending limits the pending requests to the dispatcher and, separately, the
+// pending look-ups. The resolver accepts more than maxPending look-ups from a
+// worker, and the channels have space for maxPending messages.
 const maxPending = 48
 
-// NewBroker returns a Broker that sends messages by calling send. If the
-// channel is full, the function send must not wait indefinitely.
+// NewBroker returns a Broker that calls send for each message to the
+// dispatcher. The channel has space for maxPending messages, so send waits only
+// if the dispatcher does not read.
 func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	return &Broker{
 		send:      send,
@@ -97,7 +98,7 @@ func answeredID(m ipc.Message) uint64 {
 }
 
 // lookupTimeout is how long a worker waits for the resolver. It is longer than
-// the resolver waits for a directory service.
+// the time that the resolver waits for a directory service.
 const lookupTimeout = 10 * time.Second
 
 var errNoUserDatabase = errors.New("the user database is unavailable")
@@ -153,8 +154,9 @@ func (b *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult,
 	return result, nil
 }
 
-// ownName returns a function for the name of the worker's own uid. The function
-// returns "" if the uid has no name or the user database is unavailable.
+// ownName returns a function that returns the name of the worker's own user.
+// That function returns "" if the uid has no name or if the user database is
+// unavailable.
 func (b *Broker) ownName(uid uint32) func() string {
 	var cached atomic.Pointer[name]
 	return func() string {

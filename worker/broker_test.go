@@ -114,9 +114,9 @@ func TestDialTCP(t *testing.T) {
 	}
 }
 
-// TestDialFails checks that the error of a failed dial has the kernel's error
-// number. The dial may fail before or after the descriptor arrives. A
-// descriptor that arrives too late must be closed.
+// TestDialFails checks that the error of a failed dial contains the kernel's
+// error number. If a descriptor arrives after the dial has timed out, the
+// worker must close it.
 func TestDialFails(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -150,8 +150,9 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// TestDialUnix checks how the worker connects to a UNIX socket by itself. It
-// must connect to the socket whose inode it got, and never to another.
+// TestDialUnix checks that the worker connects to a UNIX socket by itself. It
+// must connect to the socket to which the dispatcher's descriptor refers, and
+// to no other socket.
 func TestDialUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -178,8 +179,8 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestBrokerNames checks look-ups by id: of an id that has a name, of an id
-// that has none, and a look-up that fails.
+// TestBrokerNames checks three look-ups by id: one of an id that has a name,
+// one of an id that has no name, and one that fails.
 func TestBrokerNames(t *testing.T) {
 	e := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
@@ -205,9 +206,9 @@ func TestBrokerNames(t *testing.T) {
 	}
 }
 
-// TestBrokerNumbers checks look-ups by name: of a name that exists, of a name
-// that does not, and a look-up that fails. A name that the resolver would not
-// accept must not be sent.
+// TestBrokerNumbers checks look-ups of names that exist, look-ups of names that
+// do not exist, and look-ups that fail. The worker must not send a name that
+// the resolver would not accept.
 func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {

@@ -19,8 +19,8 @@ const (
 	// claimTimeout is how long a worker waits for the answer when it claims an
 	// Idempotency-Key.
 	claimTimeout = 10 * time.Second
-	// settleTimeout is the maximum time for which a client's answer is held
-	// back until the auditor has stored it.
+	// settleTimeout is the maximum time for which the worker holds back a
+	// client's answer while it waits for the auditor to store that answer.
 	settleTimeout = 5 * time.Second
 )
 
@@ -53,8 +53,8 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 
 // settleClaim sends the outcome of a claimed request to the auditor, and waits
 // until the auditor has stored it. If this fails, the client still gets its
-// answer. But later requests with the same key get the answer that the outcome
-// is unknown.
+// answer. But the answer to later requests with the same key says that the
+// outcome is unknown.
 func settleClaim(l *link, claim uint64, state handlers.KeyState, answer []byte) {
 	limit := time.NewTimer(settleTimeout)
 	defer limit.Stop()

@@ -16,9 +16,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// A conn is a connection that the dispatcher passed to this worker. Its Close
-// calls the function done, once. A Write fails if the client stops reading for
-// too long.
+// A conn is a connection that the dispatcher passed to this worker. Only the
+// first call of Close calls the function done. Write fails if the client stops
+// reading for too long.
 type conn struct {
 	net.Conn
 	id      uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
@@ -54,7 +54,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, shortStall: min(stall, portionTime), done: done}, nil
 }
 
-// Write writes p in pieces, and sets a deadline for each. So a long list may
+// Write writes p in pieces, and sets a deadline for each. So a long answer may
 // take as long as the client keeps reading, but a client that stops reading
 // can't keep its slot.
 func (c *conn) Write(p []byte) (n int, err error) {
@@ -100,7 +100,7 @@ func (c *conn) pieceTimeout() time.Duration {
 }
 
 // shorten shortens the time limit for each piece of the answer, because other
-// clients wait. The method restore undoes this.
+// clients are waiting. The method restore undoes this.
 func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,12 +15,12 @@ type counters struct {
 	requests               atomic.Uint64 // well-formed requests
 	unauthenticated        atomic.Uint64 // requests that were answered 401
 	paused, limited, share atomic.Uint64 // requests that were answered 429: source blocked, rate limit, concurrency limit of the user
-	overloaded             atomic.Uint64 // requests that were answered 503: no place was free
+	overloaded             atomic.Uint64 // requests that were answered 503: concurrency limit of the worker
 
 	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
-	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher, and those that were too many to report
-	changes, unrecorded             atomic.Uint64 // changes that had to be recorded, and those that were refused because they could not be
+	reported, unreported            atomic.Uint64 // offences reported to the dispatcher, and offences not reported because there were too many
+	changes, unrecorded             atomic.Uint64 // changes that had to be recorded, and changes refused because they could not be recorded
 }
 
 // logCounters writes the counters to the log.

@@ -52,12 +52,12 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	return nc, err
 }
 
-// redialDelay is how long the worker waits before it repeats a request, if the
-// dispatcher has told it to try again.
+// redialDelay is how long the worker waits after the dispatcher has told it to
+// try again.
 const redialDelay = 50 * time.Millisecond
 
-// open gets a descriptor for a daemon from the dispatcher, and turns it into a
-// connection. For a UNIX socket, it also returns the owner of the socket's
+// open gets a descriptor from the dispatcher, and turns it into a connection to
+// a daemon. For a UNIX socket, it also returns the owner of the socket's
 // directory.
 func (b *Broker) open(ctx context.Context, upstream work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
@@ -93,8 +93,8 @@ func dialError(a client.Address, err error) error {
 }
 
 // completeDial turns the descriptor fd from the dispatcher into a connection.
-// fd is a TCP socket, which may still be connecting, or a descriptor (O_PATH)
-// of the file of a UNIX socket.
+// The descriptor is either a TCP socket, which may still be connecting, or an
+// O_PATH descriptor of a UNIX socket's file.
 func completeDial(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
@@ -169,7 +169,7 @@ func (c *daemonConn) waitConnected(ctx context.Context) error {
 			err = unix.Errno(errno)
 		}
 		if err == nil {
-			_, err = syscall.Getpeername(int(fd)) // the function in package unix needs a system call that the sandbox forbids
+			_, err = syscall.Getpeername(int(fd)) // unix.Getpeername needs a system call that the sandbox forbids
 		}
 		if err == syscall.ENOTCONN {
 			return false // still connecting

@@ -11,9 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestDrainReadsWholeRequest checks a request that has arrived only in part
-// when a drain begins. The rest must be read, and the answer must be the last
-// one on its connection. The drain must not wait for idle connections.
+// TestDrainReadsWholeRequest checks a drain that begins when only part of a
+// request has arrived. The worker must read the rest, and its answer must be
+// the last one on the connection. The drain must not wait for idle connections.
 func TestDrainReadsWholeRequest(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	st.arrivalGrace = time.Minute

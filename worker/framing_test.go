@@ -32,7 +32,7 @@ var conversations = []string{
 // FuzzConversation sends arbitrary input, shuts down the sending side, and
 // checks the answers. They must be complete and in order. If an answer
 // announces that the connection closes, the connection must close. There must
-// be one answer for each call of the handler, and at most one refusal.
+// be one answer for each call of the handler, plus at most one refusal.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range conversations {
 		f.Add(seed)
@@ -45,7 +45,7 @@ func FuzzConversation(f *testing.F) {
 }
 
 // TestInetdConversations performs the checks of FuzzConversation, without
-// fuzzing, on a server that inetd starts. The server's input stays open.
+// fuzzing, on a server in inetd mode.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		checkConversation(t, text, true)
@@ -102,7 +102,8 @@ func conversation(t *testing.T, st *testServer, text string, inetd bool) string 
 	return string(answers)
 }
 
-// parseAnswers parses answers, and fails the test if any is malformed.
+// parseAnswers returns the statuses of the answers in text. It fails the test
+// if an answer is malformed.
 func parseAnswers(t *testing.T, text string, methods []string) (statuses []int) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))

@@ -24,9 +24,9 @@ import (
 	"schedrestd/rpc/sack"
 )
 
-// NewHandler builds the handlers of a worker from its Setup. It also builds the
-// clients of the site's daemons for the handlers. If broker is nil, the process
-// dials by itself and looks up no names. This is for benchmarks, which run
+// NewHandler builds the handlers of a worker from its Setup, and the clients
+// with which they call the site's daemons. If broker is nil, the process dials
+// by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
 func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
@@ -86,8 +86,8 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 }
 
 // mungeClient returns a MUNGE client, or nil if MUNGE is not configured. The
-// client accepts a server that runs as root or as the owner of the directory of
-// the MUNGE socket.
+// client accepts a server that runs as root or as the owner of the MUNGE
+// socket's directory.
 func (b *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || b == nil {
 		return nil
@@ -102,10 +102,10 @@ func (b *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string
 	}
 }
 
-// sackClient returns a client for credentials of auth/slurm, or nil if
+// sackClient returns a client that requests auth/slurm credentials, or nil if
 // auth/slurm is not configured. The client accepts a server that runs as root,
 // as the owner of the socket's directory, or as the scheduler's user. sackd and
-// slurmctld run as the scheduler's user, although root may own the directory.
+// slurmctld run as the scheduler's user, but root may own the directory.
 func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
 	if len(sockets) == 0 || b == nil {
 		return nil
@@ -136,9 +136,9 @@ func (o *owner) allows(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
-// handlerConfig returns the settings that depend on no daemon. The caller adds
-// the clients of the daemons. Until then, noAccounting is a placeholder for the
-// client of the accounting daemon, if one is configured.
+// handlerConfig returns the settings that do not depend on a daemon. NewHandler
+// adds the clients of the daemons. If an accounting daemon is configured,
+// noAccounting stands in for its client.
 func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:      spellings(setup.Names),
@@ -169,9 +169,9 @@ func handlerConfig(setup work.Setup) handlers.Config {
 type noAccounting struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's
-// commands, it tries the controllers in order. If they have a shared address,
-// it uses only that address, except that a ping uses each controller's own
-// address.
+// commands, the client tries the controllers in order. If the controllers share
+// an address, the client uses only this address. The exception is a ping, which
+// uses each controller's own address.
 func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
@@ -209,8 +209,8 @@ func controllers(setup work.Setup) []client.Address {
 }
 
 // withSocket puts the primary controller's UNIX socket first, because over a
-// UNIX socket the kernel tells each side who the other is. Without a token,
-// only this socket can be used.
+// UNIX socket the kernel tells each side who the other is. A request without a
+// token can use only this socket.
 func withSocket(setup work.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list

@@ -19,10 +19,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameConstants compares the constants of package ipc/work with those of
-// the packages of the API, and converts them in both directions. Processes send
-// these constants as numbers. They are defined twice so that the parent does
-// not link the API's tables.
+// TestSameConstants checks that the constants of package ipc/work have the same
+// values as those of the API's packages. It converts them in both directions.
+// Processes send these constants as numbers. They are defined twice so that the
+// parent does not link the API's tables.
 func TestSameConstants(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -73,7 +73,7 @@ func isGarbled(err error) bool {
 // handshakeOffence returns the offence of a client whose handshake failed, if
 // there is one. A connection that breaks or takes too long is not an offence,
 // because health checks of load balancers cause such connections. An alert from
-// the client is not an offence either, because usually it means that the client
+// the client is not an offence either, because it usually means that the client
 // does not trust our certificate.
 func handshakeOffence(err error) (offence work.OffenceKind, found bool) {
 	if isGarbled(err) {

@@ -17,15 +17,15 @@ import (
 // An http1Conn is an HTTP/1 connection, plain or over TLS, that passes one
 // request at a time to net/http. It passes a head only after the lexer has
 // accepted the whole head. It passes the body as it arrives. It passes nothing
-// of the next request until the current one is answered.
+// of the next request until the current one has been answered.
 //
 // If the lexer refuses a head, or the rest of a head does not arrive, Read
 // itself sends the answer and then returns io.EOF. So all work between two
 // requests is done in Read, in the goroutine that serves the connection.
 //
 // All this is necessary because net/http accepts requests that two parsers can
-// frame differently (package http1). It has no hook between reading a head and
-// acting on it.
+// frame differently (see package http1). net/http has no hook between reading a
+// head and acting on it.
 type http1Conn struct {
 	net.Conn
 	peer        auth.Peer
@@ -36,12 +36,12 @@ type http1Conn struct {
 	mu           sync.Mutex // guards the fields below
 	lexer        http1.Lexer
 	in           []byte    // bytes that have been read but not passed on
-	ready        int       // number of bytes of in that may be passed on
+	ready        int       // how many bytes of in may be passed on
 	bodyErr      error     // why the rest of the body can't be read
 	requestStart time.Time // when the current request began; zero if none has
 	reused       bool      // whether an earlier request was answered
 	handled      bool      // whether the handler of the current request was called
-	headErr      error     // why the rest of a head is no longer awaited; nil while it is awaited
+	headErr      error     // why Read no longer waits for the rest of a head; otherwise nil
 	ended        bool      // whether nothing more is passed on
 }
 
@@ -244,7 +244,7 @@ func (c *http1Conn) linger() {
 	}
 }
 
-// lingerTime is the time that a refused client has to read the answer.
+// lingerTime is how long a refused client may take to read the answer.
 const lingerTime = 500 * time.Millisecond
 
 // reclaim frees the connection's slot for a waiting connection. It closes the
@@ -291,11 +291,11 @@ func (c *http1Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. When http.Server shuts down, it also closes
-// connections that are waiting for the rest of a head, and drops a request that
-// it has just read. In these cases, the client first gets an answer. At any
-// other time, a request that has not reached its handler was refused by
-// net/http itself. This counts as an offence.
+// Close closes the connection. When http.Server shuts down, it calls Close on a
+// connection that is waiting for the rest of a head, and on one whose request
+// it has just read but drops. In both cases, the client first gets an answer.
+// At any other time, a request that has not reached its handler was refused by
+// net/http itself. Close reports such a request as an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An http2Conn is an HTTP/2 connection over TLS that net/http reads from.
+// An http2Conn is an HTTP/2 connection over TLS from which net/http reads.
 // net/http limits what it stores for a client: streams and their windows,
 // header blocks, handlers of streams that were reset, and acknowledgements that
 // the client does not read. But two problems remain. To solve them, http2Conn
@@ -22,13 +22,13 @@ import (
 //     used up. A limit on bytes would not help, because an ordinary body has more
 //     bytes than a flood of frames.
 //   - net/http does not report clients that violate the protocol. Such a client
-//     gets an error code, in GOAWAY for the connection or in RST_STREAM for a
-//     stream (RFC 9113, 7), or 431 if its header block exceeds the limit.
-//     http2Conn counts each of these as an offence.
+//     gets an error code: in GOAWAY for the connection, or in RST_STREAM for a
+//     stream (RFC 9113, 7). If its header block exceeds the limit, it gets status
+//     431. http2Conn counts these answers as offences (see inspectSent).
 //
-// http.Server must not find the *tls.Conn inside, because http.Server would
-// then bypass http2Conn. Since it finds none, it treats the connection as
-// HTTP/2 with prior knowledge.
+// http.Server must not find the *tls.Conn inside http2Conn, because it would
+// then bypass http2Conn. If http.Server finds no *tls.Conn, it treats the
+// connection as HTTP/2 with prior knowledge.
 type http2Conn struct {
 	net.Conn
 	raw      *conn
@@ -58,8 +58,8 @@ var (
 	errBlocked = errors.New("its client has to wait")
 )
 
-// Read compares the first bytes with the preface, and subtracts the frames
-// after it from the budget.
+// Read compares the first bytes with the preface. It subtracts the cost of the
+// frames after the preface from the budget.
 func (c *http2Conn) Read(p []byte) (int, error) {
 	// While a client is blocked, its requests are answered with 429. But
 	// without this check, frames that never become a request would still be
@@ -99,9 +99,9 @@ func (c *http2Conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// inspectSent examines a frame that net/http sends. A frame of an answer adds
-// to the client's budget. A frame that refuses malformed input is counted as an
-// offence.
+// inspectSent examines a frame that net/http sends. If the frame belongs to an
+// answer, it adds to the client's budget. If the frame refuses malformed input,
+// inspectSent counts an offence.
 func (c *http2Conn) inspectSent(f frame) {
 	c.budget.earn(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
@@ -135,9 +135,9 @@ func isOffence(code uint32) bool {
 }
 
 // isTooLarge reports whether a header block begins with status 431. The encoder
-// has no dynamic table (see http2Config). So the status is a literal, with its
-// name in one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). Before it,
-// there are at most two changes of the table's size.
+// has no dynamic table (see http2Config). So the status is a literal whose name
+// is in one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most two
+// changes of the table's size can precede the status.
 func isTooLarge(block []byte) bool {
 	for len(block) > 0 && block[0]&0xe0 == 0x20 {
 		block = block[1:]
@@ -185,7 +185,7 @@ type frameScanner struct {
 	skip int // remaining bytes of the frame's payload
 }
 
-// scan calls fn for each frame whose last byte is in p.
+// scan calls fn for each frame whose last inspected byte is in p.
 func (s *frameScanner) scan(p []byte, fn func(frame)) {
 	for len(p) > 0 {
 		if s.skip > 0 {

@@ -207,9 +207,9 @@ func TestOffences(t *testing.T) {
 	}
 }
 
-// TestRefusedByNetHTTP checks that a request counts as malformed if net/http
-// itself refuses it. Since net/http refuses nothing that the lexer accepts,
-// this test lowers the limit of net/http.
+// TestRefusedByNetHTTP checks that a request is reported as malformed if
+// net/http itself refuses it. Since net/http refuses nothing that the lexer
+// accepts, this test lowers net/http's limit on the size of a header.
 func TestRefusedByNetHTTP(t *testing.T) {
 	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
 	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
@@ -270,8 +270,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestPausedFrames checks which connections of a blocked source are closed:
-// only those on which it committed an offence.
+// TestPausedFrames checks that a blocked source loses only the connections on
+// which it committed an offence.
 func TestPausedFrames(t *testing.T) {
 	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
 	st.tracker.send = func(ipc.Message) error { return nil }
@@ -309,7 +309,7 @@ func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	return remoteKey{keeper: client, public: key.Public()}
 }
 
-// FuzzFrames checks that the scanner finds exactly the frames that have an
+// FuzzFrames checks that the scanner finds exactly the frames that contain an
 // error code, no matter how the input is split.
 func FuzzFrames(f *testing.F) {
 	f.Add("", byte(1), byte(3))

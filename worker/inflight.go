@@ -10,8 +10,8 @@ import (
 
 // newPlaces returns the semaphore that limits concurrent requests. Each request
 // takes a place. When the user of the request is known, the place is assigned
-// to the user. A user with half of all places gets no more while other users
-// wait.
+// to that user. A user who holds half of all places gets no more while other
+// users wait.
 func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
 	if n == 0 {
@@ -20,7 +20,7 @@ func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[str
 	return semaphore.NewLending[string](n, max(1, n/2), patience)
 }
 
-// An inflight is a request's place in the semaphore of newPlaces.
+// An inflight is a request's place in the semaphore that newPlaces returns.
 type inflight struct {
 	*semaphore.Place[string]
 	limiter *requestLimiter
@@ -39,7 +39,7 @@ var (
 func admit(ctx context.Context, user string) error {
 	p, ok := ctx.Value(inflightKey{}).(*inflight)
 	if !ok || p.claimed {
-		return nil // a page that needs no place, or a test
+		return nil // a page that needs no place, a request that is already admitted, or a test
 	}
 	if wait := p.limiter.rates.take(time.Now(), user); wait > 0 {
 		p.limiter.server.counts.limited.Add(1)

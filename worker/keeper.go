@@ -14,14 +14,14 @@ import (
 // keeperClient asks the keeper to sign TLS handshakes and to verify tokens.
 type keeperClient struct {
 	*remoteService
-	signSem, verifySem chan struct{} // each has an element for each pending question; separate, so that signatures do not delay tokens
-	outdated           atomic.Bool   // whether the keeper can't use the file of the token key any more
+	signSem, verifySem chan struct{} // each holds one element for each pending question; separate, so that signatures do not delay tokens
+	outdated           atomic.Bool   // whether the keeper can no longer use the token key file
 }
 
 const (
-	maxQuestions  = 64               // pending questions of each kind; the channel has space for far more
+	maxQuestions  = 64               // limit on the pending questions of each kind; the channel has space for far more
 	signTimeout   = 10 * time.Second // far longer than a signature takes
-	verifyTimeout = time.Second      // far longer than the verification takes; afterwards, a daemon is asked instead
+	verifyTimeout = time.Second      // far longer than the verification takes; after this time, a daemon is asked instead
 )
 
 var errUnsigned = errors.New("the keeper refused to sign this handshake")

@@ -12,9 +12,9 @@ import (
 )
 
 // requestLimiter limits how many requests, including HTTP/2 streams, this
-// worker answers concurrently. It shortens the deadlines of the requests in
-// progress while other connections wait to be admitted, or other requests wait
-// for their turn.
+// worker answers concurrently. While connections wait to be admitted, or
+// requests wait for their turn, requestLimiter shortens the deadlines of the
+// requests that are being answered.
 type requestLimiter struct {
 	server   *server
 	handlers http.Handler
@@ -49,7 +49,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer l.server.tracker.finishRequest(c)
 		// This header makes a blocked client reconnect, so that the dispatcher
 		// refuses the new connection. On the old connection, the worker would
-		// have to answer and log each request of the client. With HTTP/2,
+		// have to answer and log every request from the client. With HTTP/2,
 		// net/http sends GOAWAY instead of this header.
 		if l.server.retired.Load() || l.server.tracker.isClosing(c) || l.server.tracker.blockedFor(c) > 0 {
 			w.Header().Set("Connection", "close")
@@ -74,7 +74,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer place.Release()
 	// The client may have been blocked while the request waited. The request's
 	// place in the semaphore is freed before the answer is sent, because the
-	// client may not read the answer.
+	// client might never read the answer.
 	if wait := l.server.offences.blockedFor(r, c); wait > 0 {
 		place.Release()
 		if ok && l.server.tracker.blockedFor(c) > 0 {
@@ -104,7 +104,7 @@ func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connSt
 	p := l.newSlowClient(w, r, c)
 	defer l.finish(p)
 	l.handlers.ServeHTTP(p, r)
-	if p.status == http.StatusUnauthorized { // before the answer, because the dispatcher accepts no offence on a closed connection
+	if p.status == http.StatusUnauthorized { // reported before the answer is sent, because the dispatcher accepts no offences on closed connections
 		l.server.counts.unauthenticated.Add(1)
 		l.server.offences.recordUnauthenticated(r, c)
 	}
@@ -179,8 +179,8 @@ func connOf(c net.Conn) *conn {
 	}
 }
 
-// yield closes connection id if possible, because other clients wait for its
-// slot.
+// yield closes connection id if possible, because other clients are waiting for
+// its slot.
 func (s *server) yield(id uint64) { s.tracker.yield(id) }
 
 // retire makes each connection close after its next answer, and ends the worker

@@ -97,8 +97,8 @@ func TestOverloaded(t *testing.T) {
 }
 
 // TestTrackerReportsLastingStates checks that a short stage is not reported,
-// and that a lasting one is reported once. After Done, nothing more must be
-// reported about the connection.
+// and that a lasting one is reported once. After the message Done, the tracker
+// must report nothing more about the connection.
 func TestTrackerReportsLastingStates(t *testing.T) {
 	var mu sync.Mutex
 	var sent []ipc.Message

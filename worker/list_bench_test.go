@@ -77,7 +77,8 @@ func listingController(b testing.TB, answer []byte) work.Address {
 	return work.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
 }
 
-// A recorder reads the whole answer, and records when the first byte arrived.
+// A recorder is an http.ResponseWriter that counts the bytes of an answer, and
+// records when the first byte arrived.
 type recorder struct {
 	header http.Header
 	first  time.Time
@@ -95,8 +96,9 @@ func (e *recorder) Write(b []byte) (int, error) {
 }
 
 // BenchmarkList measures lists of 20 000 jobs, from the controller's connection
-// to the client's. It measures single lists, eight concurrent lists, and a list
-// whose length is announced, as for HTTP/1.0.
+// to the output of the HTTP handler. It measures single lists and eight
+// concurrent lists. Some of the lists are compressed, and some have their
+// length announced, as for HTTP/1.0.
 func BenchmarkList(b *testing.B) {
 	log := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -155,8 +157,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// watchMemory starts to measure memory. The returned function returns the peak
-// growth of the resident set, in bytes.
+// watchMemory starts measuring the memory of this process. The returned
+// function returns the peak growth of the resident set, in bytes.
 func watchMemory(b *testing.B) (peak func() int) {
 	debug.FreeOSMemory()
 	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // resets the peak

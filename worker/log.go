@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxText limits the length of an attribute in bytes. The dispatcher truncates
-// lines at 2 KiB.
+// maxText is the maximum length of a log attribute, in bytes. The dispatcher
+// truncates lines at 2 KiB.
 const maxText = 1500
 
 // logger writes each record as one line that begins with its level. The
@@ -20,7 +20,7 @@ const maxText = 1500
 //
 // Waking the dispatcher for each request would cost more than the line itself.
 // So lines are collected for a moment and written together. A line of level
-// Warn or above is written at once, with all lines before it.
+// Warn or above is written immediately, together with all buffered lines.
 type logger struct {
 	slog.Handler
 	lines *lines

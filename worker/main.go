@@ -1,17 +1,18 @@
 // Package worker implements the process that reads input from the network. This
-// process never runs as root, holds no secret key, and serves one identity.
+// process never runs as root and serves one identity. Its only secret keys are
+// those for session tickets.
 //
-// The parent starts the worker with its final uid, gid and groups. It sends the
-// worker the process attributes that the worker should have, and then passes
-// its own end of the channel to the dispatcher. The worker drops all privileges
-// that it does not need, and asks the kernel for its attributes. If they are
-// not the right ones, it refuses to serve. Otherwise it serves HTTP on the
-// connections that the dispatcher passes to it. It exits when the channel
-// closes, because without the dispatcher no process would count its
-// connections.
+// The parent starts the worker with its final uid, gid and groups. It tells the
+// worker over a channel which process attributes the worker should have. It
+// then passes the parent's end of the channel to the dispatcher. The worker
+// drops all privileges that it does not need, and reads its actual attributes
+// from the kernel. If they differ from the expected ones, the worker refuses to
+// serve. Otherwise it serves HTTP on the connections that the dispatcher passes
+// to it. It exits when the channel closes, because without the dispatcher no
+// process would count its connections.
 //
-// Main gets the function that builds the handlers as an argument, so this
-// package has no routes.
+// The caller of Main provides the function that builds the handlers, so this
+// package contains no routes.
 package worker
 
 import (
@@ -34,10 +35,10 @@ import (
 )
 
 // Build returns the handler that the worker serves. Its arguments are the
-// worker's Setup, Tokens to verify tokens, and a Broker for operations that the
-// sandbox forbids. The worker calls Build after it has dropped its privileges,
-// and before it enters its sandbox. So Build can open files, but only those
-// that the worker's user may open. It logs to slog.Default.
+// worker's Setup, the Tokens that verify tokens, and a Broker for operations
+// that the sandbox forbids. The worker calls Build after it has dropped its
+// privileges, and before it enters its sandbox. So Build can open files, but
+// only those that the worker's user may open. Build logs to slog.Default.
 type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an
@@ -50,9 +51,10 @@ func Rename() {
 	self.Rename(name)
 }
 
-// Main runs a worker and returns its exit status: 0 after it has drained, 1 if
-// it refused to serve or its channel was closed, and 2 if it was not started by
-// schedrestd.
+// Main runs a worker and returns its exit status. The status is 0 after the
+// worker has drained, 1 if it refused to serve or its channel was closed, and 2
+// if schedrestd did not start it. In inetd mode, the status is 0 after the
+// connection has ended, or 1 if an answer was lost.
 func Main(build Build) int {
 	// A terminal or a service manager sends these signals to all processes of
 	// the gateway. Only the parent handles them.

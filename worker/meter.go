@@ -19,9 +19,9 @@ import (
 )
 
 // A meter counts requests, bytes, and the worker's calls to daemons. A moment
-// after the first event, it sends all counts to the dispatcher, which adds them
-// up. So the totals are still correct after a worker has exited. A worker's
-// latest counts are lost only if it is killed.
+// after a count changes, the meter sends all new counts to the dispatcher,
+// which adds them up. So the totals are still correct after a worker has
+// exited. A worker's latest counts are lost only if it is killed.
 type meter struct {
 	*table.Table
 	send           func(ipc.Message, ...int) error
@@ -32,7 +32,7 @@ type meter struct {
 	flushScheduled atomic.Bool
 
 	sentMu sync.Mutex     // guards sent
-	sent   map[int]uint64 // the part of each extra counter that has been sent
+	sent   map[int]uint64 // how much of each extra counter has been sent
 }
 
 // An extra is the total of a counter that another part of the worker keeps.
@@ -115,8 +115,8 @@ func (m *meter) flush() {
 	m.report(list)
 }
 
-// report sends counts, which must be sorted by cell, and the number of requests
-// in progress.
+// report sends the counts in list, which must be sorted by cell. It also sends
+// the numbers of requests and calls in progress.
 func (m *meter) report(list []query.Count) {
 	for first := true; first || len(list) > 0; first = false {
 		n := min(len(list), query.MaxCounts)

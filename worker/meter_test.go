@@ -73,8 +73,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterSplits checks that counts that are too large for one message, or for
-// one number, are sent in parts.
+// TestMeterSplits checks that counts are sent in parts if there are too many
+// for one message, or if one of them does not fit in 32 bits.
 func TestMeterSplits(t *testing.T) {
 	m, sums, messages := collectingMeter(t)
 	var all uint64

@@ -20,9 +20,9 @@ import (
 	"schedrestd/security/self"
 )
 
-// NamespaceInitArg returns the argument of a namespace init. It consists of the
-// mode for the sandbox, a comma, and the maximum number of processes in the
-// namespace. ok is false if the program was not started as a namespace init.
+// NamespaceInitArg returns the argument of a namespace init: the mode for the
+// sandbox, a comma, and the maximum number of processes in the namespace. ok is
+// false if the program was not started as a namespace init.
 func NamespaceInitArg(args []string) (options string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.NamespaceInitMode {
 		return "", false
@@ -72,7 +72,7 @@ func setUpInit(options string) (enforced security.Sandbox, err error) {
 	if err := becomeNobody(); err != nil {
 		return enforced, err
 	}
-	// A change of the ids clears the death signal, so it is set again.
+	// Changing the uid or gid clears the death signal, so it is set again.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return enforced, fmt.Errorf("set the death signal: %w", err)
 	}
@@ -83,10 +83,10 @@ func setUpInit(options string) (enforced security.Sandbox, err error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: flags&ipc.SandboxAudit != 0}, flags&ipc.SandboxRequire != 0)
 }
 
-// becomeNobody gives up root permanently. The process gets a uid and a gid that
-// no user has, so that no user can signal or trace it. It keeps no capability,
-// and its bounding set is empty. If the process is not root, it keeps its uid
-// and gid.
+// becomeNobody gives up root permanently. It switches to a uid and a gid that
+// no user has, so that no user can signal or trace the process. The process
+// keeps no capabilities, and its bounding set is empty. If the process is not
+// root, it keeps its uid and gid.
 func becomeNobody() error {
 	ids := security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 	if os.Geteuid() != 0 {

@@ -20,11 +20,11 @@ import (
 	"schedrestd/rate"
 )
 
-// offences counts the misbehaviour of clients. The worker reports an offence to
-// the dispatcher, which decides whether to block the client. But a client
-// behind a trusted proxy can be identified only by a header, and the dispatcher
-// reads no headers. So the worker itself decides whether to block such a
-// client.
+// The type offences records the misbehaviour of clients. The worker reports an
+// offence to the dispatcher, which decides whether to block the client. But a
+// client behind a trusted proxy can be identified only by a header, and the
+// dispatcher reads no headers. So the worker itself decides whether to block
+// such a client.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
@@ -40,9 +40,9 @@ type offences struct {
 }
 
 // Limits on this worker's reports of offences: how many at once, and how many
-// per second. It does not send more reports, because a source that causes so
-// many is already blocked. The dispatcher permits twice as many. A worker that
-// sends even more breaks the protocol.
+// per second. The worker does not send more, because a source that causes so
+// many is already blocked. The dispatcher permits twice as many reports. A
+// worker that sends more than that violates the protocol.
 const (
 	reportBurst = 200
 	reportRate  = 100
@@ -71,7 +71,7 @@ func newOffences(a work.Admission, tracker *connTracker, counts *counters) *offe
 // input.
 func (o *offences) reportMalformed(id uint64) { o.report(&work.Offence{ID: id, Kind: work.BadRequest}) }
 
-// reportStalled reports that the client of connection id read nothing of an
+// reportStalled reports that the client of connection id stopped reading an
 // answer while other requests waited for their turn.
 func (o *offences) reportStalled(id uint64) {
 	o.counts.stalled.Add(1)
@@ -259,7 +259,8 @@ func parseHop(text string) (netip.Addr, bool) {
 var errPaused = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
 	WithHint("check the credential, and retry after the time in Retry-After")
 
-// withRetryAfter adds to err how long the client has to wait before it retries.
+// withRetryAfter returns an error that contains err and the time that the
+// client must wait before it retries.
 func withRetryAfter(err error, wait time.Duration) error {
 	return &handlers.RetryAfterError{Err: err, After: wait}
 }

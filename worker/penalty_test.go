@@ -182,7 +182,7 @@ func TestPausedInTheQueue(t *testing.T) {
 }
 
 // TestReports checks that offences are reported only for open connections, and
-// only up to a limit. If penalties are disabled, none must be reported.
+// only up to a limit. If penalties are disabled, no offence may be reported.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := 0

@@ -2,11 +2,11 @@ package worker
 
 import "sync"
 
-// The type pending holds the unanswered questions by number. Each answer is
-// delivered exactly once. If a goroutine waits for the answer, the method
-// answer passes it to that goroutine. If the goroutine has just stopped
-// waiting, it gets the answer from forget. If no goroutine waits, the caller of
-// the method answer must handle the answer. The zero value has no questions.
+// The type pending holds the unanswered questions, keyed by number. Each answer
+// is delivered exactly once. If a goroutine is waiting for the answer, the
+// method answer passes the answer to it. If the goroutine has just stopped
+// waiting, it gets the answer from the method forget. Otherwise the caller of
+// the method answer must handle the answer. The zero value holds no questions.
 type pending[T any] struct {
 	mu      sync.Mutex
 	last    uint64 // number of the last question

@@ -16,8 +16,8 @@ type rates struct {
 	list map[string]*rate.Bucket
 }
 
-// maxIdentities limits the number of stored users. Each of them has sent a
-// valid credential.
+// maxIdentities limits the number of users who have a bucket. Only users who
+// have sent a valid credential have one.
 const maxIdentities = 10_000
 
 // newRates returns the rate limits, or nil if there are none.
@@ -62,7 +62,8 @@ func (r *rates) len() int {
 }
 
 // evict examines a few users, and removes those whose buckets are full. If no
-// bucket is full, it removes the user with the fullest. The caller holds r.mu.
+// bucket is full, evict removes the examined user with the fullest one. The
+// caller holds r.mu.
 func (r *rates) evict(now time.Time) {
 	var fullest string
 	best, examined := -1.0, 0

@@ -13,9 +13,9 @@ import (
 // The state that /readyz reports. A process runs at most one worker, so the
 // state can be in global variables.
 var (
-	// draining is set while this worker drains: it finishes its requests, and
-	// /readyz tells load balancers to send no more. A retired worker does not
-	// set it, because other workers still serve.
+	// draining is set while this worker finishes its requests before it exits.
+	// /readyz then tells load balancers to send no more requests. A retired
+	// worker does not set draining, because other workers still serve.
 	draining atomic.Bool
 
 	// servedCert is the certificate that https:// clients get, or nil if there
@@ -49,8 +49,9 @@ func readiness(tokens *Tokens, reachable func(context.Context) bool) func(contex
 	}
 }
 
-// validityProblems returns a reason if clients reject the certificate at the
-// given time, because it is not valid yet or has expired.
+// validityProblems returns the reason why clients reject the certificate at the
+// given time: it is not valid yet, or it has expired. The result is nil if the
+// certificate is valid.
 func validityProblems(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):

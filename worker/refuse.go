@@ -23,8 +23,9 @@ var refusals = map[int]struct {
 }
 
 // refusedAnswer returns the complete answer to a refused connection, or nil if
-// there is no answer with the status in m. The answer is always HTTP/1.1,
-// because the request is not read. Its texts need no escaping.
+// refusals has no entry for the status in m. The answer always uses HTTP/1.1,
+// because the request is not read. The texts in refusals need no escaping in
+// JSON.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.RefuseStatus)
 	refusal, ok := refusals[status]

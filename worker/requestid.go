@@ -9,10 +9,10 @@ import (
 // maxRequestID limits the length of a request id from a proxy, in bytes.
 const maxRequestID = 128
 
-// proxyID returns the request id that a proxy sent in X-Request-Id, or
-// otherwise the trace-id in traceparent. It returns "" if there is neither. A
-// repeated or malformed header counts as absent, because the id is copied to
-// the answer and to both logs.
+// proxyID returns the request id that a proxy sent in X-Request-Id. If there is
+// none, it returns the trace-id in traceparent, or "". A repeated or malformed
+// header counts as absent, because the id is copied to the answer, the log and
+// the audit log.
 func proxyID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && isRequestID(ids[0]) {
 		return ids[0]

@@ -105,8 +105,8 @@ func (s *server) newHTTPServer(l *work.Limits, h http.Handler) *http.Server {
 
 // withPeer adds the kernel's facts about the client to the context of a
 // connection's requests. Every connection of a worker is a conn, possibly
-// inside other types. Any other type is a bug, and must not be served as if the
-// kernel had reported no facts.
+// inside other types. Any other type indicates a bug. A connection of such a
+// type must not be served as if the kernel had reported no facts.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch v := c.(type) {
@@ -123,8 +123,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// run serves until the dispatcher sends Drain or the channel closes. It returns
-// the exit status.
+// run serves until the dispatcher sends Drain, the channel closes, or the
+// connection of inetd mode ends. It returns the exit status.
 func (s *server) run() int {
 	go s.handleMessages()
 	go s.serve(s.http, s.queue)
@@ -249,15 +249,15 @@ func (s *server) queueConn(fd int, m *ipc.Connection) {
 }
 
 // arrivalGrace is how long a draining worker waits for a request that is
-// arriving. After the call of Shutdown, http.Server would drop a request that
-// it has just read, and the client would have to retry.
+// arriving. After Shutdown is called, http.Server would drop a request that it
+// has just read, and the client would have to retry.
 const arrivalGrace = 500 * time.Millisecond
 
 // shutdown answers the requests in progress, closes idle connections, and ends
 // the worker.
 func (s *server) shutdown() {
 	draining.Store(true)
-	s.cancelHandshakes() // http.Server does not know connections in a handshake, and their clients may send nothing
+	s.cancelHandshakes() // http.Server does not track connections in a handshake, and their clients may send nothing
 	inetdConn := s.inetdConn.Load()
 	if inetdConn != nil {
 		inetdConn.closeUnused()
@@ -267,8 +267,8 @@ func (s *server) shutdown() {
 	http2Done := make(chan error, 1)
 	go func() { http2Done <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.openConns.Wait(); close(closed) }() // Shutdown does not know a connection that http.Server is just accepting
-	s.http.SetKeepAlivesEnabled(false)                // closes idle connections, and makes each answer the last of its connection
+	go func() { s.openConns.Wait(); close(closed) }() // Shutdown does not wait for a connection that http.Server is just accepting
+	s.http.SetKeepAlivesEnabled(false)                // closes idle connections, and makes each answer the last on its connection
 	select {
 	case <-closed:
 	case <-time.After(s.arrivalGrace):

@@ -82,9 +82,9 @@ func (r *remoteService) listen(l *link) {
 
 // ask asks the service a question and waits for the answer. The function sender
 // chooses the Send method of the link. If the service has exited, the error is
-// errGone. If the service does not answer before the timer of the channel
-// "expired" fires, the error is errNoService. Any other error comes from
-// sending or from ctx.
+// errGone. If the timer behind expired fires before the service answers, the
+// error is errNoService. Any other error comes from sending the question, or
+// from ctx.
 func (r *remoteService) ask(ctx context.Context, sender func(*link) sendFunc, expired <-chan time.Time,
 	question func(id uint64) ipc.Message,
 ) (ipc.Message, error) {
@@ -104,8 +104,9 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask asks a question and waits for the answer. It calls question to get the
-// message for the question with the number id, and send to send the message.
+// ask assigns a number to a question, sends the question, and waits for the
+// answer. The function question returns the message for the number, and the
+// function send sends it.
 func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
 	defer func() {

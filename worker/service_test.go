@@ -35,7 +35,7 @@ func TestServiceGone(t *testing.T) {
 				if r.verify(context.Background(), signature) != auth.Unknown {
 					return nil
 				}
-				return errGone // before the time limit, Unknown can mean only this
+				return errGone // before the time limit, Unknown can only mean that the service is gone
 			}
 		}},
 		{"a name", ipc.Resolver, func() (*remoteService, func() error) {

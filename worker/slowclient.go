@@ -19,19 +19,19 @@ const (
 	portionTime = 5 * time.Second
 )
 
-// An HTTP/2 client can give a stream no window and so read nothing, although
-// its connection is never full. To tell such a stream from one that is read
-// slowly, an answer is written in chunks. A client that reads one portion in
-// each portionTime reads a chunk within stallTime, and also sends a window
-// update.
+// An HTTP/2 client can give a stream no window. It then reads nothing of the
+// answer, but its connection never fills up. To tell such a stream from one
+// that is read slowly, an answer is written in chunks. A client that reads one
+// portion in each portionTime reads a chunk within stallTime, and also sends a
+// window update.
 const (
 	chunk     = portion / 4
 	stallTime = portionTime / 4
 )
 
 // unreadBodyTimeout is how long the server reads the rest of a body that no
-// handler has read. A client may still be sending the body, and read the answer
-// only afterwards.
+// handler has read. A client may send the whole body before it reads the
+// answer.
 const unreadBodyTimeout = time.Second
 
 // slowClient enforces the deadlines of a client in one request.
@@ -44,13 +44,13 @@ type slowClient struct {
 	conn      *conn     // nil if the connection did not come from the dispatcher
 	body      *slowBody // nil if the request has no body
 	status    int       // status of the answer; 0 before its header is sent
-	http2     bool      // whether the request is an HTTP/2 stream; it has its own limits, because it can wait for the client while no Write on the connection does
+	http2     bool      // whether the request is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
 	offend    func()    // called when the stream has stalled while other clients wait
 
 	mu           sync.Mutex
 	stall        time.Duration
 	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
-	writeStart   time.Time // when the write that waits for the client began; zero if no write waits
+	writeStart   time.Time // when the current write began to wait for the client; zero if no write is in progress
 	checkedWrite time.Time // value of writeStart for which dropStalled was scheduled
 	bodyDeadline time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
 	finished     bool
@@ -140,9 +140,9 @@ func (l *requestLimiter) underPressure() bool {
 }
 
 // abortOverShare aborts at most one request in list. The request must be older
-// than portionTime, and its user must have more than half of all places for
-// requests. Without this, a user with many requests that are just fast enough
-// could keep all slots permanently.
+// than portionTime, and its user must hold more than half of the places for
+// requests. Without this rule, a user with many requests that are just fast
+// enough could keep all slots permanently.
 func abortOverShare(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.start) >= portionTime && p.inflight.IsOverShare() {
@@ -165,7 +165,7 @@ func (p *slowClient) abort() {
 		_ = p.control.SetReadDeadline(now)
 		return
 	}
-	_ = p.control.SetWriteDeadline(now) // this write may be waiting for a client that reads slowly
+	_ = p.control.SetWriteDeadline(now) // a write may be waiting for a client that reads slowly
 }
 
 func (p *slowClient) shorten() {
@@ -247,7 +247,7 @@ func (p *slowClient) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes b. To an HTTP/2 stream, it writes in pieces, each with its own
+// Write writes b. It writes to an HTTP/2 stream in pieces, each with its own
 // deadline.
 func (p *slowClient) Write(b []byte) (n int, err error) {
 	if !p.http2 {
@@ -264,8 +264,9 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// flush waits until an HTTP/2 answer is completely sent, which may take until
-// the client's window has space. The request keeps its place until then.
+// flush waits until an HTTP/2 answer has been sent completely. It may have to
+// wait for space in the client's window. The request keeps its place in the
+// meantime.
 func (p *slowClient) flush() {
 	if p.http2 {
 		_ = p.withDeadline(p.control.Flush)
@@ -273,7 +274,8 @@ func (p *slowClient) flush() {
 }
 
 // writeChunks writes b in chunks. Each completed chunk shows that the client's
-// window had space, so the next wait for the client begins then.
+// window had space. So the wait for the client is measured from the last
+// completed chunk.
 func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int

@@ -18,8 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// readingHandler returns a handler that reads the whole body, however long this
-// takes, and sends the resulting error to the channel ended.
+// readingHandler returns a handler that reads the whole body of a POST request,
+// however long that takes. The handler sends nil to ended when it begins, and
+// the result of reading when it has finished. It then answers with 408.
 func readingHandler(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
@@ -84,9 +85,10 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
-// TestYoungYields checks a connection that was just accepted or just answered
-// when its slot is needed. It must end with its next answer. Otherwise a client
-// that sends requests continuously would keep the slot.
+// TestYoungYields checks a connection whose slot is needed just after the
+// connection was accepted or its last request was answered. It must end with
+// its next answer. Otherwise a client that sends requests continuously would
+// keep the slot.
 func TestYoungYields(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	st.tracker.send = func(ipc.Message) error { return nil }
@@ -163,9 +165,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestShortenedWrite checks that when other clients wait, a Write gets less
-// time to wait for the client. This applies to a Write in progress and to later
-// ones.
+// TestShortenedWrite checks that shorten reduces the time that a Write may wait
+// for the client. This applies to a Write in progress and to later ones.
 func TestShortenedWrite(t *testing.T) {
 	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.shortStall = 20 * time.Millisecond

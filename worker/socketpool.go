@@ -28,10 +28,10 @@ type upstreamPool struct {
 	mu          sync.Mutex
 	sockets     []pooledSocket // oldest first
 	requestedAt time.Time      // when sockets were last requested
-	windowStart time.Time      // start of the second in which connections are counted
+	windowStart time.Time      // start of the one-second window in which connections are counted
 	count       int            // number of connections since windowStart
 	low         int            // more sockets are requested when only this many are left
-	disabled    bool           // on this kernel, the first write does not connect a socket
+	disabled    bool           // set if sockets do not connect with their first write on this kernel
 }
 
 // A pooledSocket is a socket that connects with its first write, or that is
@@ -47,7 +47,8 @@ const (
 	// begins to request sockets.
 	busyRate = 32
 	// maxAge is how long an unconnected socket may stay in the pool. Such a
-	// socket occupies a local port, and its route was chosen when it was made.
+	// socket occupies a local port, and keeps the route that was chosen when it
+	// was made.
 	maxAge = 2 * time.Second
 	// maxAgeConnected is how long a connected socket may stay in the pool. The
 	// daemon has already accepted it.
@@ -120,7 +121,7 @@ func (p *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
 	return s, ok, more
 }
 
-// disable closes the sockets of the pool, and stops requests for more.
+// disable closes the sockets of the pool, and makes the pool request no more.
 func (p *upstreamPool) disable() {
 	p.mu.Lock()
 	p.disabled = true
@@ -136,7 +137,7 @@ func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.
 	for {
 		s, ok, more := pool.take(time.Now())
 		if more {
-			_ = b.send(&batch) // a worker that gets no sockets sends a Dial for each connection
+			_ = b.send(&batch) // without sockets, the worker sends a Dial for each connection
 		}
 		switch {
 		case !ok:
@@ -167,7 +168,7 @@ func isIdle(fd int) bool {
 var errNotStarted = errors.New("the socket did not start to connect")
 
 // startConnect connects a socket of the pool. The first write starts the TCP
-// handshake, even if it has no bytes.
+// handshake, even if it writes no bytes.
 func startConnect(ctx context.Context, fd int, a client.Address) (net.Conn, error) {
 	_, err := unix.Write(fd, nil)
 	if err == nil { // either the socket is connected already, or the write had no effect

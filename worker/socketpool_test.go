@@ -31,9 +31,9 @@ func deferredSocket(t *testing.T, address string) int {
 	return fd
 }
 
-// brokerWithPool returns a Broker that gets the sockets for its pool from the
-// function make. It also returns two counters of the Broker's requests: dials
-// counts those for one connection, and orders counts those for sockets.
+// brokerWithPool returns a Broker whose pool gets its sockets from the function
+// make. It also returns two counters of the messages that the Broker sends:
+// dials counts Dial messages, and orders counts DialBatch messages.
 func brokerWithPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -85,8 +85,9 @@ func echoHello(t *testing.T, e *Broker, address string) {
 	}
 }
 
-// TestPool checks that a worker that connects often sends few Dial messages. A
-// worker that connects seldom must have no sockets in its pool.
+// TestPool checks that a worker that opens connections often sends few Dial
+// messages. A worker that opens connections rarely must have no sockets in its
+// pool.
 func TestPool(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := brokerWithPool(t, address, func() int { return deferredSocket(t, address) })
@@ -98,7 +99,7 @@ func TestPool(t *testing.T) {
 	}
 	h := e.pool.upstream(work.DialBatch{})
 	h.mu.Lock()
-	h.windowStart = time.Now().Add(time.Hour) // even on a slow machine, the test takes place within one second
+	h.windowStart = time.Now().Add(time.Hour) // keeps the test within one window, even on a slow machine
 	h.mu.Unlock()
 	const more = 100
 	for range more {
@@ -139,9 +140,9 @@ func TestPoolExpires(t *testing.T) {
 	unix.Close(fds[1])
 }
 
-// TestPoolConnected checks that a connected socket is used with its server's
-// uid. A socket that the daemon has closed, or that has been in the pool for
-// too long, must not be used.
+// TestPoolConnected checks that a connected socket is used, and that its
+// connection reports the uid of the server. A socket that the daemon has
+// closed, or that has been in the pool for too long, must not be used.
 func TestPoolConnected(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -189,7 +190,7 @@ func TestPoolConnected(t *testing.T) {
 func TestPoolDisabled(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := brokerWithPool(t, address, func() int {
-		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // accepts a write of no bytes, and has no peer
+		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // accepts an empty write, and has no peer
 		must(t, err)
 		return fd
 	})

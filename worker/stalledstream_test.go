@@ -15,9 +15,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestStalledStream checks an HTTP/2 client that does not read its answer. Its
-// request must not permanently count as one of the concurrent requests. The
-// window of its stream is full, but its connection is never full.
+// TestStalledStream checks that an HTTP/2 client that does not read its answer
+// can't keep its request in progress permanently. The stream's window is
+// exhausted, but the connection never fills up.
 func TestStalledStream(t *testing.T) {
 	limits := testLimits
 	limits.Stall = 100 * time.Millisecond
@@ -51,8 +51,9 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestClosedWindow checks that a stream without a window is reset while another
-// request waits. This must count as an offence of the client.
+// TestClosedWindow checks that a stream whose client gives it no window is
+// reset while another request waits. The worker must report this as an offence
+// of the client.
 func TestClosedWindow(t *testing.T) {
 	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}, nil)
 	reports := make(chan work.OffenceKind, 10)

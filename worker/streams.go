@@ -60,7 +60,7 @@ func (s *server) servePlain(c *conn) {
 // process exits.
 type streams struct {
 	in, out int
-	input   net.Conn // end of a pipe with the input from the goroutine
+	input   net.Conn // pipe end that Read reads; the goroutine writes to the other end
 
 	mu            sync.Mutex
 	writeDeadline time.Time
@@ -180,7 +180,7 @@ func (s *streams) waitWritable() error {
 	}
 }
 
-// timeoutError is the error of a Write that reached its deadline.
+// timeoutError is the error of a Write whose deadline has passed.
 type timeoutError struct{}
 
 func (timeoutError) Error() string   { return "standard output is blocked" }

@@ -17,8 +17,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// startInetd starts a server as inetd does. It returns a file to which the test
-// writes the server's input, and a file from which it reads the answers.
+// startInetd makes st serve a pair of pipes, as if inetd had started it. It
+// returns the file to which the test writes requests, and the file from which
+// the test reads the answers.
 func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 	t.Helper()
 	fromIn, in, err := os.Pipe()

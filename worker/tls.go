@@ -31,8 +31,8 @@ type tlsServer struct {
 }
 
 // load loads the server's certificate, and the CAs for client certificates. If
-// a file can't be used, the worker serves no https:// connection. This would be
-// a bug, because the keeper has already checked the files.
+// a file can't be used, the worker serves no https:// connections. Only a bug
+// can cause this, because the keeper has already checked the files.
 func (s *tlsServer) load(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
@@ -180,9 +180,10 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	return schemes[i], nil
 }
 
-// http2Config returns the limits of an HTTP/2 connection. Each stream is a
-// request. One connection may have at most a quarter of the requests that this
-// worker answers concurrently. Its client must delay further requests.
+// http2Config returns the limits of an HTTP/2 connection. Each stream carries
+// one request. A connection may have at most 100 concurrent requests, and at
+// most a quarter of the number that this worker answers concurrently. The
+// client must delay further requests.
 func http2Config(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100
@@ -194,6 +195,6 @@ func http2Config(requests uint32) *http.HTTP2Config {
 		MaxReceiveBufferPerStream:     256 << 10,
 		SendPingTimeout:               30 * time.Second, // otherwise a client that has vanished would hold a slot
 		PingTimeout:                   15 * time.Second,
-		MaxEncoderHeaderTableSize:     1, // no dynamic table, because isTooLarge reads the status of an answer
+		MaxEncoderHeaderTableSize:     1, // no dynamic table, so that isTooLarge can read the status of an answer
 	}
 }

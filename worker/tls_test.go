@@ -175,8 +175,8 @@ func TestOldVersion(t *testing.T) {
 	}
 }
 
-// TestKeeperGone checks that handshakes fail if the keeper has exited, even
-// during the handshake. No handshake may hang.
+// TestKeeperGone checks that a handshake fails if the keeper has exited, or
+// exits during the handshake. No handshake may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)

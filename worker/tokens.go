@@ -11,13 +11,13 @@ import (
 )
 
 // Tokens verifies tokens. It uses public keys in the worker itself, or asks the
-// keeper, which has the secret key. The worker gets the public keys, and a
-// channel to the keeper, from the dispatcher after it has called Build.
+// keeper, which has the secret key. After the worker has called Build, the
+// dispatcher sends it the public keys and a channel to the keeper.
 type Tokens struct {
 	keys          atomic.Pointer[publicKeys]
 	keeper        *keeperClient
 	authenticator *auth.Authenticator
-	singleClient  bool // whether the worker serves only one client; the parent then does not watch the key files
+	singleClient  bool // whether the worker serves only one client; if so, the parent does not watch the key files
 }
 
 // publicKeys is a key set that the dispatcher sent.
@@ -34,7 +34,7 @@ func NewTokens() *Tokens {
 }
 
 // Authenticator returns the authenticator for the handlers. Until Tokens has
-// keys, the authenticator asks the daemons.
+// keys, the authenticator asks the daemons to verify tokens.
 func (t *Tokens) Authenticator() *auth.Authenticator { return t.authenticator }
 
 // connect makes the descriptor fd the channel to the keeper. It also sends the

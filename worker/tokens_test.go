@@ -59,9 +59,10 @@ func tokensWithKeys(t *testing.T, text string, followed bool) *Tokens {
 	return tokens
 }
 
-// TestKeySet checks that a usable key set verifies signatures. If a signature
-// is wrong for this set, it must count as forged only if there can be no newer
-// set. Without a usable set, the answer must be Unknown.
+// TestKeySet checks that a usable key set verifies signatures. A signature that
+// does not match the set must count as forged if the parent follows the file.
+// If the parent does not, the answer must be Unknown, because there may be a
+// newer set. Without a usable set, the answer must also be Unknown.
 func TestKeySet(t *testing.T) {
 	one, other := signatureOf(t, oneRSA(), "a.b"), signatureOf(t, otherRSA(), "a.b")
 	want := func(name string, tokens *Tokens, first, second auth.Answer) {
@@ -142,7 +143,7 @@ func keeperEnd(t *testing.T, client *keeperClient) *ipc.Channel {
 }
 
 // TestKeeperVerifies checks that answers may arrive in any order, and that each
-// is matched with its question by its number.
+// answer is matched to its question by number.
 func TestKeeperVerifies(t *testing.T) {
 	tokens := NewTokens()
 	mac := bytes.Repeat([]byte{7}, 32)
@@ -246,9 +247,9 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	}
 }
 
-// TestCancelledRequestLeavesKeeper checks that a cancelled request stops
-// waiting, both for an answer and for space in a channel that the keeper does
-// not read.
+// TestCancelledRequestLeavesKeeper checks that a cancelled request does not
+// wait for the keeper's answer. If the keeper does not read its channel, and
+// the channel is full, no request may wait for space.
 func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens.keeper)

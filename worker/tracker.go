@@ -9,21 +9,21 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A connTracker tracks the stage of each connection. It reports to the
-// dispatcher only stages that last for a moment, so that a busy connection
-// causes no messages. It also closes a connection when another client waits for
-// its slot.
+// A connTracker tracks the stage of each connection. It reports a stage to the
+// dispatcher only after the stage has lasted for a moment, so that a busy
+// connection causes no messages. It also closes a connection when another
+// client needs the connection's slot.
 type connTracker struct {
 	send    func(ipc.Message) error
 	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
 
-	reportMu sync.Mutex // held while a state is read and reported, so that no report about a connection follows its last one, Done
+	reportMu sync.Mutex // held while a state is read and reported, so that Done is the last report about a connection
 
 	mu              sync.Mutex
 	list            map[uint64]*connState
 	changed         []*connState        // connections whose stage may have to be reported
 	reportScheduled bool                // whether the next call of reportStages is scheduled
-	detached        map[uint64]struct{} // connections that have no slot any more and are not closed yet
+	detached        map[uint64]struct{} // connections that no longer have a slot but are still open
 }
 
 // connState is the state of one connection.
@@ -46,8 +46,8 @@ type connState struct {
 
 const (
 	reportDelay       = 40 * time.Millisecond // time after which a stage is reported
-	silentReportDelay = time.Second           // the same for a client that has sent nothing yet and may only be slow
-	reportInterval    = 20 * time.Millisecond // interval in which stages are examined while some change
+	silentReportDelay = time.Second           // the same for a client that has sent nothing yet, perhaps only because it is slow
+	reportInterval    = 20 * time.Millisecond // interval at which changed stages are examined
 )
 
 // isLasting reports whether c's stage has lasted so long that c may be closed.
@@ -78,8 +78,8 @@ func (t *connTracker) track(id uint64) {
 
 // recordClose records that a connection is closed. With HTTP/2, its requests
 // may still be running. The connection counts as open until these requests end.
-// If it did not, a client that reconnects could escape the penalty for its
-// offences, or exceed its limit of requests.
+// Otherwise a client that reconnects could escape the penalty for its offences,
+// or exceed its limit on requests.
 func (t *connTracker) recordClose(id uint64) {
 	t.mu.Lock()
 	delete(t.detached, id)
@@ -156,7 +156,7 @@ func (t *connTracker) setStage(c *connState, stage work.Stage) {
 }
 
 // reportStages reports the stages that have lasted long enough. It schedules
-// its next call as long as other stages may have to be reported.
+// its next call if other stages may still have to be reported.
 func (t *connTracker) reportStages() {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
@@ -190,9 +190,9 @@ func (t *connTracker) dueReports(now time.Time) (list []*work.Progress) {
 	return list
 }
 
-// yield closes connection id, because another client waits for its slot. If a
-// request on the connection is being answered, yield instead makes this answer
-// the connection's last, and reports this to the dispatcher.
+// yield closes connection id, because another client needs the connection's
+// slot. If a request on the connection is being answered, yield instead makes
+// this answer the connection's last, and reports this to the dispatcher.
 func (t *connTracker) yield(id uint64) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
@@ -203,11 +203,11 @@ func (t *connTracker) yield(id uint64) {
 		return
 	}
 	answering, young, outer, inner := c.stage == work.Answering, !c.isLasting(time.Now()), c.outer, c.inner
-	// If the connection was accepted or answered only a moment ago, the
-	// dispatcher has found no other connection to close. In that case, the
-	// connection ends with its next answer. Without this rule, a client that
-	// sends a request every few milliseconds could keep its connection
-	// indefinitely.
+	// A connection is young if it was accepted, or its last request was
+	// answered, only a moment ago. The dispatcher chooses a young connection
+	// only if it has found no other to close. The connection then ends with its
+	// next answer. Without this rule, a client that sends a request every few
+	// milliseconds could keep its connection indefinitely.
 	c.closing = c.closing || young
 	t.mu.Unlock()
 	if answering {

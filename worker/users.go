@@ -10,11 +10,11 @@ import (
 	"schedrestd/ipc"
 )
 
-// The type users looks up names of users and groups through the resolver.
+// The type users looks up the names of users and groups through the resolver.
 // Answers are cached, because the rows of a list need the same few names again
-// and again. If a directory service does not answer, one row of a list waits
-// for the timeout. For lookupPause after that, ids that are not in the cache
-// are shown as numbers.
+// and again. If a directory service does not answer, only one row of a list
+// waits for the timeout. For lookupPause after that, ids that are not in the
+// cache are shown as numbers.
 type users struct {
 	user, group names
 
@@ -30,7 +30,7 @@ type names struct {
 
 	mu      sync.Mutex
 	cache   map[uint32]name
-	retryAt time.Time // after a failure, when names may be looked up again
+	retryAt time.Time // when names may be looked up again after a failure
 }
 
 type name struct {
@@ -41,7 +41,7 @@ type name struct {
 const (
 	nameTTL     = time.Minute
 	lookupPause = 30 * time.Second
-	maxNames    = 10_000 // maximum number of entries; beyond it the cache is cleared
+	maxNames    = 10_000 // maximum number of entries; a full cache is cleared
 )
 
 func newUsers(b *Broker) *users {

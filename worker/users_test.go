@@ -33,7 +33,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	ask(1, 2, 1, 2) // looks up each id once
-	ask(3, 4, 1)    // 3 finds the database unavailable, so 4 is not looked up, and 1 is still cached
+	ask(3, 4, 1)    // 3 finds the database unavailable, so 4 is not looked up; 1 is still cached
 	now = now.Add(lookupPause)
 	ask(4)
 	now = now.Add(nameTTL)

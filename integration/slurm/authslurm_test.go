@@ -72,7 +72,7 @@ func TestAuthSlurm(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(m.root, "usr/sbin/sackd")); err != nil {
 			t.Skip("sackd is not installed")
 		}
-		// sackd's socket replaces slurmd's, which has the same path.
+		// The socket of sackd replaces that of slurmd, which has the same path.
 		const socket = "/run/slurm/sack.socket"
 		m.start(t, "sackd", socket, nil, "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "sackd", "-D", "-f", "/etc/slurm/slurm.conf")
 		serve(t, "SLURM_SACK_SOCKET="+socket)

@@ -112,7 +112,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	ann := b.acquireAsync(context.Background(), b.allowanceOf("ann"), 200)
 	b.waitQueued(t, 1)
-	for i := range 3 * maxOvertaken { // ann waits only for her own answers to be released, and delays no other credential
+	for i := range 3 * maxOvertaken { // ann waits only until answers to ann are released, and delays no other credential
 		r := b.allowanceOf(fmt.Sprint(i))
 		if !r.tryAcquire(200) {
 			t.Fatal("others don't get the other half")

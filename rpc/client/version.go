@@ -100,8 +100,8 @@ func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credent
 	return found, f
 }
 
-// isUnreachable reports whether f means that the whole daemon d can't be
-// reached. It returns false if munged or a sack.socket failed, if ctx has
+// isUnreachable reports whether f means that d can't be reached at any of its
+// addresses. It returns false if munged or a sack.socket failed, if ctx has
 // ended, or if the credential can be used only with some of d's addresses.
 func (c *Client) isUnreachable(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, classified := errors.AsType[*errs.Error](f.err)
@@ -109,10 +109,11 @@ func (c *Client) isUnreachable(ctx context.Context, d *daemon, cred model.Creden
 }
 
 // closedError returns the error for a daemon that closes the connection for
-// every version. Usually the error says that the credential is wrong. There are
-// two exceptions: a daemon whose release answers a wrong credential with an
-// error, and a daemon that never answered and does not wait for a request. The
-// latter may be a load balancer whose daemon is down.
+// every version. Usually the error says that the daemon does not accept the
+// credential, or speaks none of our protocols. closedError returns err
+// unchanged in two cases: if d's release answers a wrong credential with an
+// error, or if d has never answered and does not wait for a request. In the
+// second case, d may be a load balancer whose daemon is down.
 func (g *daemons) closedError(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,8 +124,9 @@ func (g *daemons) closedError(d *daemon, err error) error {
 		g.kind, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// patience is how long a daemon must keep a silent connection open to count as
-// waiting for a request. Slurm's daemons wait for several seconds.
+// patience is how long waitsForRequest waits on a silent connection. If the
+// daemon keeps the connection open that long, waitsForRequest assumes that the
+// daemon waits for a request. Slurm's daemons wait for several seconds.
 const patience = time.Second
 
 // waitsForRequest connects to d, sends nothing, and reports whether d waits for
@@ -145,8 +147,8 @@ func (c *Client) waitsForRequest(ctx context.Context, d *daemon, cred model.Cred
 	return isTimeout(err)
 }
 
-// lastConnectFailure returns how many probes have not reached d, and the
-// failure of the last one.
+// lastConnectFailure returns the number of probes that could not reach d, and
+// the failure of the last such probe.
 func (d *daemon) lastConnectFailure() (int, *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,8 +164,9 @@ func (d *daemon) recordConnectFailure(f *failure) {
 	d.failedConnects, d.connectFailure = d.failedConnects+1, *f
 }
 
-// tooManyProbes reports whether maxClosedProbes probes of d have failed within
-// closedProbeWindow. If so, only closingVersions are tried at first.
+// tooManyProbes reports whether at least maxClosedProbes probes of d have
+// failed within the last closedProbeWindow. If so, the next probe first tries
+// only closingVersions.
 func (d *daemon) tooManyProbes(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,9 +189,9 @@ const (
 )
 
 // descendLimited calls try(v) for each version v in closingVersions. If d
-// closes all these connections, descendLimited gives up, so that a wrong
-// credential causes no more than these connections. If d supports one of the
-// versions, or answers that it does not, descendLimited calls descend.
+// supports one of these versions, or answers that a version is not supported,
+// descendLimited calls descend. If d closes the connection for all of them,
+// descendLimited gives up. So a wrong credential causes only these connections.
 func (d *daemon) descendLimited(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closingVersions {

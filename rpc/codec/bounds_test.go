@@ -21,10 +21,10 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestListOfNothing checks the limit on the memory of lists of empty texts,
-// which need more bytes in memory than on the wire. The limit applies to the
-// sum of all lists that are kept. If records are passed on one by one, it
-// applies to each record.
+// TestListOfNothing checks the memory limit for lists of empty texts. Such
+// lists need more bytes in memory than on the wire. The limit applies to the
+// sum of all lists that are kept. If records are passed on one by one, the
+// limit applies to each record separately.
 func TestListOfNothing(t *testing.T) {
 	const lists, long = 8, 1 << 10
 	var row, in []byte

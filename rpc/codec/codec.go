@@ -1,10 +1,11 @@
 // Package codec converts Slurm's RPC records between memory and bytes.
 //
-// Each record is declared once, by a function that is called its walk. The walk
-// names the fields in wire order, and the protocol versions that have them. The
-// same function can encode a record, decode it, fill it with random values for
-// round-trip tests, or describe it. A test compares the description with the
-// tables of the protocol, and documentation is generated from it. An example:
+// Each record is declared once, by a function called its walk. The walk names
+// the fields in wire order, and the protocol versions that have them. The same
+// function can encode a record, decode it, fill it with random values for
+// round-trip tests, or describe it. A test compares the descriptions with the
+// tables of the protocol, and the documentation of the records is generated
+// from the descriptions. An example:
 //
 //	func node(c *codec.Codec, n *model.Node) {
 //		c.String("name", &n.Name)
@@ -15,12 +16,13 @@
 //	}
 //
 // After the first error, all calls do nothing. So a walk needs no error
-// handling. The caller checks Err once, or Finish, which also returns an error
-// if bytes are left over. No memory is allocated for a length or count that
-// exceeds the number of bytes left in the input.
+// handling. At the end, the caller checks Err or Finish. Finish also returns an
+// error if bytes are left over. No memory is allocated for a length or count
+// that exceeds the number of bytes left in the input.
 //
-// The comment on each method describes the byte layout of its type. These are
-// the layouts in Slurm's messages, in protocols 38 (22.05) to 45 (26.05).
+// The comment on each method describes how the method's type is laid out in
+// bytes. Slurm's messages use these layouts in protocols 38 (22.05) to 45
+// (26.05).
 package codec
 
 import (
@@ -86,7 +88,7 @@ type Codec struct {
 	mode       mode
 	version    Version
 	buf        []byte    // encoding: output; decoding: current piece of the input
-	out        io.Writer // encoding: destination of buf; nil: Bytes returns it
+	out        io.Writer // encoding: destination of buf; if nil, Bytes returns buf
 	off        int       // decoding: bytes of buf consumed
 	pieces     pieces    // decoding: input that is not in buf
 	listMemory int       // decoding: memory of the list elements that are kept, in bytes
@@ -118,7 +120,7 @@ func (c *Codec) flush() {
 	}
 	_, c.err = c.out.Write(c.buf)
 	if c.buf = c.buf[:0]; cap(c.buf) > 4*flushSize {
-		c.buf = nil // so that one long element does not keep its memory until the end
+		c.buf = nil // so that the memory for one long element is not kept until the end
 	}
 }
 
@@ -154,12 +156,12 @@ func (c *Codec) Since(v Version) bool { return c.version >= v }
 // fields that v no longer has.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding reports whether c decodes a record. The values then come from the
+// Decoding reports whether c decodes a record. If so, the values come from the
 // input, and the caller should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
 // Storing reports whether c sets the fields of a record rather than reading
-// them. It does so when it decodes or fills the record.
+// them. That is the case when c decodes or fills the record.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
 // Err returns the first error, or nil.

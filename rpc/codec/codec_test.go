@@ -110,7 +110,8 @@ func TestEncodingDoesNotWrite(t *testing.T) {
 	}
 }
 
-// TestBitmapHas checks that the bits are numbered from the end of the text.
+// TestBitmapHas checks that the bits of a bitmap are numbered from the end of
+// its text.
 func TestBitmapHas(t *testing.T) {
 	var b model.Bitmap
 	NewDecoder(V2411, []byte("\x00\x00\x00\x05\x00\x00\x00\x050x12\x00")).Bitmap("b", &b)

@@ -1,9 +1,10 @@
 package codec
 
-// Column encodes or decodes one field of a list whose records are sent field by
-// field. On the wire, the values of the field are an array: a count, which must
-// be the number of rows, followed by the value for each record. The first field
-// of the list must be an Array instead, which creates the rows.
+// Column encodes or decodes one field of all records in rows, for a list that
+// is sent field by field. On the wire, the values of the field are an array: a
+// count, which must be len(rows), followed by one value for each record. For
+// the first field of the list, Array must be used instead, because it creates
+// the rows.
 func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")

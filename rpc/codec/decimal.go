@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Decimal encodes or decodes a number that is too large for a double. It is
-// sent as a String, in decimal with six digits after the point. Like Slurm,
+// Decimal encodes or decodes a number that may exceed the range of a double. It
+// is sent as a String, in decimal with six digits after the point. Like Slurm,
 // Decimal reads "nan" as 0, because some C libraries write 0 that way.
 func (c *Codec) Decimal(name string, v *float64) {
 	switch c.mode {

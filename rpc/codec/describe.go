@@ -1,8 +1,8 @@
 package codec
 
-// Row is a row in the description of a record. It uses the words of the
-// protocol's tables. Field is the name of a field, or the condition of an "if",
-// "stop_if" or "loop" row.
+// Row is a row in the description of a record. Type is a type or a keyword of
+// the protocol's tables. Field is the name of a field, the condition of an "if"
+// or "stop_if" row, or the name of the count for a "loop" row.
 type Row struct {
 	Field string
 	Type  string
@@ -18,9 +18,10 @@ func (c *Codec) row(field, typ string) {
 }
 
 // If reports whether the fields that follow it are present. It returns cond,
-// which depends on earlier fields of the record. The body of the if statement
-// encodes or decodes the fields, and ends with EndIf. When describing, If adds
-// a row with the condition in words, and returns true.
+// which depends on earlier fields of the record. The caller encodes or decodes
+// the fields in the body of an if statement, and calls EndIf after the
+// statement. In a description, If adds a row with the condition in words, and
+// returns true.
 func (c *Codec) If(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "if")
@@ -29,8 +30,8 @@ func (c *Codec) If(condition string, cond bool) bool {
 	return cond && c.err == nil
 }
 
-// Else reports whether the fields of the alternative branch of the preceding If
-// are present.
+// Else reports whether the fields that are the alternative to those of the
+// preceding If are present.
 func (c *Codec) Else(cond bool) bool {
 	if c.mode == describing {
 		c.row("", "else")

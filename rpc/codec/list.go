@@ -57,8 +57,8 @@ func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T))
 	elements(c, name, n, v, walk)
 }
 
-// elements encodes or decodes n elements of v. Except when encoding, it
-// replaces v.
+// elements encodes or decodes n elements of v. When decoding or filling, it
+// replaces the slice.
 func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == encoding {
 		for i := range *v {
@@ -89,7 +89,8 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 // in memory as on the wire.
 const maxListMemory = 256 << 20
 
-// addListMemory counts the memory of a list element that is kept.
+// addListMemory adds size, the memory of a list element that is kept, to the
+// total. It sets an error if the total exceeds maxListMemory.
 func (c *Codec) addListMemory(name string, size int) {
 	if c.listMemory += size; c.listMemory > maxListMemory {
 		c.Fail(name, ErrLarge)
@@ -98,8 +99,8 @@ func (c *Codec) addListMemory(name string, size int) {
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 
-// fits checks that a decoded count is possible. Every element takes at least
-// one of the bytes that are left.
+// fits reports whether n is a possible count, and sets an error if it is not.
+// When decoding, every element takes at least one of the unread bytes.
 func (c *Codec) fits(name string, n uint64) bool {
 	if c.mode == decoding && n > uint64(c.unread()) {
 		c.Fail(name, ErrCount)
@@ -128,9 +129,9 @@ func (c *Codec) Uint64s(name string, v *[]uint64) {
 	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
 }
 
-// Count encodes or decodes the number of records in a Loop that follows later.
-// The number is sent as a Uint32. When encoding, n must be that number. Count
-// returns the number in all modes.
+// Count encodes or decodes the number of records in a later Loop. The number is
+// sent as a Uint32. When encoding, n must be that number. In all modes, Count
+// returns the number, or 0 after an error.
 func (c *Codec) Count(name string, n int) int {
 	v := uint32(n)
 	if c.mode == filling {

@@ -8,11 +8,12 @@ type pieces struct {
 	joined    []byte // copy of a value that spans several pieces
 }
 
-// NewPiecesDecoder returns a Codec whose input is the piece first, followed by
-// the pieces that next returns. The argument remaining is the total length of
-// the pieces that next returns, in bytes. The Codec checks counts and lengths
-// against the bytes of the whole input. When it has called next again, it no
-// longer uses the previous piece. An error of next becomes the Codec's error.
+// NewPiecesDecoder returns a Codec whose input consists of several pieces:
+// first, and those that next returns. The argument remaining is the total
+// length of the pieces that next returns, in bytes. The Codec checks counts and
+// lengths against the number of bytes left in all pieces. Once it has called
+// next again, it no longer uses the previous piece. If next returns an error,
+// that becomes the Codec's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), remaining int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, remaining: remaining}}
 }
@@ -57,8 +58,8 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the maximum length of a value that spans several pieces. Such a
-// value is in memory as a whole, and for a short time twice.
+// maxValue is the maximum length of a value that spans several pieces. The
+// whole value is held in memory, and for a short time twice.
 const maxValue = 16 << 20
 
 // maxJoined is the maximum size of the buffer that is kept for the next value

@@ -103,7 +103,7 @@ func (c *Codec) Bool(name string, v *bool) {
 		b = 1
 	}
 	c.Uint8(name, &b)
-	if c.mode != encoding { // not written when encoding, because others may be reading it concurrently
+	if c.mode != encoding { // not when encoding, because another goroutine may be reading *v
 		*v = b != 0
 	}
 }
@@ -120,8 +120,8 @@ func (c *Codec) Time(name string, v *model.Time) {
 	}
 }
 
-// floatScale is the factor by which floating-point numbers are multiplied on
-// the wire.
+// floatScale is the factor by which a floating-point number is multiplied
+// before it is sent.
 const floatScale = 1_000_000
 
 // Float encodes or decodes a floating-point number. The number is multiplied by
@@ -181,13 +181,14 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 	}
 }
 
-// optToWire returns the number that represents v on the wire. When filling, it
-// may instead set v to "not set" or "unlimited", and return false for walked.
-// The caller then has nothing more to do.
+// optToWire returns the number that represents v on the wire, and true. When
+// filling, it may instead set v to "not set" or "unlimited", and return false.
+// In that case, the caller has nothing more to do.
 //
-// OptUint16, OptUint32 and OptUint64 are separate functions to save memory. A
-// generic function that gets a method such as Uint16 as an argument would
-// allocate memory for each number, and a long list has a million numbers.
+// OptUint8, OptUint16, OptUint32 and OptUint64 are separate functions to save
+// memory. A generic function with a method such as Uint16 as an argument would
+// allocate memory for each number, and a long list can contain a million
+// numbers.
 func optToWire[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// noVal32 is the length of a null bit string, or the count of a null list.
+// noVal32 is the length that stands for a null bit string, and the count that
+// stands for a null list.
 const noVal32 = math.MaxUint32 - 1
 
 // String encodes or decodes a length, followed by that many bytes, the last of
@@ -95,10 +96,10 @@ func (c *Codec) randomText() string {
 	return string(b)
 }
 
-// Bitmap encodes or decodes a number of bits, followed by a text "0x…" of
-// hexadecimal digits. The most significant digit comes first, and the last one
-// holds bits 0 to 3. If the number is NO_VAL, the bitmap is null and no text
-// follows.
+// Bitmap encodes or decodes a number of bits, followed by a String that
+// consists of "0x" and hexadecimal digits. The most significant digit comes
+// first, and the last digit holds bits 0 to 3. If the number of bits is NO_VAL,
+// the bitmap is null and no String follows.
 func (c *Codec) Bitmap(name string, v *model.Bitmap) {
 	switch c.mode {
 	case encoding:

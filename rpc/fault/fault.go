@@ -4,9 +4,9 @@
 // errors to numbers.
 //
 // The numbers and Slurm's texts for them are part of the protocol: no number
-// changed its meaning from 22.05 to 26.05, and clients compare the texts. The
-// descriptions in this package are our own, except where Slurm's text is
-// sufficient.
+// changed its meaning between 22.05 and 26.05, and clients compare texts with
+// Slurm's. The descriptions in this package are our own, except where Slurm's
+// text is sufficient.
 package fault
 
 import (
@@ -19,12 +19,13 @@ import (
 	"schedrestd/errs"
 )
 
-// maxText limits the text that a daemon may send with an error, in bytes.
+// maxText is the maximum length, in bytes, of a text that a daemon sends with
+// an error.
 const maxText = 4 << 10
 
 // Of returns the error for number, which must not be 0. The argument text is
-// what the daemon sent with the number, such as the message of a site's submit
-// policy, or "".
+// the text that the daemon sent with the number, such as the message of a
+// site's submit policy. It is "" if the daemon sent no text.
 func Of(number uint32, text string) *errs.Error {
 	e := &errs.Error{Number: int(int32(number))}
 	r, ok := byNumber[number]
@@ -52,7 +53,7 @@ func Of(number uint32, text string) *errs.Error {
 // isRefusal reports whether a number that this package does not know is a
 // refusal. It checks whether the number is in one of the ranges that Slurm uses
 // for refusals. A later release of Slurm may have more numbers in these ranges.
-// slurmrestd answers 422 for all of them.
+// slurmrestd answers 422 for all numbers in these ranges.
 func isRefusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }
@@ -115,9 +116,9 @@ func Number(err error) (number uint32, text string) {
 	return byKind(e.Kind), e.Message
 }
 
-// byKind returns the number for a kind of error. If Slurm has no such number,
-// it returns one of the operating system's, which Slurm's commands also
-// understand.
+// byKind returns Slurm's number for a kind of error. If Slurm has none, byKind
+// returns an error number of the operating system. Slurm's commands also
+// understand those numbers.
 func byKind(k errs.Kind) uint32 {
 	switch k {
 	case errs.Malformed, errs.Invalid:

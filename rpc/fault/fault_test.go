@@ -72,7 +72,7 @@ func TestNumber(t *testing.T) {
 // client as in the bundled daemon that sent it.
 func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	changed := map[errs.Kind]errs.Kind{
-		errs.Internal:  errs.BadAnswer, // for the client, an internal error of a daemon is a useless answer
+		errs.Internal:  errs.BadAnswer, // a client treats a daemon's internal error as a bad answer
 		errs.Malformed: errs.Invalid,
 		errs.BadAnswer: errs.BadAnswer,
 	}
@@ -92,9 +92,9 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryNumber checks that each of Slurm's numbers has its text and a kind.
-// If slurmrestd blames the request for an error, our gateway must blame it as
-// well, but may use a more precise status.
+// TestEveryNumber checks that each of Slurm's numbers has Slurm's text and a
+// kind. If slurmrestd blames the request for an error, our gateway must do the
+// same, but may use a more precise status.
 func TestEveryNumber(t *testing.T) {
 	data, err := os.ReadFile("testdata/errors.tsv")
 	if err != nil {

@@ -70,15 +70,15 @@ const (
 type row struct {
 	number uint32
 	kind   errs.Kind
-	slurm  string // Slurm's own text, which is shown in errors[].error; "" if it has none
+	slurm  string // Slurm's own text, which is shown in errors[].error; "" if Slurm has none
 	text   string // our text; "" if Slurm's is sufficient
 	hint   string
 }
 
-// The table contains every error number of Slurm, in order, and a few numbers
-// of the operating system that the daemons use. If slurmrestd answers 422 for a
-// number, so does our gateway, unless another status gives the client more
-// information: 401, 403, 404, 409, 413, 429, 501 or 503.
+// table contains, in order, all error numbers of Slurm and a few error numbers
+// of the operating system, which the daemons also use. If slurmrestd answers
+// 422 for a number, so does our gateway, unless another status gives the client
+// more information: 401, 403, 404, 409, 413, 429, 501 or 503.
 var table = []row{
 	{uint32(syscall.EPERM), errs.Denied, "Operation not permitted", "", ""},
 	{uint32(syscall.ENOENT), errs.NotFound, "No such file or directory", "not found", ""},

@@ -42,8 +42,9 @@ func callCount(c *codec.Codec, n *model.CallCount) {
 
 // RecordJobs sends jobs to the bundled accounting daemon, which answers with a
 // PersistRC. The daemon stores only the latest record of each job, so it is
-// harmless to send a job twice. Slurm does not have this message: its number is
-// outside the range of Slurm's numbers. It exists only in the newest protocol.
+// harmless to send a job twice. RecordJobs is not a message of Slurm's: its
+// number is outside the range of Slurm's numbers. Only the newest protocol has
+// this message.
 type RecordJobs struct{ Jobs []model.Job }
 
 // Walk encodes or decodes the fields in wire order.

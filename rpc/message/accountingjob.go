@@ -16,7 +16,7 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "constraint_list", &m.Constraints)
 	c.Uint32("cpus_max", &m.CPUsMax)
 	c.Uint32("cpus_min", &m.CPUsMin)
-	const anyFlags = 1 // does not filter, whereas 0 would; also the flags of a job that was never scheduled
+	const anyFlags = 1 // no filter, whereas 0 would be one; a job that was never scheduled has these flags, too
 	optAs(c, "db_flags", &m.JobFlags, anyFlags)
 	c.Uint32("exitcode", &m.ExitCode)
 	c.Uint32("flags", (*uint32)(&m.Flags))
@@ -159,7 +159,8 @@ func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	c.String("work_dir", &j.WorkDir)
 }
 
-// accountingSteps encodes or decodes a list of steps, which is never null.
+// accountingSteps encodes or decodes a list of steps. It sends nil as an empty
+// list, not as null.
 func accountingSteps(c *codec.Codec, steps *[]model.AccountingStep) {
 	list := *steps
 	if list == nil {

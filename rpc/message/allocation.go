@@ -18,8 +18,8 @@ func (m *JobDescs) Walk(c *codec.Codec) {
 	loop(c, "cnt", n, &m.Jobs, func(c *codec.Codec, d *model.JobDesc) { codec.Record(c, "jobs", "job_desc", d, jobDesc) })
 }
 
-// Allocation answers a request for resources, or a question about such a
-// request (table resource_allocation_response).
+// Allocation answers a request for resources, or an AllocationInfoRequest
+// (table resource_allocation_response).
 type Allocation struct{ model.Allocation }
 
 // Walk encodes or decodes the fields in wire order.
@@ -139,7 +139,7 @@ func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
 // answer is an RC.
 type CompleteAllocation struct {
 	JobID    model.Opt[uint32]
-	ExitCode uint32 // all ones if the resources were never used
+	ExitCode uint32 // 0xffffffff if the resources were never used
 }
 
 // Walk encodes or decodes the fields in wire order.

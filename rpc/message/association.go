@@ -11,8 +11,8 @@ type GetAssociations struct{ model.AssocFilter }
 // Walk encodes or decodes the fields in wire order.
 func (m *GetAssociations) Walk(c *codec.Codec) { assocFilter(c, &m.AssocFilter) }
 
-// assocFilter encodes or decodes a filter of associations (table
-// db_assoc_cond). Such a filter is a message, and also a part of other
+// assocFilter encodes or decodes a filter for associations (table
+// db_assoc_cond). The filter is a message of its own, and also part of other
 // messages.
 func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 	if c.Since(codec.V2411) && absent(c) {

@@ -8,15 +8,15 @@ import (
 // BuildInfoRequest requests the controller's configuration (table
 // last_update_request).
 type BuildInfoRequest struct {
-	LastUpdate model.Time // return the configuration only if it changed since then; 0 for always
+	LastUpdate model.Time // the configuration is returned only if it changed after this time; if 0, always
 }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). Its fields are
-// those that this project needs. Most of the other fields are decoded into
-// Config, if it is not nil. When encoding, the other fields are sent empty.
+// BuildInfo answers BuildInfoRequest (table conf_response). It has the fields
+// that this project needs. If Config is not nil, a decoder stores most of the
+// other fields in Config. An encoder sends the other fields empty.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
@@ -284,7 +284,7 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 }
 
 // A keeper encodes or decodes fields of a configuration. If config is not nil,
-// it stores them there.
+// the keeper stores the fields in config.
 type keeper struct {
 	*codec.Codec
 	config *model.Configuration
@@ -339,8 +339,8 @@ func keepDefaults(k keeper) {
 	}
 }
 
-// walkInto encodes or decodes the fields with the given names, and stores their
-// values in the map, by name.
+// walkInto encodes or decodes the fields with the given names. It stores each
+// value in the map values, under the name of the field.
 func walkInto[T any](names []string, values map[string]T, walk func(string, *T)) {
 	for _, name := range names {
 		var value T

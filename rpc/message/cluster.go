@@ -67,10 +67,10 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connectedFlagName returns the name that both flags of a federation have in
-// the protocol's table. Slurm's code has no names for these flags: it sends the
-// value of an expression for each. Both expressions end with the same text, and
-// the table has this text as the name.
+// connectedFlagName returns the name that the protocol's table has for both
+// flags of a federation. Slurm's code has no names for these flags: for each
+// flag, it sends the value of an expression. Both expressions end with the same
+// text, which the table uses as the name.
 func connectedFlagName(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

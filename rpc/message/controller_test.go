@@ -7,7 +7,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Add the other messages of the controller to the lists that the tests use.
+// init adds more messages of the controller to the lists that the tests use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"reservation_info_request":  new(ReservationInfoRequest).Walk,
@@ -69,8 +69,8 @@ func init() {
 	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo")
 }
 
-// add adds the elements of more to list. It panics if list already has one of
-// their names.
+// add adds the elements of more to list. It panics if list already has an
+// element with the same name.
 func add[K ~string, V any](list, more map[K]V) {
 	for name, v := range more {
 		if _, exists := list[name]; exists {

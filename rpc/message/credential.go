@@ -19,7 +19,7 @@ type Credential struct {
 	Plugin uint32
 	Text   string // for PluginMunge and PluginSlurm: the credential
 	Token  string // for PluginJWT: the token in compact form
-	ActAs  string // for PluginJWT: the user to act as; "" for the token's own
+	ActAs  string // for PluginJWT: the user to act as; "" for the token's own user
 }
 
 // Walk encodes or decodes the fields in wire order.

@@ -7,14 +7,15 @@ import (
 
 // Changes to the accounting daemon's records.
 //
-// To add records, a client sends a message that is also an answer to a query
-// (Accounts, QOSList …), and gets a PersistRC. To remove records, it sends the
-// body of a query (GetAccounts, GetQOS …) with the message type of a removal
-// (AccountingRemoveAccounts …), and gets Names. Coordinators, AddAccountsTo and
-// AddUsersTo are messages that exist only for changes. An AccountingEnd commits
-// the changes.
+// To add records, a client sends the body of an answer (Accounts, QOSList …)
+// with the message type of an addition (AccountingAddAccounts …), and receives
+// a PersistRC. To remove records, it sends the body of a query (GetAccounts,
+// GetQOS …) with the message type of a removal (AccountingRemoveAccounts …),
+// and receives Names. Coordinators, AddAccountsTo and AddUsersTo are messages
+// that exist only for changes. An AccountingEnd commits the changes.
 
-// Names lists the records that were changed, or those that prevent the change.
+// Names lists the records that were changed, or the records that prevented the
+// change.
 type Names struct{ ListResponse[string] }
 
 // Walk encodes or decodes the fields in wire order.
@@ -66,7 +67,7 @@ type ModifyJobs struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *ModifyJobs) Walk(c *codec.Codec) { m.Filter.Walk(c); accountingJob(c, &m.Record) }
 
-// Coordinators makes users coordinators of accounts, or removes them (table
+// Coordinators adds or removes users as coordinators of accounts (table
 // dbd_acct_coord_msg). The answer to an addition is a PersistRC, and the answer
 // to a removal is Names.
 type Coordinators struct {
@@ -88,8 +89,8 @@ type AddAccountsTo struct{ model.AddAccountsWithAssocs }
 // Walk encodes or decodes the fields in wire order.
 func (m *AddAccountsTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); account(c, &m.Account) }
 
-// AddUsersTo adds users and associations. The answer is like that to
-// AddAccountsTo.
+// AddUsersTo adds users and associations. The answer has the same form as the
+// answer to AddAccountsTo.
 type AddUsersTo struct{ model.AddUsersWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.

@@ -7,8 +7,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Add the changes to the accounting daemon's records to the lists that the
-// tests use.
+// init extends the lists that the tests use. It adds the messages that change
+// the accounting daemon's records.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"dbd_acct_coord_msg": new(Coordinators).Walk,

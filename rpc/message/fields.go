@@ -47,7 +47,7 @@ func text(c *codec.Codec, s *string) { c.Element(s) }
 // wire.
 func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }
 
-// optAs encodes or decodes an optional number. The value of notSet, and not
+// optAs encodes or decodes an optional number in which notSet, rather than
 // NO_VAL, means "not set".
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	n := uint32(v.Or(notSet))
@@ -61,16 +61,17 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 }
 
 // absent encodes or decodes a flag that says whether a record follows. It
-// returns true if none follows. The caller then does not change its record,
-// because the zero value means the same. This project always sends a record.
+// returns true if there is no record. In that case, the caller does not change
+// its own record, because a zero record means the same as no record. This
+// project always sends a record.
 func absent(c *codec.Codec) bool {
 	present := true
 	c.Bool("present", &present)
 	return c.StopIf("present == 0", !present)
 }
 
-// bit16 encodes or decodes one bit of the flags in set. Older protocols send
-// this bit as a 16-bit number.
+// bit16 encodes or decodes one bit of set as a 16-bit number. Older protocols
+// send flags this way.
 func bit16[T ~uint16 | ~uint32](c *codec.Codec, name string, set *T, bit T) {
 	on := *set&bit != 0
 	if flag16(c, name, &on); !c.Storing() {

@@ -8,8 +8,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestLoopTruncated checks that only complete records are stored when a message
-// that was cut off is decoded.
+// TestLoopTruncated checks that decoding a truncated message stores only the
+// complete records.
 func TestLoopTruncated(t *testing.T) {
 	jobErrors := &JobArrayErrors{Errors: []JobArrayError{{Code: 1, JobIDs: "12_1", Message: "one"}, {Code: 2, JobIDs: "12_2", Message: "two"}}}
 	stats := &AccountingStats{}

@@ -13,7 +13,7 @@ import (
 // MaxLength is the maximum length of a message, 1 GiB, as in Slurm.
 const MaxLength = 1 << 30
 
-// Errors in the structure of a message, outside of its fields.
+// Errors in the structure of a message rather than in its fields.
 var (
 	ErrVersion    = errors.New("protocol version is not supported")
 	ErrBodyLength = errors.New("body length in the header is not that of the message")
@@ -26,8 +26,8 @@ type Frame struct {
 	Body       []byte     // a part of the argument of ParseFrame
 }
 
-// CredentialFunc creates the credential for an encoded body. It is nil for a
-// message without a credential.
+// A CredentialFunc creates the credential for an encoded body. It returns a nil
+// Credential for a message without a credential.
 type CredentialFunc func(t Type, body []byte) (*Credential, error)
 
 // FixedCredential returns a CredentialFunc that returns the same credential for
@@ -74,8 +74,8 @@ func EncodeWithCredential(v codec.Version, flags uint16, t Type, newCredential C
 	return b, nil
 }
 
-// encodeFront encodes everything before the body: space for the length, the
-// header and the credential.
+// encodeFront encodes everything before the body. The result begins with four
+// bytes that are reserved for the length. The header and the credential follow.
 func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	c := codec.NewEncoder(header.Version, make([]byte, 4, frontSpace))
 	header.Walk(c)
@@ -85,8 +85,9 @@ func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	return c.Bytes(), c.Finish()
 }
 
-// ParseFrame parses a message without its length. If it returns ErrVersion, the
-// Frame contains those parts of the header that could be parsed.
+// ParseFrame parses b, a message without the length that precedes it. If
+// ParseFrame returns ErrVersion, the Frame contains those parts of the header
+// that could be parsed.
 func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
@@ -172,9 +173,9 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	return b, nil
 }
 
-// Stream writes the body of a message of type t to out. When the caller knows
-// the length of the body, it calls Front or PersistentFront for the data to
-// send before the body.
+// Stream writes the body of a message of type t to out. Once the caller knows
+// the length of the body, it can call Front or PersistentFront to get the data
+// to send before the body.
 func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	c := codec.NewStreamEncoder(v, out)
 	body.Walk(c)

@@ -18,7 +18,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// A capture is a request to a real daemon and its answer.
+// A capture is a real daemon's answer to a request.
 type capture struct {
 	ResponseType json.Number     `json:"response_type"`
 	Frame        string          `json:"response_frame"` // the complete message, in hex
@@ -36,10 +36,10 @@ var bodies = map[string]func() Body{
 	"1490": func() Body { return new(AccountingStats) },
 }
 
-// TestFrames decodes the answers of real daemons of 22.05, 24.11 and 26.05 at
-// every protocol version. Each field must have the same name and value as in
-// the output of an independent decoder. Encoding the result must return the
-// same bytes.
+// TestFrames decodes answers that real daemons of Slurm 22.05, 24.11 and 26.05
+// sent at every protocol version. Each field must have the same name and value
+// as in the output of an independent decoder. Encoding the result must produce
+// the same bytes.
 func TestFrames(t *testing.T) {
 	files, err := filepath.Glob("testdata/frames/*.json.gz")
 	if err != nil {
@@ -127,8 +127,8 @@ func inWireOrder(decoded json.RawMessage) json.RawMessage {
 	})
 }
 
-// compareValues compares the values of the independent decoder, in wire order,
-// with the bytes from which our package has decoded them.
+// compareValues compares the output of the independent decoder, in wire order,
+// with the bytes that our package decoded for each field.
 func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(decoded))
@@ -145,8 +145,8 @@ func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 		}
 		next := fields[0]
 		fields = fields[1:]
-		// The name is "" if the independent decoder does not name the value,
-		// such as an element of a list.
+		// The field is "" if the independent decoder does not name the value.
+		// An element of a list, for example, has no name.
 		if field != "" && next.field != field {
 			t.Fatalf("read field %s where the wire has %s", next.field, field)
 		}
@@ -278,7 +278,7 @@ func compareBytes(t *testing.T, want, got []byte) {
 	}
 }
 
-// lastBit reports whether want and got end in doubles that are adjacent.
+// lastBit reports whether want and got end in adjacent doubles.
 func lastBit(want, got []byte) bool {
 	if len(want) < 8 || len(got) < 8 {
 		return false

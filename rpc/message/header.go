@@ -28,8 +28,8 @@ type Header struct {
 	OrigAddr   Addr
 }
 
-// Forward says how a message is forwarded from node to node. If Count is 0, it
-// is not forwarded.
+// Forward describes how a message is forwarded from node to node. If Count is
+// 0, the message is not forwarded.
 type Forward struct {
 	Count          uint16
 	NodeList       string

@@ -7,7 +7,7 @@ import (
 
 // JobInfoRequest requests jobs (table job_info_request).
 type JobInfoRequest struct {
-	LastUpdate model.Time // return jobs only if something changed since then; 0 for always
+	LastUpdate model.Time // jobs are returned only if something changed after this time; if 0, always
 	ShowFlags  uint16     // Show… bits
 	JobIDs     []uint32   // nil for all
 }

@@ -161,9 +161,9 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	}
 }
 
-// selectPlugin encodes or decodes the number of a plugin. In old protocols, the
-// plugin's data followed the number. When decoding, it ignores the number. When
-// encoding, it sends the number of cons_tres, because every ordinary build has
+// selectPlugin encodes or decodes the number of a select plugin. In old
+// protocols, the plugin's data followed the number. A decoder ignores the
+// number. An encoder sends the number of cons_tres: every ordinary build has
 // that plugin, and Slurm's commands fail on an unknown number.
 func selectPlugin(c *codec.Codec, name string) {
 	plugin := uint32(109)

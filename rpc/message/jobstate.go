@@ -5,9 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// JobStateRequest requests the states of jobs without other data (table
-// job_state_request). It exists from protocol 40 on. An empty list Jobs selects
-// all jobs.
+// JobStateRequest requests only the states of jobs (table job_state_request).
+// It exists from protocol 40 on. If Jobs is empty, JobStateRequest selects all
+// jobs.
 type JobStateRequest struct{ Jobs []model.JobSelection }
 
 // Walk encodes or decodes the fields in wire order.

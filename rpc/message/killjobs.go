@@ -25,7 +25,7 @@ func (m *KillJobs) Walk(c *codec.Codec) {
 	c.String("qos", &m.QOS)
 	c.String("reservation", &m.Reservation)
 	c.Uint16("signal", &m.Signal)
-	const anyState = 12 // number after that of the last state; 0 would mean pending
+	const anyState = 12 // one more than the number of the last state; 0 would mean pending
 	optAs(c, "state", &m.State, anyState)
 	c.OptUint32("user_id", &m.UserID)
 	c.String("user_name", &m.UserName)

@@ -7,7 +7,7 @@ import (
 
 // LicenseInfoRequest requests all licenses (table license_info_request).
 type LicenseInfoRequest struct {
-	LastUpdate model.Time // return licenses only if something changed since then; 0 for always
+	LastUpdate model.Time // licenses are returned only if something changed after this time; if 0, always
 	ShowFlags  uint16     // a model.Show
 }
 

@@ -2,8 +2,9 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// ListResponse is an answer of the accounting daemon with a list of records.
-// Records either holds the whole list or passes the records on one by one.
+// ListResponse is the accounting daemon's answer to a request for a list of
+// records. Records either holds the whole list or passes the records on one by
+// one.
 type ListResponse[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers

@@ -20,7 +20,8 @@ type Body interface {
 	Walk(c *codec.Codec)
 }
 
-// Type is the number of a message type. It is the same in all releases.
+// Type is the number of a message type. Each message type has the same number
+// in all releases.
 type Type uint16
 
 // Messages of the controller.
@@ -49,7 +50,7 @@ const (
 	RequestSubmitHetJob       Type = 4028 // answered like RequestSubmitBatchJob
 	RequestCompleteAllocation Type = 5017 // answered by a ResponseRC
 	RequestJobReady           Type = 4019
-	ResponseJobReady          Type = 4020 // an RC whose number is a set of bits
+	ResponseJobReady          Type = 4020 // an RC whose Code is a set of bits
 	RequestReconfigure        Type = 1003 // no body; this and the next eight are answered by a ResponseRC
 	RequestUpdateNode         Type = 3002
 	RequestCreatePartition    Type = 3003
@@ -112,7 +113,7 @@ const (
 	AccountingAddWCKeys       Type = 1452
 	AccountingAddAccountsTo   Type = 1501 // this and the next are answered by an AccountingRC, and exist from protocol 40 on
 	AccountingAddUsersTo      Type = 1502
-	AccountingModifyAccounts  Type = 1428 // this and the other changes are answered by an AccountingGotList
+	AccountingModifyAccounts  Type = 1428 // all Modify and Remove messages are answered by an AccountingGotList
 	AccountingModifyAssocs    Type = 1429
 	AccountingModifyUsers     Type = 1431
 	AccountingModifyQOS       Type = 1451

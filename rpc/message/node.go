@@ -7,7 +7,7 @@ import (
 
 // NodeInfoRequest requests all nodes (table node_info_request).
 type NodeInfoRequest struct {
-	LastUpdate model.Time // return nodes only if something changed since then; 0 for always
+	LastUpdate model.Time // nodes are returned only if something changed after this time; if 0, always
 	ShowFlags  uint16     // a model.Show
 }
 
@@ -34,7 +34,7 @@ func (m *NodeInfoSingleRequest) Walk(c *codec.Codec) {
 // node_info_response). From protocol 42 on, nodes that are hidden from the
 // client are counted and marked in Hidden, but their records are not sent.
 type NodeInfo struct {
-	RecordCount int // number of all nodes, including hidden ones; when encoding without Hidden: len(Nodes.List)
+	RecordCount int // number of all nodes, including hidden ones; an encoder sends at least Nodes.Size()
 	LastUpdate  model.Time
 	Hidden      model.Bitmap
 	Nodes       codec.Stream[model.Node]

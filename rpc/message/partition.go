@@ -7,7 +7,7 @@ import (
 
 // PartitionInfoRequest requests all partitions (table partition_info_request).
 type PartitionInfoRequest struct {
-	LastUpdate model.Time // return partitions only if something changed since then; 0 for always
+	LastUpdate model.Time // partitions are returned only if something changed after this time; if 0, always
 	ShowFlags  uint16     // a model.Show
 }
 

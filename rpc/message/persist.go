@@ -5,7 +5,7 @@ import "schedrestd/rpc/codec"
 // PersistInit opens a persistent connection (table dbd_persist_init). The
 // credential that comes with it applies to the whole connection.
 type PersistInit struct {
-	Version     codec.Version // version that both sides use from then on
+	Version     codec.Version // version that both sides use for the rest of the connection
 	ClusterName string
 	PersistType uint16 // 1 for a connection to the accounting daemon
 	Port        uint16

@@ -29,8 +29,8 @@ func cut(b []byte, size int) (next func() ([]byte, error)) {
 	}
 }
 
-// TestPieces checks that a message decodes to the same value, whatever pieces
-// it is cut into, and even if the pieces are overwritten afterwards.
+// TestPieces checks that a message always decodes to the same value, however it
+// is cut into pieces. Each piece is overwritten when the next one is requested.
 func TestPieces(t *testing.T) {
 	for name, make := range messages {
 		for v := codec.Oldest; v <= codec.Newest; v++ {

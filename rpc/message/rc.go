@@ -21,8 +21,8 @@ func (m *RCMessage) Walk(c *codec.Codec) {
 	c.String("err_msg", &m.Message)
 }
 
-// JobArrayErrors answers a change to a job array if the change had different
-// results for its tasks (table job_array_errors_response).
+// JobArrayErrors answers a change to a job array if the results for the array's
+// tasks differ (table job_array_errors_response).
 type JobArrayErrors struct{ Errors []JobArrayError }
 
 // JobArrayError is the result for some of the tasks of an array.

@@ -12,7 +12,7 @@ import (
 // its messages. The client looks it up by the type of the filter.
 type RecordList struct {
 	Get, Got Type          // request and answer
-	Since    codec.Version // the oldest protocol that has them; 0 for all
+	Since    codec.Version // the oldest protocol that has these messages; 0 for all
 
 	Request func(filter any) Body
 	answer  func(each any, stop func(error) error) (answer Body, code *uint32)
@@ -46,8 +46,8 @@ func recordList[F model.Filter[T], T any, A interface {
 	return &l
 }
 
-// ListSince returns the oldest protocol in which a message of type request can
-// request a list.
+// ListSince returns the oldest protocol that has the message type request,
+// which requests a list.
 func ListSince(request Type) codec.Version {
 	for _, l := range RecordLists {
 		if l.Get == request && l.Since != 0 {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// recordTables maps the type of each request to the names that the list has in
-// the protocol's tables.
+// recordTables maps the type of each request for a list to the names that the
+// protocol's tables use for that list.
 var recordTables = map[Type]struct {
 	name           string // of the request
 	filter, record string // tables of the request and of a record

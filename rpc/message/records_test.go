@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Add the accounting daemon's records to the lists that the tests use.
+// init adds the accounting daemon's records to the lists that the tests use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"db_step_rec":               func(c *codec.Codec) { accountingStep(c, new(model.AccountingStep)) },

@@ -64,7 +64,7 @@ func TestCapturedRequests(t *testing.T) {
 					compareBytes(t, raw, c.Bytes())
 					return
 				}
-				// The captured request has no filter of associations (null).
+				// In the captured request, the filter for associations is null.
 				// This project encodes a filter that selects everything
 				// instead.
 				again := make()

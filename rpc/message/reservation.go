@@ -8,7 +8,7 @@ import (
 // ReservationInfoRequest requests all reservations (table
 // reservation_info_request).
 type ReservationInfoRequest struct {
-	LastUpdate model.Time // return reservations only if something changed since then; 0 for always
+	LastUpdate model.Time // reservations are returned only if something changed after this time; if 0, always
 }
 
 // Walk encodes or decodes the fields in wire order.

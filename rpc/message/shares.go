@@ -33,7 +33,8 @@ func (m *Shares) Walk(c *codec.Codec) {
 	c.Uint64("tot_shares", &m.TotalShares)
 }
 
-// share encodes or decodes one element of a Shares (table assoc_shares_record).
+// share encodes or decodes one element of Shares.Shares (table
+// assoc_shares_record).
 func share(c *codec.Codec, s *model.Share) {
 	c.Uint32("assoc_id", &s.AssocID)
 	c.String("cluster", &s.Cluster)

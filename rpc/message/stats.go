@@ -20,8 +20,8 @@ func (m *StatsRequest) Walk(c *codec.Codec) { c.Uint16("command_id", &m.Command)
 // ControllerStats answers StatsGet (table stats_response).
 type ControllerStats struct{ model.ControllerStats }
 
-// Walk encodes or decodes the fields in wire order. Up to protocol 43 the first
-// part of the statistics is optional, but no daemon omits it.
+// Walk encodes or decodes the fields in wire order. Up to protocol 43, the
+// first part of the statistics is optional, but no daemon omits it.
 func (m *ControllerStats) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		parts := true

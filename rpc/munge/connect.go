@@ -22,7 +22,7 @@ const retryDelay = 5 * time.Millisecond
 // Connect calls dial to open a connection to munged, or to another daemon that
 // issues credentials. If trusted returns false for the user who serves the
 // socket, Connect fails with ErrUntrusted. While the socket's queue is full,
-// Connect tries again, until ctx ends.
+// Connect keeps trying until ctx ends.
 func Connect(ctx context.Context, dial func(context.Context) (net.Conn, error), trusted func(uid uint32) bool) (net.Conn, error) {
 	for {
 		nc, err := dial(ctx)

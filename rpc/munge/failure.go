@@ -13,7 +13,7 @@ import (
 )
 
 // Error is an error from munged. It holds munged's number and text, without
-// characters that can't be printed.
+// unprintable characters.
 type Error struct {
 	Number uint8
 	Text   string // may be empty
@@ -24,13 +24,13 @@ type Error struct {
 const (
 	BadCredential uint8 = 8  // malformed
 	BadVersion    uint8 = 9  // from an unsupported release of munge
-	BadCipher     uint8 = 10 // this and the next three name a method that munged does not support
+	BadCipher     uint8 = 10 // this and the next three: the credential names a method that munged does not support
 	BadMAC        uint8 = 11
 	BadZip        uint8 = 12
 	BadRealm      uint8 = 13
 	Invalid       uint8 = 14 // made with another key, or modified
 	Expired       uint8 = 15
-	Rewound       uint8 = 16 // made in the future, because the clocks differ
+	Rewound       uint8 = 16 // dated in the future, because the clocks differ
 	Replayed      uint8 = 17 // decoded before
 	Unauthorized  uint8 = 18 // made for another uid
 )
@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (munge error %d)", e.Text, e.Number)
 }
 
-// isCredentialError reports whether munged refused the credential. Otherwise
-// munged itself has failed.
+// isCredentialError reports whether munged refused the credential. If it did
+// not, the error is in the request or in munged itself.
 func (e *Error) isCredentialError() bool {
 	return e.Number >= BadCredential && e.Number <= Unauthorized
 }
@@ -77,8 +77,8 @@ func (c *Client) unreachableError(ctx context.Context, err error) error {
 	return e
 }
 
-// printable removes characters that can't be printed from munged's text,
-// because the text is shown in logs and on terminals.
+// printable removes unprintable characters from munged's text, because the text
+// is shown in logs and on terminals.
 func printable(text []byte) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f {

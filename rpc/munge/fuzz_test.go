@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzAnswer parses arbitrary bytes as munged's answers. Parsing must not
-// panic, and a credential that it returns must be well-formed.
+// FuzzAnswer parses arbitrary bytes as munged's answers. The parsers must not
+// panic, and every credential that they return must be well-formed.
 func FuzzAnswer(f *testing.F) {
 	f.Add(encoded(credential + "\x00"))
 	f.Add(decoded(10, "pay"))

@@ -23,9 +23,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// A lab is a real munged, and a real Slurm that trusts it. The environment
-// variable LAB_ENV contains the path of a file with NAME=value lines that
-// describe both.
+// A lab describes a real munged, and a real Slurm that trusts it. It holds the
+// NAME=value lines of a file. The environment variable LAB_ENV contains the
+// path of that file.
 type lab map[string]string
 
 func openLab(t *testing.T) lab {
@@ -148,7 +148,8 @@ func TestLabSlurm(t *testing.T) {
 	}
 }
 
-// TestLabStolen checks that a captured credential is refused with another body.
+// TestLabStolen checks that a captured credential is refused if it is sent with
+// another body.
 func TestLabStolen(t *testing.T) {
 	l, ctx := openLab(t), limited(t)
 	cfg := l.config(t)
@@ -217,8 +218,8 @@ func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error)
 	return message.ParseFrame(b)
 }
 
-// asUser is an environment variable. It is set in the process that TestLabJob
-// starts as another user.
+// asUser is the name of an environment variable. TestLabJob sets the variable
+// in the process that it starts as another user.
 const asUser = "MUNGE_TEST_SUBMIT"
 
 // TestLabJob checks that a job belongs to the uid and gid of the process that
@@ -249,8 +250,7 @@ func TestLabJob(t *testing.T) {
 	}
 }
 
-// submitAs submits a job by running this program with the user and group of
-// cred.
+// submitAs runs this program as the user and group in cred, to submit a job.
 func (l lab) submitAs(t *testing.T, cred *syscall.Credential) string {
 	t.Helper()
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")

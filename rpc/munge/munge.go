@@ -1,14 +1,15 @@
-// Package munge gets credentials from munged, the daemon of the MUNGE
-// authentication service, and decodes them. The package is written in Go and
-// speaks protocol version 4 of munge 0.5 over munged's UNIX socket.
+// Package munge asks munged, the daemon of the MUNGE authentication service, to
+// create and decode credentials. The package is written in Go and speaks
+// protocol version 4 of munge 0.5 over munged's UNIX socket.
 //
-// A credential is a text in which munged confirms a uid and gid, the time, and
-// a payload. The uid and gid are those of the process that requested the
-// credential. munged gets them from the kernel (SO_PEERCRED), so the client
-// needs no secret. A process can't request a credential for another user,
-// because this package never passes a connection to another process.
+// A credential is a text in which munged confirms a payload, the time, and the
+// uid and gid of the process that requested the credential. munged gets the uid
+// and gid from the kernel (SO_PEERCRED), so the client needs no secret. The
+// kernel reports the process that opened the connection. This package never
+// passes a connection to another process, so no process can request a
+// credential for another user.
 //
-// What a credential proves:
+// What a credential proves, and what it does not prove:
 //
 //   - The payload is a hash of the message's body and type number (Payload).
 //     An attacker who captures a message can't use its credential with another
@@ -16,29 +17,30 @@
 //     the protocol version. Nothing is encrypted.
 //   - Only processes that run as the scheduler's user can decode the
 //     credential. The uid of that user is an argument of Encode. A program that
-//     listens in place of the controller can't decode the credential. Such a
-//     program can still forward the credential to the controller, but only with
-//     the body for which it was made.
+//     listens in place of the controller can't decode the credential. It can
+//     still forward the credential to the controller, but only with the body
+//     for which the credential was made.
 //   - A credential is valid for 5 minutes, or for Client.TTL, and each munged
-//     accepts it once. This package requests a new credential for each attempt,
-//     and never stores or logs one.
-//   - The daemon's answer is not authenticated: from protocol 39 on it has no
-//     credential. Without TLS, a controller is identified only by its address,
-//     as is the case with tokens.
+//     accepts it only once. This package requests a new credential for each
+//     attempt, and never stores or logs a credential.
+//   - The answers of Slurm's daemons are not authenticated, because from
+//     protocol 39 on they contain no credential. Without TLS, a client can
+//     identify the controller only by its address. The same is true of tokens.
 //
-// In two cases an attacker can use a captured credential again, as the same
-// user and with the same body. First, two clusters with different mungeds both
-// accept it if they share a munge key and the uid of the scheduler's user.
-// Second, a Slurm that was built for several node daemons on one machine, such
-// as Debian's, accepts it repeatedly until it expires. An attacker who captures
-// a submission can then submit the same job again. If that matters, protect the
-// network against eavesdropping.
+// In two cases an attacker can use a captured credential again, for the same
+// user and with the same body. First, two clusters may have different mungeds
+// but share a munge key and the uid of the scheduler's user. Both clusters then
+// accept the credential. Second, Slurm may have been built for several node
+// daemons on one machine, as Debian's packages are. Such a Slurm accepts a
+// credential repeatedly until the credential expires. In both cases an attacker
+// who captures a submission can submit the same job again. If that matters,
+// protect the network against eavesdropping.
 //
-// Client.Trusted protects users from a false munged. From the request itself, a
-// false munged learns very little: the user and a hash. But the attacker who
-// runs it could get a credential for that hash from the real munged and return
-// it to the victim. Then the victim's request would be executed as the
-// attacker, who could read the script and the environment in it.
+// Client.Trusted protects users from a false munged. A request reveals very
+// little to a false munged: the user and a hash. But the attacker who runs the
+// false munged could get a credential for that hash from the real munged and
+// return it to the victim. The victim's request would then be executed as the
+// attacker, who could read its script and environment.
 package munge
 
 import (
@@ -59,17 +61,17 @@ import (
 // DefaultSocket is the path of the socket on which munged listens by default.
 const DefaultSocket = "/run/munge/munge.socket.2"
 
-// Client sends requests to one munged. The zero value is ready to use. It is
-// safe for concurrent use, because each request has a connection of its own.
+// Client sends requests to one munged. The zero value is ready to use. A Client
+// is safe for concurrent use, because each request has a connection of its own.
 type Client struct {
 	Socket string        // "" for DefaultSocket
 	TTL    time.Duration // lifetime of credentials, in whole seconds; 0 for munged's default, 5 minutes
 
-	// Trusted reports whether a user may run munged. If it is nil, root may,
-	// and so may the owner of the socket's directory, who could replace the
-	// socket anyway. If root owns the directory, as is the case with /tmp, only
-	// root may run munged. In a user namespace in which these users have no
-	// uid, Trusted must be set.
+	// Trusted reports whether the user with this uid may run munged. If Trusted
+	// is nil, root and the owner of the socket's directory may run munged. That
+	// owner could replace the socket anyway. If root owns the directory, as is
+	// the case with /tmp, only root may run munged. Trusted must be set in a
+	// user namespace in which root and the owner have no uid.
 	Trusted func(uid uint32) bool
 
 	// Dial opens a connection to the socket. If it is nil, the Client opens
@@ -84,15 +86,16 @@ type Client struct {
 type Decoded struct {
 	UID, GID uint32 // of the process that requested it
 	Payload  []byte
-	Encoded  time.Time     // time by the clock of the machine that issued it, in whole seconds
+	Encoded  time.Time     // when the credential was issued, by the issuing machine's clock, in whole seconds
 	TTL      time.Duration // lifetime from that time on
 }
 
-// Encode returns a credential that contains payload, for this process's
-// effective uid and gid. It can be decoded only once, and only by a process
-// that runs as uid.
+// Encode returns a credential that contains payload and confirms this process's
+// effective uid and gid. The credential can be decoded only once, and only by a
+// process that runs as uid.
 //
-// Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
+// Errors are *errs.Error. Their kind is Unavailable, Timeout or BadAnswer or,
+// for an invalid argument, Internal or TooLarge.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
 	if uid == anyone {
 		return "", errs.New(errs.Internal, "refusing to request a credential that all users can decode")
@@ -115,13 +118,13 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode asks munged to verify a credential. A valid credential is complete,
-// was made with munged's key for this process's uid, has not expired, and has
-// not been decoded before.
+// Decode asks munged to verify a credential. A credential is valid if it is
+// complete, was made with munged's key, may be decoded by this process's uid,
+// has not expired, and has not been decoded before.
 //
-// Errors are *errs.Error. If the credential is invalid, the error is
-// Unauthenticated, and its cause is an *Error. Other errors are those of
-// Encode.
+// Errors are *errs.Error. If the credential is invalid, the error's kind is
+// Unauthenticated, and its cause is an *Error. Other errors have the same kinds
+// as those of Encode.
 func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error) {
 	request, err := decodeRequest(credential)
 	if err != nil {
@@ -165,8 +168,8 @@ func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]by
 	case writeErr != nil:
 		err = fmt.Errorf("send request: %w", writeErr)
 	}
-	// munged exited or is restarting. No daemon of Slurm has received the
-	// request yet, so the caller can repeat it.
+	// munged exited or is restarting. The client's request has not been sent to
+	// Slurm yet, so the caller can repeat it.
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 

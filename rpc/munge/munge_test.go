@@ -132,8 +132,8 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// TestBadMunged checks that every invalid answer of munged results in an error
-// with a reason, and never in a credential.
+// TestBadMunged checks that every invalid answer from munged results in an
+// error with a reason, and never in a credential.
 func TestBadMunged(t *testing.T) {
 	good := encoded(credential + "\x00")
 	edit := func(at int, b byte) []byte {
@@ -223,8 +223,9 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 }
 
-// TestSlowMunged checks a munged that accepts the connection but does not
-// answer. The caller must not wait longer than its context permits.
+// TestSlowMunged checks a munged that accepts the connection but never
+// completes an answer. The caller must not wait longer than its context
+// permits.
 func TestSlowMunged(t *testing.T) {
 	for name, answer := range map[string][]byte{"silent": nil, "half an answer": encoded(credential)[:20]} {
 		t.Run(name, func(t *testing.T) {
@@ -300,9 +301,9 @@ func TestBusyMunged(t *testing.T) {
 	check(t, err, errs.Timeout, "does not answer in time")
 }
 
-// TestStranger checks that no request is sent to a munged of another user. That
-// user could return a credential of their own. The job would then run as that
-// user.
+// TestStranger checks that a Client sends no request to a munged that an
+// untrusted user runs. That user could return a credential of their own, and
+// the job that a client submits would then run as that user.
 func TestStranger(t *testing.T) {
 	requests := make(chan struct{}, 1)
 	c := munged(t, func(nc net.Conn, _ []byte) {

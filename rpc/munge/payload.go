@@ -6,9 +6,10 @@ import (
 	"github.com/cloudflare/circl/xof/k12"
 )
 
-// kindK12 is the number of the hash function KT128 in a payload. Slurm's
-// commands use KT128, and every release from 22.05 on accepts it. A site may
-// forbid the alternatives, which are SHA-256, SHA-3 and no hash.
+// kindK12 is the number in a payload that stands for the hash function KT128.
+// Slurm's commands use KT128, and every release from 22.05 on accepts it. A
+// site may forbid the alternatives: SHA-256, SHA-3, and a payload without a
+// hash.
 const kindK12 = 2
 
 // Payload returns the payload for the credential of a message. It is a hash of

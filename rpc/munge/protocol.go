@@ -20,11 +20,13 @@ const (
 	version      = 4
 	headerLength = 4 + 1 + 1 + 1 + 4
 
-	// maxLength limits the data after a header, in bytes, in both directions.
-	// munged's own limit is 1 MiB, and our credentials have about 300 bytes.
+	// maxLength is the maximum number of bytes after a header, in both
+	// directions. munged's own limit is 1 MiB, and our credentials are about
+	// 300 bytes long.
 	maxLength = 64 << 10
 
-	// maxTTL is munged's own limit. munged reduces longer times to it.
+	// maxTTL is munged's own limit on the time to live. munged reduces a longer
+	// time to this limit.
 	maxTTL = time.Hour
 )
 
@@ -38,7 +40,8 @@ const (
 	decodeResponse kind = 5
 )
 
-// anyone, as a uid or gid, means that every process may decode the credential.
+// anyone, in place of the uid or gid that may decode a credential, means every
+// uid or every gid.
 const anyone uint32 = 1<<32 - 1
 
 // A credential is base64 text between the following prefix and suffix.
@@ -48,7 +51,7 @@ const (
 )
 
 // munged chooses the cipher and the MAC. Compression is off, because a payload
-// has only 33 bytes.
+// is only 33 bytes long.
 const (
 	defaultCipher = 1
 	defaultMAC    = 1
@@ -84,8 +87,8 @@ func header(k kind) []byte {
 	return append(b, version, byte(k), 0, 0, 0, 0, 0)
 }
 
-// finish writes the length of the message into its header, which has space for
-// it.
+// finish fills in the last field of the header: the number of bytes after the
+// header.
 func finish(b []byte) ([]byte, error) {
 	n := len(b) - headerLength
 	if n > maxLength {
@@ -112,8 +115,8 @@ func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	return int(n), nil
 }
 
-// parseEncoded returns the credential in an answer. If munged refused the
-// request, it returns an *Error.
+// parseEncoded returns the credential in an answer, or an *Error if munged
+// refused the request.
 func parseEncoded(b []byte) (string, error) {
 	r := &reader{b: b}
 	if err := r.status(); err != nil {
@@ -125,13 +128,13 @@ func parseEncoded(b []byte) (string, error) {
 	}
 	text, hasNUL := strings.CutSuffix(text, "\x00")
 	if !hasNUL || !wellFormed(text) {
-		return "", fmt.Errorf("%w: malformed credential", errGarbled) // the text is not included, because it may be a valid credential
+		return "", fmt.Errorf("%w: malformed credential", errGarbled) // the error omits the text, which may be a valid credential
 	}
 	return text, nil
 }
 
-// wellFormed reports whether text has the form of a credential. It ensures that
-// no other text is sent as a credential.
+// wellFormed reports whether text has the form of a credential. This check
+// prevents any other text from being sent as a credential.
 func wellFormed(text string) bool {
 	body, ok := strings.CutPrefix(text, prefix)
 	body, ok2 := strings.CutSuffix(body, suffix)
@@ -141,10 +144,9 @@ func wellFormed(text string) bool {
 	}) < 0
 }
 
-// parseDecoded returns the content of a credential from munged's answer. If
-// munged refused the credential, it returns an *Error. For a replayed or
-// expired credential, munged sends the content as well, and parseDecoded
-// ignores it.
+// parseDecoded returns the content of a credential from munged's answer, or an
+// *Error if munged refused the credential. When munged refuses a replayed or
+// expired credential, it still sends the content, which parseDecoded ignores.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
 	if err := r.status(); err != nil {
@@ -168,7 +170,8 @@ func parseDecoded(b []byte) (Decoded, error) {
 	return d, nil
 }
 
-// A reader parses an answer. After its first error, all values are zero.
+// A reader parses an answer. After the first error, its methods return only
+// zero values.
 type reader struct {
 	b   []byte
 	err error

@@ -1,22 +1,24 @@
-// Package sack gets credentials of auth/slurm from Slurm's "auth and cred
-// kiosk": a UNIX socket on which sackd, slurmd, slurmctld or slurmdbd issues
+// Package sack gets auth/slurm credentials from Slurm's "auth and cred kiosk".
+// A kiosk is a UNIX socket on which sackd, slurmd, slurmctld or slurmdbd issues
 // credentials. The package is written in Go and speaks the kiosk's protocol,
 // which is the same from Slurm 23.11 to 26.05.
 //
-// A credential is a text in which the kiosk confirms a uid and gid, the time,
-// and a payload. The uid and gid are those of the process that requested the
-// credential. The kiosk gets them from the kernel (SO_PEERCRED), so the client
-// needs no secret. The kiosk itself has the cluster's key (slurm.key). Anyone
-// who has this key can act as any user. As with MUNGE, the payload is a hash of
-// one message (munge.Payload). A credential is for one uid, and only daemons
-// that run as this uid accept it. This package never passes a connection to
-// another process.
+// A credential is a text in which the kiosk confirms a payload, the time, and
+// the uid and gid of the process that requested the credential. The kiosk gets
+// the uid and gid from the kernel (SO_PEERCRED), so the client needs no secret.
+// The kernel reports the process that opened the connection, so this package
+// never passes a connection to another process. The kiosk itself has the
+// cluster's key (slurm.key). Anyone who has this key can act as any user.
 //
-// Client.Trusted protects users from a false kiosk. From the request itself, a
-// false kiosk learns very little: the user and a hash. But the attacker who
-// runs it could get a credential for that hash from the real kiosk and return
-// it to the victim. Then the victim's request would be executed as the
-// attacker, who could read the script and the environment in it.
+// As with MUNGE, the payload is a hash of one message (munge.Payload). A
+// credential is made for one uid, and only daemons that run as this uid accept
+// the credential.
+//
+// Client.Trusted protects users from a false kiosk. A request reveals very
+// little to a false kiosk: the user and a hash. But the attacker who runs the
+// false kiosk could get a credential for that hash from the real kiosk and
+// return it to the victim. The victim's request would then be executed as the
+// attacker, who could read its script and environment.
 package sack
 
 import (
@@ -49,18 +51,19 @@ type Client struct {
 }
 
 const (
-	version = 40 << 8 // version of Slurm 23.11, the first with a kiosk; no kiosk checks it
+	version = 40 << 8 // version of Slurm 23.11, the first release with a kiosk; kiosks don't check the version
 	create  = 64001   // number of the request for a credential
-	maxText = 1 << 20 // with use_client_ids, a credential lists its user's groups
+	maxText = 1 << 20 // large, because with use_client_ids a credential lists its user's groups
 	anyone  = 1<<32 - 1
 )
 
 var errGarbled = errors.New("the answer is not a credential")
 
-// Encode returns a credential that contains payload, for this process's
-// effective uid and gid. Only daemons that run as uid accept it.
+// Encode returns a credential that contains payload and confirms this process's
+// effective uid and gid. Only daemons that run as uid accept the credential.
 //
-// Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
+// Errors are *errs.Error. Their kind is Unavailable, Timeout or BadAnswer or,
+// for an invalid uid, Internal.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
 	if uid == anyone {
 		return "", errs.New(errs.Internal, "refusing to request a credential that all users can use")
@@ -84,8 +87,8 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 		err = fmt.Errorf("send request: %w", writeErr)
 	}
 	// If the kiosk can't issue a credential, it closes the connection without
-	// an answer. No daemon has received the request yet, so the caller can
-	// repeat it.
+	// an answer. The client's request has not been sent to Slurm yet, so the
+	// caller can repeat it.
 	return "", errs.Wrap(err, errs.Unavailable, "Slurm's sack.socket issues no credential")
 }
 
@@ -117,13 +120,14 @@ func receive(r io.Reader) (string, error) {
 	}
 	text, hasNUL := strings.CutSuffix(string(b), "\x00")
 	if !hasNUL || !wellFormed(text) {
-		return "", errGarbled // the text is not included, because it may be a valid credential
+		return "", errGarbled // the error omits the text, which may be a valid credential
 	}
 	return text, nil
 }
 
 // wellFormed reports whether text has the form of a credential, which is a JSON
-// Web Token. It ensures that no other text is sent as a credential.
+// Web Token. This check prevents any other text from being sent as a
+// credential.
 func wellFormed(text string) bool {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {

@@ -68,8 +68,8 @@ func answer(text string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-// TestRequest compares a request with the bytes that sackd of Slurm 24.11 and
-// 26.05 accepts.
+// TestRequest compares a request with the bytes that sackd accepts in Slurm
+// 24.11 and 26.05.
 func TestRequest(t *testing.T) {
 	var got []byte
 	socket := kiosk(t, func(nc net.Conn, request []byte) {
@@ -114,9 +114,10 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSockets checks that a socket is skipped if it does not exist or if
-// another user serves it. If no socket is left, the error must contain the
-// paths for the log, but its Message, which HTTP clients get, must not.
+// TestSockets checks that a socket is skipped if it does not exist or if an
+// untrusted user serves it. If all sockets are skipped, the error must contain
+// their paths, for the log. The error's Message must not contain them, because
+// HTTP clients get it.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")
@@ -154,8 +155,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// FuzzAnswer parses arbitrary bytes as answers. Parsing must not panic, and a
-// credential that it returns must be well-formed.
+// FuzzAnswer parses arbitrary bytes as answers. The parser must not panic, and
+// every credential that it returns must be well-formed.
 func FuzzAnswer(f *testing.F) {
 	f.Add(answer(credential + "\x00"))
 	f.Add(answer("a.b.c"))

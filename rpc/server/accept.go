@@ -78,9 +78,9 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	}
 }
 
-// temporary reports whether a later attempt to accept a connection may succeed,
-// although this one failed with err. That is the case if the peer has
-// disconnected or if the machine lacks a resource.
+// temporary reports whether accepting a connection may succeed later, although
+// it has failed with err. This is the case if the peer has disconnected, if the
+// machine lacks a resource, or if a signal interrupted the call.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
 		if errors.Is(err, e) {

@@ -18,15 +18,15 @@ type Authority struct {
 	Token func(token string) (user string, expires time.Time, err error)
 	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
-	// Super reports whether a user may act for other users, as root and the
-	// scheduler's user may. Such a user is called a Super.
+	// Super reports whether a user is a Super, who may act for other users.
+	// Root and the scheduler's user are Supers.
 	Super func(uid uint32) bool
 }
 
-// Verify returns the identity of a request with this token. If actAs is "",
+// Verify returns the identity for a request with this token. If actAs is "",
 // this is the identity of the token's user. Otherwise it is the identity of the
-// user actAs. Authentication proxies act for other users in this way. Only a
-// Super may act for another user.
+// user whose name is actAs. Only a Super may act for another user.
+// Authentication proxies do so.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -59,8 +59,8 @@ func notFound(err error, subject string) error {
 	return errs.Wrap(err, errs.Unauthenticated, "%s", subject)
 }
 
-// lookupUser looks up the user with this name. If the name looks like a token,
-// it is not looked up, because errors of Lookup are logged with the name. A
+// lookupUser looks up the user with this name. A name that looks like a token
+// is not looked up, because Lookup's errors contain the name and are logged. A
 // user whose ids are not accepted on a UNIX socket is not accepted here either.
 func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
 	if looksLikeToken(name) {

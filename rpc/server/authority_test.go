@@ -113,10 +113,11 @@ func TestWhoActsForWhom(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsDown checks a client whose user can't be looked up because the
-// directory service is down. The client must be asked to retry, and its
-// credential must not be refused. This applies to a single request, to the
-// opening of a persistent connection, and to later requests on that connection.
+// TestDirectoryIsDown checks the answer to a client whose user can't be looked
+// up because the directory service is down. The client must be asked to retry,
+// and its credential must not be refused. This applies to a single request, to
+// the opening of a persistent connection, and to later requests on that
+// connection.
 func TestDirectoryIsDown(t *testing.T) {
 	var down atomic.Pointer[string] // user that the directory service can't look up now
 	lookup := func(name string) (uint32, uint32, error) {
@@ -188,8 +189,8 @@ func TestNamesThatAreNumbers(t *testing.T) {
 	}
 }
 
-// serverWithExpiringToken returns a server that accepts a single token. The
-// token expires when the caller calls end.
+// serverWithExpiringToken returns a server that accepts any token until the
+// caller calls end. Each verification of a token sends a value to verified.
 func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
 	t.Helper()
 	var expired atomic.Bool
@@ -205,9 +206,9 @@ func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan
 	return start(t, s), verified, func() { expired.Store(true) }
 }
 
-// TestTokenEndsWhileARequestIsSent checks a token that was valid when the
-// header of a request arrived. The request must be answered, however long the
-// rest of it takes to arrive.
+// TestTokenEndsWhileARequestIsSent checks a token that expires after the header
+// of a request has arrived. The server must answer the request, however long
+// the rest of the request takes to arrive.
 func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 	f, verified, end := serverWithExpiringToken(t, &Server{
 		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},

@@ -6,9 +6,9 @@ import (
 	"schedrestd/errs"
 )
 
-// A budget limits how many bytes are stored for requests in memory, or for
-// answers on disk. There is a limit on the total and a limit for each user.
-// Bytes are counted before they are stored.
+// A budget limits either how many bytes of requests are stored in memory, or
+// how many bytes of answers are stored on disk. It has a limit for the total
+// and a limit for each user. Bytes are counted before they are stored.
 type budget struct {
 	maxTotal, maxPerUser int
 	super                func(uid uint32) bool

@@ -34,9 +34,9 @@ type conn struct {
 
 	// server.mu guards the fields below.
 	pool         *pool
-	source       source    // what the connection counts against: addrSource, origin, or the user of its credential
+	source       source    // source that the connection counts for: addrSource, origin, or the credential's user
 	verified     bool      // the credential was verified
-	waitingSince time.Time // when the server began to wait for this client, unless busy
+	waitingSince time.Time // when the server began to wait for this client; not used while busy
 	busy         bool      // a complete request is being answered
 	closing      bool      // no further request is accepted
 	isEvicted    bool      // it was ended to make room for another connection
@@ -95,8 +95,9 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	v := f.Header.Version
 	switch {
 	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
-		// As slurmctld 24.11 does, send the answer in a version that this server
-		// supports, so that the client learns which version it can use.
+		// Send the answer in a version that this server supports, so that the
+		// client learns which version it can use. slurmctld 24.11 does the
+		// same.
 		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
 		defer c.linger(n - len(front))
 		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
@@ -177,8 +178,8 @@ func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error 
 }
 
 // answerCredential returns the credential for an answer to f. From protocol 39
-// on, answers have no credential. In older protocols, they have an empty
-// credential for the plugin of the request.
+// on, answers contain no credential. In older protocols, they contain an empty
+// credential, for the same plugin as that of the request.
 func answerCredential(f message.Frame) *message.Credential {
 	if f.Header.Version >= codec.V2302 {
 		return nil
@@ -188,7 +189,7 @@ func answerCredential(f message.Frame) *message.Credential {
 
 // answerError sends the error number of err as the answer to f. Clients
 // understand a text only in the answer to a submission, so only that answer
-// also has the text of err.
+// also contains the text of err.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -200,9 +201,9 @@ func (c *conn) answerError(f message.Frame, err error) error {
 	return c.answer(f, message.ResponseRC, &message.RC{Code: number})
 }
 
-// linger reads and discards the n remaining bytes of the peer's message. A
-// connection that is closed with unread bytes is reset by the kernel, and the
-// peer might lose the answer.
+// linger reads and discards the n remaining bytes of the peer's message. If the
+// connection were closed before these bytes are read, the kernel would reset
+// it, and the peer might lose the answer.
 func (c *conn) linger(n int) {
 	if n > 0 && c.setReadTimeout(lingerTimeout) {
 		io.CopyN(io.Discard, yielding{c}, int64(n))
@@ -226,8 +227,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// setReadTimeout sets the deadline for the next read. If c must end instead, it
-// returns false.
+// setReadTimeout sets the deadline for the next read. If c is closing, it does
+// nothing and returns false.
 func (c *conn) setReadTimeout(d time.Duration) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -238,7 +239,8 @@ func (c *conn) setReadTimeout(d time.Duration) bool {
 	return true
 }
 
-// beginRequest marks c as busy. If c must end instead, it returns false.
+// beginRequest marks c as busy. If c is closing, it does nothing and returns
+// false.
 func (c *conn) beginRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

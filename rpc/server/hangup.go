@@ -12,8 +12,8 @@ import (
 var errClientClosed = errors.New("the client closed the connection")
 
 // watchHangup returns a context for the handler of a request. The context ends
-// when the client closes the connection, or its sending side. The caller must
-// call stop before it reads from the connection again.
+// when the client closes the connection or shuts down its own sending side. The
+// caller must call stop before it reads from the connection again.
 func (c *conn) watchHangup(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if len(c.readAhead) > 0 { // the client has already sent its next request, which hides the end of the connection

@@ -50,9 +50,9 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernelIdentity returns the identity for auth/cred, which is that of the peer
-// of a UNIX socket. It accepts group 0 only for root, and refuses ids that mean
-// "unknown".
+// kernelIdentity returns the identity of the peer of a UNIX socket, for a
+// request with auth/cred. It accepts group 0 only for root, and refuses ids
+// that mean "unknown".
 func (c *conn) kernelIdentity() (Identity, error) {
 	if c.peer.UID != 0 {
 		if err := c.peer.Verify(); err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 // servePersistent serves a persistent connection. The argument opening is the
-// first message without its type; it has a header, a credential and a
-// PersistInit. The credential applies to the whole connection. It is verified
-// again for each request, because meanwhile the token may have expired, the key
-// may have been replaced, or the user may have changed.
+// first message without its type: a header, a credential and a PersistInit. The
+// credential applies to the whole connection. The server verifies it again for
+// each request, because by then the token may have expired, the key may have
+// been replaced, or the token may stand for another user.
 func (c *conn) servePersistent(opening []byte) error {
 	s, init, err := c.openSession(opening)
 	if err != nil {
@@ -51,7 +51,8 @@ type session struct {
 }
 
 // openSession verifies the first message of a connection. It returns a session
-// even with an error, so that the caller can send the error to the peer.
+// even when it returns an error, so that the caller can send the error to the
+// peer.
 func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit

@@ -116,9 +116,9 @@ func TestPersistentStays(t *testing.T) {
 	}
 }
 
-// TestPersistentIsJudgedEachTime checks that a persistent connection ends with
-// the next request if its token is no longer accepted, or now has another
-// identity.
+// TestPersistentIsJudgedEachTime checks that the server ends a persistent
+// connection at the next request if the connection's token is no longer
+// accepted, or now stands for another identity.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
 	ended := time.Now().Add(-time.Second) // already expired; whether a leeway still covers it is up to Verify
 	ann := Identity{UID: 100, GID: 101, Name: "ann", TokenUser: "root", Expires: ended}

@@ -11,11 +11,12 @@ import (
 // own pool, so that the UNIX socket stays usable when clients fill the TCP
 // port.
 //
-// When a pool is full, a connection that waits for its client is closed to make
-// room. It may wait for a credential, for the rest of a request, or for the
-// next request. So silent clients can't exclude other clients, however often
-// they connect. A connection whose request is being answered is never closed to
-// make room. Server.mu guards the fields.
+// When a pool is full, the server closes one connection to make room. It
+// chooses a connection that waits for its client to send a credential, the rest
+// of a request, or the next request. So silent clients can't exclude other
+// clients, however often they connect. The server never closes a connection to
+// make room while it is answering a request on that connection. Server.mu
+// guards the fields.
 type pool struct {
 	maxConns   int           // limit of active
 	maxPerUser int           // limit of connections with the credentials of one user
@@ -64,8 +65,8 @@ func (s *Server) waitForSlot(c *conn) bool {
 	}
 }
 
-// crowded reports whether at least half of the connections that p may have are
-// in use.
+// crowded reports whether at least half of the connection slots of p are in
+// use.
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,9 +86,9 @@ func (s *Server) ensureCapacity(c *conn) bool {
 	return c.pool.active < limit || s.evict(s.longestSilent(c.pool, func(*conn) bool { return true }))
 }
 
-// assignUser counts c as a connection of its credential's user. If the user
-// then has too many connections, it ends the one that has been silent for the
-// longest time. If all of them are busy, it refuses c.
+// assignUser counts c as a connection of its credential's user. If that user
+// now has too many connections, assignUser ends the one that has been silent
+// longest. If all the others are busy, assignUser returns an error.
 func (s *Server) assignUser(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,14 +113,17 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.maxPerUser)
 }
 
-// longestSilent returns the connection of p to close first, or nil. It
-// considers only connections that wait for their client and for which the
-// function eligible returns true.
+// longestSilent returns the connection of p that should be closed first, or
+// nil. It considers only connections that wait for their client and for which
+// the function eligible returns true. It compares them by these criteria, in
+// this order:
 //
-// Connections of a Super come last. Among the others, those of the user or
-// machine with the most connections come first, so that a client that connects
-// often loses its own connections. Then the connection that has waited longest
-// comes first. The caller holds mu.
+//  1. Connections of a Super come last.
+//  2. Connections of the user or machine with the most connections come first.
+//     So a client that connects often loses its own connections.
+//  3. The connection that has waited longest comes first.
+//
+// The caller holds mu.
 func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {

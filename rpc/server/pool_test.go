@@ -159,8 +159,8 @@ func TestSessionsOfOneUser(t *testing.T) {
 }
 
 // TestAnsweredConnectionsOfOneUser checks that a user at the connection limit
-// gets no more connections while all of theirs are busy. Other users must still
-// get connections.
+// gets no more connections while all of theirs are busy. A Super must still get
+// connections, even beyond the limit.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
@@ -198,8 +198,8 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that a Super gets more connections to the UNIX socket
-// than MaxConns, even if all others are busy.
+// TestSuperGetsIn checks that a Super gets more than MaxConns connections to
+// the UNIX socket, even while all existing connections are busy.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})

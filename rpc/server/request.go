@@ -18,7 +18,7 @@ type Request struct {
 
 	server *Server
 	body   []byte
-	front  func(t message.Type, n int) ([]byte, error) // returns the bytes before a body of n bytes in an answer
+	front  func(t message.Type, n int) ([]byte, error) // returns the part of an answer that precedes its body of n bytes
 }
 
 // Session holds the data that handlers keep between the requests of a

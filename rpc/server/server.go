@@ -1,19 +1,22 @@
 // Package server is the server side of Slurm's RPC, for the bundled daemons. It
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
-// them to the handlers of their types.
+// each message to the handler for its type.
 //
-// Until a client's credential is verified, its message is neither stored nor
-// decoded. So the client can use only one connection slot, a few kilobytes and
-// a few seconds. Two types of credentials are supported. A token (JWT) is
-// accepted on any socket; the function Verify verifies it. A credential of
-// auth/cred is empty, and the kernel reports the peer's user instead. It is
-// accepted only on UNIX sockets, because over TCP it proves nothing.
+// Before the server has verified a client's credential, it reads at most
+// maxFront bytes of the client's message, and does not decode the body. So a
+// connection without a verified credential uses only one connection slot, a few
+// kilobytes and a few seconds.
+//
+// Two types of credentials are supported. A token (JWT) is accepted on any
+// socket; the function Verify verifies it. A credential of auth/cred is empty,
+// and the kernel reports the peer's user instead. Such a credential is accepted
+// only on UNIX sockets, because over TCP it proves nothing.
 //
 // Two protocols are supported. In slurmctld's protocol (Handlers), each
 // connection carries one request and one answer. In slurmdbd's protocol
-// (Persistent), connections are persistent. The context of a handler ends when
-// the connection ends. For long lists there is Request.Spool, which encodes a
-// list of any length in little memory.
+// (Persistent), a connection carries any number of requests. The context of a
+// handler ends when the connection ends. Request.Spool encodes a list of any
+// length in little memory.
 package server
 
 import (
@@ -41,13 +44,15 @@ type Server struct {
 	Handlers   map[message.Type]Handler // for connections with one request
 	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
 
-	// Verify verifies a token and the name of a user to act as. An empty name
-	// means the token's own user. Both bundled daemons use Authority.Verify. If
-	// Verify is nil, tokens are refused.
+	// Verify verifies a token and returns the identity for a request. The
+	// argument actAs is the name of the user to act as, or "" for the token's
+	// own user. Both bundled daemons use Authority.Verify. If Verify is nil,
+	// tokens are refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super reports whether a user is exempt from the limits below. Such a user
-	// is called a Super. If the function is nil, root and the user of this
-	// process are exempt, because they could stop the process anyway.
+	// Super reports whether a user is a Super. A Super is exempt from
+	// MaxPerUser and from the limits on bytes in memory and on disk. If the
+	// function is nil, root and the user of this process are Supers, because
+	// they could stop the process anyway.
 	Super func(uid uint32) bool
 	// Limit returns the maximum length of a request of type t from id. If Limit
 	// is nil, the maximum is MaxSmall.
@@ -65,7 +70,7 @@ type Server struct {
 	MaxUserSpool int           // the same, per user
 	SpoolDir     string        // directory of the unnamed files with spooled answers; "" for os.TempDir
 	FrontTimeout time.Duration // until the credential has arrived
-	BodyTimeout  time.Duration // from then until the whole message has arrived
+	BodyTimeout  time.Duration // from the credential's verification until the whole message has arrived
 	WriteTimeout time.Duration // to send an answer
 	IdleTimeout  time.Duration // between requests of a persistent connection
 
@@ -103,8 +108,9 @@ const reservedConns = 32
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
 
-// maxFront limits, in bytes, the part of a message that is read before its
-// credential is verified. A header and a token together are never longer.
+// maxFront is the maximum number of bytes of a message that are read before the
+// message's credential is verified. A header and a token together never exceed
+// it.
 const maxFront = 32 << 10
 
 // lingerTimeout is how long a client may continue to send a request that was

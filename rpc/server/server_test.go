@@ -38,8 +38,8 @@ var (
 
 const secret = "ann's token"
 
-// verify accepts a single token, that of ann, who has uid 0 here and may act
-// for bob.
+// verify accepts only the token of ann. In these tests ann is a Super, and may
+// act for bob.
 func verify(tok, actAs string) (Identity, error) {
 	a := Authority{
 		Token: func(t string) (string, time.Time, error) {
@@ -466,8 +466,9 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// TestLargeRequests checks that the type and the sender of a request determine
-// how much memory the request may get before its body is read.
+// TestLargeRequests checks the limits on the memory for a request. The limits
+// depend on the type and the sender of the request, and apply before the server
+// reads the body.
 func TestLargeRequests(t *testing.T) {
 	f := start(t, &Server{
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},

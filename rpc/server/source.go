@@ -13,7 +13,7 @@ import (
 type source struct {
 	user bool
 	uid  uint32     // if user is set
-	addr netip.Addr // otherwise; for IPv6 it is the network, because a client has many addresses
+	addr netip.Addr // if user is not set; for IPv6 it is the network, because a client has many addresses
 }
 
 // String returns the source as it appears in the log.
@@ -29,8 +29,8 @@ func (s source) String() string {
 	return "others"
 }
 
-// addrSource returns the source of c as far as it is known without asking the
-// kernel. On a UNIX socket this is the user, and otherwise the address.
+// addrSource returns the source of c without asking the kernel. This is the
+// user of a UNIX socket's peer, or the address of a TCP client.
 func (c *conn) addrSource() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}

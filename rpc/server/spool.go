@@ -34,9 +34,9 @@ type spool struct {
 	reserved int // bytes of the budget
 }
 
-// Spool encodes body, the answer of type t to r. It returns a body that the
-// handler must return instead. However long the answer is, Spool needs little
-// memory. It reads all elements of body before it returns.
+// Spool encodes body, which is the answer of type t to r. It returns another
+// body, and the handler must return that one. Spool needs little memory,
+// however long the answer is. It reads all elements of body before it returns.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
 	if err := s.encode(r, t, body); err != nil {
@@ -46,8 +46,8 @@ func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error)
 	return s, nil
 }
 
-// encode writes the whole answer. It writes the beginning last, because the
-// beginning contains the length.
+// encode writes the whole answer. At the end it replaces the beginning, because
+// the beginning contains the length.
 func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 	front, err := r.front(t, 0)
 	if err != nil {

@@ -200,8 +200,8 @@ func TestSpooledAnswersOfTheController(t *testing.T) {
 }
 
 // TestUnreadAnswersOfTheControllerAreBounded checks that a user who requests
-// lists on many connections and does not read them gets no more lists. Other
-// users must still get theirs.
+// lists on many connections, and does not read the answers, gets no more lists.
+// Other users must still get theirs.
 func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
 	unread := request(t, f, codec.V2411, token, 80)

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Limits on the log lines about clients, which could otherwise fill the disk.
-// Each source, which is a user or a machine, has its own limit, so that many
-// lines about one source do not suppress lines about another. When there are
-// more than maxThrottled sources, all further ones share a limit.
+// These constants limit the log lines about clients, because unlimited lines
+// could fill the disk. Each source, which is a user or a machine, has its own
+// limit, so that many lines about one source do not suppress lines about
+// another. When there are more than maxThrottled sources, all further sources
+// share one limit.
 const (
 	throttleLines  = 20
 	throttlePeriod = time.Minute
@@ -30,9 +31,10 @@ type lines struct {
 	report           func(omitted int)
 }
 
-// allow reports whether another line about a source may be written. If not, it
-// counts the line as omitted. At the end of the period, the function report is
-// called with the source and the number of omitted lines.
+// allow reports whether another line about a source may be written. If it
+// returns false, it also counts the line as omitted. If lines were omitted by
+// the end of the period, the function report is called with the source and the
+// number of these lines.
 func (t *throttle) allow(src source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 
 func user(uid uint32) source { return source{user: true, uid: uid} }
 
-// connFrom returns a connection from the given source, to a server that logs to
-// a buffer.
+// connFrom returns a connection from the source src to the server s.
 func connFrom(s *Server, src source) *conn {
 	return &conn{server: s, local: true, hasOrigin: true, cachedOrigin: src}
 }
@@ -55,8 +54,9 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 	})
 }
 
-// TestLogOfManySources checks that memory and log stay limited, however many
-// sources there are, and that every line is counted.
+// TestLogOfManySources checks that the number of sources in memory and the
+// number of log lines stay limited, however many sources there are. Every
+// omitted line must be counted.
 func TestLogOfManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer

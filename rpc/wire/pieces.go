@@ -7,15 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PieceSize is the length of the pieces of a long message.
+// PieceSize is the length of each piece of a long message, except the last.
 const PieceSize = 64 << 10
 
-// Pieces holds the rest of a long message, split into pieces. It frees each
-// piece after use. It is not safe for concurrent use.
+// Pieces holds what remains of a long message after its beginning has been
+// read, split into pieces. It frees each piece after use. It is not safe for
+// concurrent use.
 //
-// The pieces are not in Go's heap, where a freed piece would still use memory
-// until the garbage collector runs. So the caller must call Drop, or call Next
-// until it returns io.EOF.
+// The pieces are outside Go's heap. In the heap, a freed piece would still use
+// memory until the garbage collector runs. Because the garbage collector does
+// not free the pieces, the caller must call Drop, or call Next until it returns
+// io.EOF.
 type Pieces struct {
 	// OnFree is called when a piece is freed, with the length of the piece.
 	OnFree func(n int)
@@ -69,7 +71,7 @@ func (p *Pieces) free() {
 		return
 	}
 	n := len(p.current)
-	_ = unix.Munmap(p.current[:PieceSize]) // the whole piece, as it was allocated; this can't fail
+	_ = unix.Munmap(p.current[:PieceSize]) // the whole mapping, even if the piece is shorter; this can't fail
 	if p.current = nil; p.OnFree != nil {
 		p.OnFree(n)
 	}

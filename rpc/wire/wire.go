@@ -1,8 +1,8 @@
-// Package wire reads messages from a connection: a length (32 bits, big
-// endian), followed by that many bytes. It checks the length before it reads
-// anything else. It allocates memory only as bytes arrive, so a peer that
-// announces a gigabyte and sends ten bytes does not use a gigabyte. Package
-// rpc/message decodes the content of messages.
+// Package wire reads messages from a connection. Each message consists of a
+// length (32 bits, big endian) and that many bytes. The package checks the
+// length before it reads anything else. It allocates memory only as bytes
+// arrive, so a peer that announces a gigabyte and sends ten bytes does not use
+// a gigabyte. Package rpc/message decodes the content of messages.
 package wire
 
 import (

@@ -1,9 +1,9 @@
 package root
 
-// CapsVariable is an environment variable that tells a process that it has
-// capabilities over its own namespaces. The workers and services of a gateway
-// that was started without root have such capabilities. The variable's value
-// names the purpose of the capabilities.
+// CapsVariable is the name of an environment variable. It tells a process that
+// the process has capabilities over its own namespaces. If the gateway was
+// started without root privileges, its workers and services have such
+// capabilities. The variable's value names the purpose of the capabilities.
 const CapsVariable = "BORN"
 
 // The values of CapsVariable.

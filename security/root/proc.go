@@ -25,8 +25,8 @@ func MountProc() error {
 	return mountProc(proc)
 }
 
-// mountProc mounts a /proc in which other processes of the same uid can't see a
-// non-dumpable process.
+// mountProc mounts a /proc in which a non-dumpable process is invisible to
+// other processes with the same uid.
 func mountProc(dir string) (err error) {
 	const flags = mountFlags | unix.MS_NOEXEC | unix.MS_RDONLY
 	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first set of options needs Linux 5.8

@@ -1,16 +1,18 @@
-// Package root creates the file system of confined processes: a few read-only
-// files in memory, and a /proc of their own PID namespace, in which each
-// process sees only itself.
+// Package root creates the file system of confined processes, which is called
+// their root. A root contains a few read-only files in memory, and a /proc of
+// the processes' own PID namespace. In that /proc, each process sees only
+// itself.
 //
-// A process of a gateway that was started without root creates its own root
-// (self.SetUpNamespaces), in its own mount and PID namespaces.
+// If a gateway was started without root privileges, each of its processes
+// creates its own root (self.SetUpNamespaces), in its own mount and PID
+// namespaces.
 //
 // A gateway that may mount file systems creates one root for all its processes
-// (New, Enter). That root begins with the machine's /proc, because a /proc
-// belongs to the PID namespace of the process that mounts it. Later a process
-// inside the PID namespace mounts another one (MountProc). The machine's /proc
-// must be replaced because its links for another process of the same user lead
-// outside the root, even with hidepid.
+// (New, Enter). At first this root contains the machine's /proc, because a
+// /proc belongs to the PID namespace of the process that mounts it. Later a
+// process inside the new PID namespace mounts that namespace's /proc
+// (MountProc). The machine's /proc must be replaced: even with hidepid, its
+// links for another process of the same user lead outside the root.
 package root
 
 import (
@@ -34,11 +36,11 @@ type Root struct {
 type program struct {
 	file *os.File
 	name string // its name below /
-	tree int    // a detached mount of the file; -1: none, and the file is copied
+	tree int    // detached mount of the file, or -1 if the file must be copied
 }
 
-// New returns a Root with the given programs. Call it while their file system
-// is still mounted. New ignores files that are nil.
+// New returns a Root with the given programs. Call New while the programs' file
+// system is still mounted. New ignores nil files.
 func New(programs map[string]*os.File) *Root {
 	r := &Root{}
 	for name, f := range programs {
@@ -115,8 +117,8 @@ func mountPoint() (string, error) {
 	return "", errs.New(errs.Unsupported, "no directory to mount on")
 }
 
-// populate puts into dir the files that a worker opens: its program, /proc, and
-// the local time zone.
+// populate puts the files that a worker opens into dir: the programs, /proc,
+// and the local time zone.
 func (r *Root) populate(dir string) error {
 	for _, p := range r.programs {
 		if err := p.place(filepath.Join(dir, p.name)); err != nil {
@@ -126,7 +128,7 @@ func (r *Root) populate(dir string) error {
 	if err := errors.Join(os.Mkdir(dir+"/proc", 0o555), os.Mkdir(dir+"/etc", 0o755)); err != nil {
 		return errs.Wrap(err, errs.Internal, "create the workers' root")
 	}
-	if err := mountProc(dir + "/proc"); err != nil { // the /proc of the calling process; it also proves that mounting works here
+	if err := mountProc(dir + "/proc"); err != nil { // the calling process's /proc; this call also proves that mounting works here
 		return err
 	}
 	if zone, err := os.ReadFile("/etc/localtime"); err == nil {
@@ -155,8 +157,8 @@ func (p program) place(path string) error {
 	return errs.Wrap(err, errs.Unsupported, "mount %s read-only", p.name)
 }
 
-// copyTo copies the program. Whatever the umask is, the mode of the copy
-// permits executing the file but not reading it.
+// copyTo copies the program. Whatever the umask is, the mode of the copy lets
+// other users execute it, but not read it.
 func (p program) copyTo(to *os.File) error {
 	from, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()))
 	if err != nil {

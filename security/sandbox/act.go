@@ -20,7 +20,7 @@ type deathTest struct {
 const (
 	argParentPID  = invalid - 1 // the parent's pid
 	argOwnPIDHigh = invalid - 2 // the process's own pid, with a bit set that the kernel ignores
-	argOtherPID   = invalid - 3 // a pid other than the process's own, even if its own pid is 1
+	argOtherPID   = invalid - 3 // a pid other than the process's own, which may be 1
 	highBit       = uintptr(1) << 40
 )
 

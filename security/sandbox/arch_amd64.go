@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch    = unix.AUDIT_ARCH_X86_64
-	firstForeign = 0x40000000 // __X32_SYSCALL_BIT: calls of x32 have the same architecture value
+	firstForeign = 0x40000000 // __X32_SYSCALL_BIT: x32 calls have the same architecture value as 64-bit calls
 
 	// threadFlags are the flags with which Go's runtime starts a thread
 	// (runtime/os_linux.go, cloneFlags; sys_linux_amd64.s adds SETTLS).

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter is a program of classic BPF. It reads the number, the architecture
-// and the six 64-bit arguments of a system call, 32 bits at a time, and returns
-// a verdict. Jumps go forward only. A conditional jump reaches at most 255
+// A filter is a classic BPF program. It reads the number, the architecture and
+// the six 64-bit arguments of a system call, 32 bits at a time, and returns a
+// verdict. Jumps go forward only. A conditional jump reaches at most 255
 // instructions, so a longer jump goes through an unconditional jump ("ja").
 
 // Offsets in struct seccomp_data on little-endian machines.
@@ -18,8 +18,8 @@ const (
 	atArgs   = 16
 )
 
-// A label is a position in a program, which may not be known yet. The constant
-// next stands for the instruction after the jump.
+// A label stands for a position in a program. That position may not be known
+// yet. The constant next stands for the instruction after the jump.
 type label int
 
 const next label = 0

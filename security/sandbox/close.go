@@ -7,9 +7,10 @@ import (
 	"schedrestd/security"
 )
 
-// Close closes the sandbox of this process with Landlock and a filter for
-// system calls, tries forbidden operations, and returns the layers that the
-// kernel enforces. If requireAll is set, Close fails if a layer is missing.
+// Close closes the sandbox of this process: it enables Landlock and a system
+// call filter, and then tries forbidden operations. It returns the layers that
+// the kernel enforces. If requireAll is set and a layer is missing, Close
+// returns an error.
 func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil
@@ -36,8 +37,8 @@ func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	return enforced, runProbes(o)
 }
 
-// checkLayers returns an error if s lacks a layer that a process of kind o.Kind
-// should have.
+// checkLayers returns an error if s lacks a layer that a process with the
+// options o should have.
 func checkLayers(o Options, s security.Sandbox) error {
 	if o.Audit {
 		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+requiredSuffix)

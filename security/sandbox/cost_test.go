@@ -13,8 +13,9 @@ import (
 
 // BenchmarkFilter measures the cost of the filter. Each round runs in a process
 // of its own, which closes its sandbox. The results are the medians of all
-// rounds. The kernel caches a verdict that depends on no argument, such as that
-// about getuid. For other calls, such as fcntl, the filter runs each time.
+// rounds. If a call is allowed whatever its arguments are, such as getuid, the
+// kernel remembers this and does not run the filter. For other calls, such as
+// fcntl, the filter runs each time.
 func BenchmarkFilter(b *testing.B) {
 	all := map[string][]float64{}
 	for b.Loop() {

@@ -6,9 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dispatcherFDRows returns a copy of descriptorRows, changed for the
-// dispatcher. The dispatcher may close its channel, because it does so when it
-// ends. It needs no lseek, pread64 or writev.
+// dispatcherFDRows returns a copy of descriptorRows without the rows that do
+// not suit the dispatcher. The dispatcher does not need lseek, pread64 or
+// writev. Closing its channel must not kill it, because it closes the channel
+// when it exits.
 func dispatcherFDRows() []row {
 	return slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
 		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.verdict == kill
@@ -33,10 +34,11 @@ const (
 // dispatcherRows allow the dispatcher to hand over connections and to connect
 // to daemons. The dispatcher never connects to a UNIX socket, because the
 // server would see the dispatcher's identity instead of the worker's. It can
-// create UNIX sockets only as connected pairs. It can open files for reading,
-// or only their inodes (O_PATH). A filter can't see which file or address a
-// call names. So the dispatcher can open all files that its uid may open, and
-// connect to all TCP addresses of the machine's network.
+// create UNIX sockets only as connected pairs. It can open a file for reading,
+// or open only the file's inode (O_PATH). A filter can't see which file or
+// address a call names. So the dispatcher can open every file that its uid may
+// read, and connect to every TCP address that is reachable from its network
+// namespace.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},

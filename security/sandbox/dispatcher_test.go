@@ -25,9 +25,9 @@ func openTest(purpose string, flags uintptr) deathTest {
 	return deathTest{"open " + purpose, unix.SYS_OPENAT, [6]uintptr{atCWD, addressOf(&devZero[0]), flags}}
 }
 
-// dispatcherDeathTests lists further death tests for the dispatcher, in
-// addition to deathTests. Most of these calls are allowed with other arguments,
-// or in other processes.
+// dispatcherDeathTests lists the dispatcher's death tests in addition to
+// deathTests. Most of these calls are allowed with other arguments, or in other
+// processes.
 var dispatcherDeathTests = []deathTest{
 	openTest("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
 	openTest("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
@@ -54,7 +54,8 @@ var dispatcherDeathTests = []deathTest{
 	{"fdatasync", unix.SYS_FDATASYNC, [6]uintptr{invalid}},
 }
 
-// deathTestsOf returns the names of the death tests of a kind of process.
+// deathTestsOf returns the names of the death tests for the given kind of
+// process.
 func deathTestsOf(kind Kind) []string {
 	names := DeathTests()
 	if kind == Dispatcher {
@@ -65,7 +66,7 @@ func deathTestsOf(kind Kind) []string {
 	return names
 }
 
-// runAnyDeathTest works like RunDeathTest, but also knows the names in
+// runAnyDeathTest works like RunDeathTest, but also accepts the names in
 // dispatcherDeathTests.
 func runAnyDeathTest(name string) error {
 	for _, a := range dispatcherDeathTests {
@@ -108,7 +109,8 @@ func dispatch() error {
 	return errors.Join(connect(tcp.Addr().String()), interfaces(), handOver(), inode(socket), relay(file), readPorts(), takeDescriptor(), threads(), unix.Close(Channel))
 }
 
-// connect opens a connection and looks up the process that serves it.
+// connect opens a connection to address, and looks up the uid of the process
+// that serves it.
 func connect(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -137,7 +139,8 @@ func connect(address string) error {
 	return err
 }
 
-// interfaces looks up an interface, as for the zone of an IPv6 address.
+// interfaces looks up a network interface, which is necessary for the zone of
+// an IPv6 address.
 func interfaces() error {
 	_, err := net.InterfaceByName("lo")
 	return err

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run interprets a filter as the kernel does, and returns the result.
+// run executes a filter the way the kernel does, and returns the filter's
+// result.
 func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
 	t.Helper()
 	data := make([]byte, 64)
@@ -122,9 +123,10 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAuditKillsNothingOfOurs checks that audit mode only logs the calls that
-// otherwise kill, and changes no other verdict. There is one exception: calls
-// that our programs can't make, such as those of x32, must still kill.
+// TestAuditKillsNothingOfOurs checks that audit mode logs the calls that
+// otherwise kill the process, and changes no other verdict. Calls that our
+// programs never make, such as x32 calls, must kill the process even in audit
+// mode.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)
@@ -169,8 +171,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestTables checks that testdata/*.filter, the text for reviewers, shows the
-// current tables. It ignores rows of other architectures.
+// TestTables checks that the files testdata/*.filter, which are for reviewers,
+// show the current tables. It ignores rows of other architectures.
 func TestTables(t *testing.T) {
 	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}} {
 		t.Run(name, func(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 	"schedrestd/security"
 )
 
-// landlockRights lists the rights that each version of Landlock added, one bit
-// each. The kernel reports its version of Landlock. If that version is newer
-// than all versions in this list, laterRights finds the rights that are missing
-// here, and the sandbox denies them, too. For a process that connects to UNIX
-// sockets (Options.Unix) the sandbox denies only the listed rights, because a
-// later right covers such connections.
+// landlockRights lists the rights that each version of Landlock added. Each
+// right is one bit. If the kernel's version of Landlock is newer than all
+// versions in this list, laterRights finds the rights that are missing here,
+// and the sandbox denies them, too. For a process that connects to UNIX sockets
+// (Options.Unix) the sandbox denies only the listed rights, because a later
+// right covers such connections.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -33,21 +33,24 @@ var landlockRights = []struct {
 const (
 	sinceScope   = 6 // LANDLOCK_SCOPE_*
 	sinceTSync   = 8 // LANDLOCK_RESTRICT_SELF_TSYNC
-	sameThreads  = 2 // LANDLOCK_CREATE_RULESET_ERRATA: signals between threads of one process are permitted
+	sameThreads  = 2 // bit from LANDLOCK_CREATE_RULESET_ERRATA: signals between threads of one process are permitted
 	rulesetSize  = 24
 	olderRuleset = 8 // size of the ruleset before version 4: files only
 )
 
 // denyFiles denies the following operations to every thread of the process:
-// opening, executing, creating or removing files, binding and connecting TCP
-// sockets, connecting to abstract UNIX sockets, and sending signals to other
-// processes. Which of them it can deny depends on the kernel (see
+//   - opening, executing, creating and removing files
+//   - binding and connecting TCP sockets
+//   - connecting to abstract UNIX sockets
+//   - sending signals to other processes
+//
+// Which of these operations it can deny depends on the kernel (see
 // landlockRuleset). No file and no address is exempt, but files that are
 // already open stay open.
 //
-// denyFiles returns what it has denied. That is nothing if the kernel lacks
-// Landlock or has it switched off. The process must already have no_new_privs,
-// and all its threads must have the same credentials.
+// denyFiles returns what it has denied. If the kernel has no Landlock, or
+// Landlock is switched off, denyFiles denies nothing. The process must already
+// have no_new_privs, and all its threads must have the same credentials.
 func denyFiles(o Options) (security.Sandbox, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -74,8 +77,8 @@ func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
 	return int(set), nil
 }
 
-// enterRuleset confines every thread of the process to the ruleset with the
-// descriptor set.
+// enterRuleset applies a ruleset to every thread of the process. The argument
+// set is the ruleset's descriptor.
 func enterRuleset(set, version int) error {
 	var e syscall.Errno
 	if version >= sinceTSync {
@@ -92,10 +95,11 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// proveLandlock tries the denied operations, because a sandbox around the
-// gateway may have accepted the ruleset in place of the kernel, without
-// enforcing it. Call proveLandlock before installFilter, because otherwise the
-// filter would deny the operations.
+// proveLandlock tries denied operations. It is needed because the gateway may
+// itself run in a sandbox that handles system calls in place of the kernel.
+// Such a sandbox may have accepted the ruleset without enforcing it. Call
+// proveLandlock before installFilter. Otherwise the filter, not Landlock, would
+// deny the operations.
 func proveLandlock(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -150,12 +154,12 @@ func attrSize(version int) uintptr {
 	return rulesetSize
 }
 
-// landlockRuleset returns a ruleset that denies everything that this version of
-// Landlock can deny, with two exceptions:
+// landlockRuleset returns a ruleset that denies everything that the given
+// version of Landlock can deny, with two exceptions:
 //   - With Options.Unix it denies only the rights in landlockRights.
 //   - It denies signals to other processes only if allowsThreadSignals returns
-//     true. On a kernel with version 6 or 7 that lacks a fix, Go's runtime
-//     could otherwise not signal its own threads to preempt them.
+//     true. On a kernel that lacks a fix, Landlock 6 and 7 would also deny the
+//     signals with which Go's runtime preempts its own threads.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {
@@ -171,7 +175,7 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 		denies |= security.DeniesSignals
 	}
 	if o.Unix {
-		return attr, denies // a later right covers connecting to UNIX sockets by path
+		return attr, denies // no later rights: one of them covers connecting to UNIX sockets by path
 	}
 	last := landlockRights[len(landlockRights)-1].version
 	if version > last {
@@ -191,8 +195,8 @@ func allowsThreadSignals(version int) bool {
 	return e == 0 && fixed&sameThreads != 0
 }
 
-// laterRights returns the rights that this kernel has in addition to those in
-// known. Their bits are above those of all known rights.
+// laterRights returns the rights that this kernel has, but that are not in
+// known. The bits of these rights are above those of all known rights.
 func laterRights(known uint64, field func(*unix.LandlockRulesetAttr) *uint64) uint64 {
 	var found uint64
 	for bit := known + 1; bit != 0; bit <<= 1 {

@@ -40,8 +40,8 @@ func TestDenyFiles(t *testing.T) {
 	})
 }
 
-// tryDenied tries the operations that Landlock denies, also on threads that
-// were started before the operations were denied.
+// tryDenied tries the operations that Landlock denies. It also tries file
+// operations on threads that were started before Landlock denied them.
 func tryDenied(onEarlyThreads func(func() error) error) error {
 	list := []error{tryFiles(), onEarlyThreads(tryFiles)}
 	if version, _ := landlockVersion(); version >= 4 {
@@ -83,8 +83,8 @@ func multipath() bool {
 }
 
 // TestReconnect checks that a worker that may connect to UNIX sockets can't
-// reconnect a received TCP connection to another address: the filter allows the
-// call, and Landlock denies it.
+// reconnect a received TCP connection to another address. The filter allows
+// connect(2), so Landlock must deny it.
 func TestReconnect(t *testing.T) {
 	if version, _ := landlockVersion(); version < 4 {
 		t.Skip("this kernel's Landlock knows no TCP")

@@ -23,7 +23,7 @@ type probe struct {
 }
 
 // Strings and socket addresses that probes point to. They must live as long as
-// the program, because the kernel gets pointers to them as plain numbers.
+// the program, because the probes hold pointers to them as plain numbers.
 var (
 	rootPath     = [...]byte{'/', 0}
 	statusPath   = append([]byte("/proc/self/status"), 0)
@@ -100,9 +100,10 @@ func closeFDPair(uintptr) {
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
 // runProbes tries every forbidden operation, in a way that changes nothing if
-// the operation is allowed. It returns an error that names the operations with
-// an unexpected result. Call it once, after installFilter. It also works in
-// audit mode, in which the filter still returns EPERM for these operations.
+// the operation is allowed. If operations have unexpected results, runProbes
+// returns an error that names them. Call runProbes once, after installFilter.
+// It also works in audit mode, because the filter still returns errors for
+// these operations.
 func runProbes(o Options) error {
 	var failures []string
 	for i := range probes {

@@ -10,7 +10,7 @@ import (
 	"schedrestd/security"
 )
 
-// writeRights lists every right of Landlock that changes files, by version.
+// writeRights lists, by version, every Landlock right to change files.
 var writeRights = []struct {
 	version int
 	rights  uint64
@@ -23,11 +23,11 @@ var writeRights = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine. It keeps
-// the process and the programs that it starts from changing files
-// (denyWriting). It installs no filter, because each program needs different
-// system calls. If requireAll is set, ReadOnly fails on a kernel without
-// Landlock.
+// ReadOnly confines a process that must start the machine's programs. Neither
+// this process nor the programs that it starts can then change files (see
+// denyWriting). ReadOnly installs no filter, because each program needs
+// different system calls. If requireAll is set and the kernel has no Landlock,
+// ReadOnly returns an error.
 func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return enforced, nil
@@ -72,8 +72,8 @@ func denyWriting() (enforced security.Sandbox, err error) {
 	return enforced, proveReadOnly()
 }
 
-// exceptNull allows writing to /dev/null, because the started programs have it
-// as a standard descriptor.
+// exceptNull allows writing to /dev/null, because the programs that the process
+// starts have it as a standard descriptor.
 func exceptNull(set int) error {
 	fd, err := unix.Open(os.DevNull, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -87,9 +87,10 @@ func exceptNull(set int) error {
 	return nil
 }
 
-// proveReadOnly tries the denied operations on a file that every user may
-// write. It is needed because a sandbox around the gateway may have accepted
-// the ruleset in place of the kernel, without enforcing it.
+// proveReadOnly tries to open for writing a file that every user may write. It
+// is needed because the gateway may itself run in a sandbox that handles system
+// calls in place of the kernel. Such a sandbox may have accepted the ruleset
+// without enforcing it.
 func proveReadOnly() error {
 	fd, err := unix.Open("/dev/zero", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

@@ -18,7 +18,7 @@ type row struct {
 	reason  string
 }
 
-// call is a system call, with its name for people and its number on this
+// call is a system call, with a readable name and its number on this
 // architecture.
 type call struct {
 	name   string
@@ -33,7 +33,7 @@ type test struct {
 	arg    int
 	mask   uint64
 	values []uint64
-	name   string // name of the values, for people; without it they are shown as numbers
+	name   string // readable name of the values; if it is empty, they are shown as numbers
 }
 
 // is returns a test that holds when the argument is one of the values.
@@ -57,8 +57,8 @@ type verdict uint8
 const (
 	kill verdict = iota // kill the process with SIGSYS; also the verdict on every call without a matching row
 	allow
-	eperm  // for operations that runProbes tries, and calls that Go's libraries make but do not need
-	enosys // for calls that Go's runtime and libraries try first, and then replace by others
+	eperm  // for operations that runProbes tries, and for calls that Go's libraries make but do not need
+	enosys // for calls that Go's runtime and libraries try first, before they fall back to others
 )
 
 // action returns the kernel's value of the verdict.
@@ -77,11 +77,11 @@ func (v verdict) action(audit bool) uint32 {
 	return unix.SECCOMP_RET_KILL_PROCESS
 }
 
-// compile builds the filter of a table. The filter first tests the
+// compile builds the filter for a table. The filter first tests the
 // architecture, because the numbers of calls depend on it. Then it does a
 // binary search for the call's number, and evaluates the rows of that number in
-// order. If the result for a number depends on no argument, the kernel caches
-// it and does not run the filter.
+// order. If a call is allowed whatever its arguments are, the kernel remembers
+// this and does not run the filter.
 func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	var calls [][]row
 	for _, r := range slices.SortedStableFunc(slices.Values(table), func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) }) {

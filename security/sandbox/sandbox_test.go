@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// TestMain runs the sandboxed child in its own process, because a closed
-// sandbox can't be opened again.
+// TestMain runs the tests or, if SEAL_TEST_ROLE is set, the code of that child
+// role. Each child is a process of its own, because a closed sandbox can't be
+// opened again.
 func TestMain(m *testing.M) {
 	role, rest, _ := strings.Cut(os.Getenv("SEAL_TEST_ROLE"), ":")
 	var o Options
@@ -98,8 +99,8 @@ func closeSandbox(o Options) error {
 	return installFilter(o)
 }
 
-// onThreads starts n threads, and returns a function. When that function is
-// called with a function f, each of these threads calls f, one after the other.
+// onThreads starts n threads, and returns a function. That function calls its
+// argument f on each of these threads, one after the other.
 func onThreads(n int) func(func() error) error {
 	work, results := make(chan func() error), make(chan error)
 	started := make(chan bool)
@@ -192,8 +193,8 @@ func describe(s syscall.WaitStatus) string {
 }
 
 // TestTry checks that each probe has its expected result in the sandbox. It
-// tries each table with and without audit mode, also on threads that were
-// started before the sandbox was closed.
+// tries each table with and without audit mode. Threads that were started
+// before the sandbox was closed must get the same results.
 func TestTry(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range allOptions {
@@ -209,9 +210,9 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds checks that runProbes reports every probe as allowed in a
-// process without the filter. Exceptions are the probes that the kernel does
-// not support, or denies to this user even without the filter.
+// TestTryFinds checks that runProbes, in a process without the filter, reports
+// every probe as allowed. The test ignores probes that the kernel does not
+// support, or that it denies to this user even without the filter.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
@@ -258,9 +259,9 @@ func TestActsKill(t *testing.T) {
 	}
 }
 
-// TestActsInAudit checks that in audit mode the process survives the calls of
-// TestActsKill. This shows that it is the filter that kills in TestActsKill,
-// and that the parent's death tests do no harm if there is no filter.
+// TestActsInAudit checks that in audit mode a process survives the calls that
+// TestActsKill makes. This shows that in TestActsKill the filter kills the
+// process, and that the parent's death tests do no harm if there is no filter.
 func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for _, kind := range []Kind{Worker, Dispatcher} {
@@ -309,9 +310,9 @@ func filterOneThread() error {
 	return installFilter(Options{})
 }
 
-// TestForeign checks that a 32-bit system call kills the process. The number of
-// such a call means another call in the 64-bit table, so the filter must not
-// look it up there.
+// TestForeign checks that a 32-bit system call kills the process. In the 64-bit
+// table, the number of such a call stands for a different call, so the filter
+// must not look it up there.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")

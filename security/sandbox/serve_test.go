@@ -29,8 +29,8 @@ import (
 )
 
 // TestServe checks that a sandboxed process can serve HTTP/1.1, HTTP/2, TLS,
-// compressed streams and uploads, with panics, many threads and a busy garbage
-// collector.
+// compressed streams and uploads, even with panics, many threads and a busy
+// garbage collector.
 func TestServe(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range map[string]Options{"worker": {}, "worker that dials UNIX sockets": {Unix: true}} {
@@ -92,8 +92,8 @@ func preparePairs(n int) (*connectionPairs, error) {
 	return p, nil
 }
 
-// lateConn turns a descriptor into a connection at the first use, as a worker
-// does.
+// lateConn turns a descriptor into a connection at the first Read or Write, as
+// a worker does.
 type lateConn struct {
 	net.Conn
 	once sync.Once
@@ -312,7 +312,7 @@ func takeDescriptor() error {
 // listening keeps the listener of listenUnix open.
 var listening net.Listener
 
-// listenUnix returns the path of a UNIX socket to connect to.
+// listenUnix listens on a new UNIX socket, and returns its path.
 func listenUnix() (string, error) {
 	dir, err := os.MkdirTemp("", "sandbox")
 	if err != nil {

@@ -19,13 +19,13 @@ const (
 	futexWake = 1 | 128
 )
 
-// fileLookups is the reason for rows of calls that examine a file. Our programs
-// do not need these calls, but libraries make them. So the calls return an
-// error and do not kill the process.
+// fileLookups is the reason in the rows for calls that examine a file. Our
+// programs do not need these calls, but libraries make them. So the calls
+// return an error and do not kill the process.
 const fileLookups = "Go's libraries look for files (resolver, time zones) and work without them"
 
-// table returns the rows for the process pid. They list every call that is
-// allowed or returns an error.
+// table returns the rows for a process with the options o and the given pid.
+// The rows list every call that is allowed or that returns an error.
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
 	t = append(t, memoryRows...)
@@ -129,9 +129,9 @@ var descriptorRows = []row{
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// appendRows returns the rows for a process that has a log open for appending:
-// descriptorRows without the calls that seek, that read at a position, or that
-// could end append mode (F_SETFL).
+// appendRows returns the rows for a process that has a log open for appending.
+// It adds fdatasync to descriptorRows. It omits the calls that seek, that read
+// at a position, or that could end append mode (F_SETFL).
 func appendRows() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.tests[0].name == "SETFL"
@@ -141,7 +141,7 @@ func appendRows() []row {
 
 // claimRows allows the auditor's operations on the file of Idempotency-Keys.
 // These calls can neither read nor overwrite the audit log, because the log is
-// open for appending.
+// open only for appending.
 var claimRows = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
 	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},
@@ -190,14 +190,14 @@ var exporterRows = []row{
 	{sys("accept4", unix.SYS_ACCEPT4), allow, nil, "scrapes of the metrics; the process can't listen by itself"},
 }
 
-// dialRows allow a worker to connect to daemons that need to see its own uid. A
-// filter can't see addresses. So the mount namespace must limit the UNIX
-// sockets that the worker can reach, and Landlock (version 4) must deny
-// connect(2) on TCP sockets. If Landlock allowed that call, a worker could
-// disconnect (AF_UNSPEC) a TCP socket that it was given, and connect it to
-// another address. The connection would be made in the network namespace of the
-// process that opened the socket, not in the worker's. Landlock does not cover
-// Multipath TCP, so the parent's listeners do not use Multipath TCP.
+// dialRows allow a worker to connect to daemons that need to see the worker's
+// own uid. A filter can't see addresses. So the mount namespace must limit the
+// UNIX sockets that the worker can reach, and Landlock (version 4) must deny
+// connect(2) on TCP sockets. If Landlock allowed connect(2), a worker could
+// disconnect (AF_UNSPEC) a TCP socket that it was given, and connect the socket
+// to another address. The new connection would be made in the network namespace
+// of the process that opened the socket, not in the worker's. Landlock does not
+// cover Multipath TCP, so the parent's listeners do not use Multipath TCP.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).named("AF_UNIX"),

@@ -9,10 +9,10 @@ import (
 	"schedrestd/security"
 )
 
-// Confine permanently drops rights of the calling process:
-//   - The parameter files limits its open descriptors.
+// Confine permanently restricts the calling process:
+//   - It can have at most as many open descriptors as the parameter files says.
 //   - It can't write to files, unless the parameter writes is true.
-//   - It writes no core files, which would contain tokens.
+//   - It can't write core files, which would contain tokens.
 //   - It can't gain privileges by executing a program.
 //   - Other processes of its uid can't debug it.
 func Confine(files uint64, writes bool) error {
@@ -39,10 +39,10 @@ func Confine(files uint64, writes bool) error {
 	return noNewPrivsProcess()
 }
 
-// ConfineReader replaces Confine in a process that starts other programs and
-// writes to an inherited standard output, which may be a file. It leaves the
-// limits on descriptors and file sizes unchanged, and closes inherited
-// descriptors.
+// ConfineReader confines a process that starts other programs and writes to an
+// inherited standard output, which may be a file. Unlike Confine, ConfineReader
+// leaves the limits on descriptors and file sizes unchanged, and closes
+// inherited descriptors.
 func ConfineReader() error {
 	if err := security.CloseInherited(); err != nil {
 		return err
@@ -56,11 +56,11 @@ func ConfineReader() error {
 	return noNewPrivsProcess()
 }
 
-// LimitTasks sets RLIMIT_NPROC of the calling process. The process can then
-// start no further process or thread if its user already has as many as the
-// limit. In a user namespace the kernel counts only the processes and threads
-// in that namespace. Without this limit a compromised process could use up the
-// limit of the machine or the service.
+// LimitTasks sets RLIMIT_NPROC of the calling process. If the process's user
+// already has that many processes and threads, the process can start no more.
+// In a user namespace the kernel counts only the processes and threads in that
+// namespace. Without this limit a compromised process could use up all
+// processes and threads that the machine or the service may have.
 func LimitTasks(limit uint64) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return fmt.Errorf("limit processes and threads to %d: %w", limit, err)
@@ -69,7 +69,7 @@ func LimitTasks(limit uint64) error {
 }
 
 // noNewPrivsProcess sets no_new_privs on all threads, unless it is already set.
-// Workers inherit it from the thread of the parent that starts them.
+// Workers inherit it from the parent's thread that starts them.
 func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 )
 
 // Attributes maps the names of process attributes to their values, in the form
-// that /proc shows. Together they cover everything that the confinement
-// promises.
+// that /proc shows. Together the attributes cover everything that the
+// confinement promises.
 type Attributes map[string]string
 
 // ExpectedAttributes returns the attributes that a confined process must have.
-// The parameter a has the values that the parent sent to the process, files is
-// the process's limit on open descriptors, and tasks is its user's limit on
-// processes and threads.
+// The parameter a contains the values that the parent sent to the process. The
+// parameter files is the process's limit on open descriptors, and tasks is its
+// user's limit on processes and threads.
 func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	none := security.Capabilities(0).String()
@@ -49,8 +49,8 @@ func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 	return p
 }
 
-// groups returns the supplementary groups in the form in which the kernel shows
-// them: sorted by number. The overflow id stands for each group that the user
+// groups returns the supplementary groups as the kernel shows them: sorted by
+// number, and with the overflow id in place of each group that the user
 // namespace lacks.
 func groups(a *ipc.Attributes) string {
 	list := slices.Sorted(slices.Values(a.Groups))
@@ -62,6 +62,6 @@ func groups(a *ipc.Attributes) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// otherThan is the prefix of a value that an attribute must not have, such as
-// the namespace that the parent is in.
+// otherThan, as a prefix, marks a value that an attribute must not have, such
+// as the parent's own namespace.
 const otherThan = "other than "

@@ -83,8 +83,8 @@ func measureProcess(p Attributes) error {
 	return nil
 }
 
-// openDescriptors lists the open descriptors, without those of the Go runtime's
-// poller and of the directory that is being read.
+// openDescriptors lists the open descriptors, except those of the Go runtime's
+// poller and the descriptor through which it reads the list.
 func openDescriptors() (string, error) {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

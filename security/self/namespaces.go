@@ -12,7 +12,8 @@ import (
 // capabilities over its own namespaces. If the process needs its own root
 // directory, SetUpNamespaces creates that directory and leaves the machine's
 // file system. It then drops every capability and empties the bounding set, on
-// all threads. In any other process, SetUpNamespaces does nothing.
+// all threads. In a process that starts without such capabilities,
+// SetUpNamespaces does nothing.
 func SetUpNamespaces() error {
 	switch v := os.Getenv(root.CapsVariable); v {
 	case "":

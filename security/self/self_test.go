@@ -18,7 +18,8 @@ import (
 	"schedrestd/security"
 )
 
-// TestMain runs the child in tests that need their own process.
+// TestMain runs the tests or, if SECURITY_TEST_ROLE is set, the code of a
+// child, which confines itself.
 func TestMain(m *testing.M) {
 	if os.Getenv("SECURITY_TEST_ROLE") == "" {
 		if err := security.CloseInherited(); err != nil { // the process that started the tests may have left a descriptor open
@@ -93,7 +94,8 @@ func TestConfineShows(t *testing.T) {
 	}
 }
 
-// child confines a process of this binary and returns its report.
+// child runs this binary in a process that confines itself, and returns that
+// process's report.
 func child(t *testing.T, attr *syscall.SysProcAttr) map[string]any {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")

@@ -26,9 +26,9 @@ func VerifyAttributes(expect *ipc.Attributes, files, tasks uint64) error {
 	return nil
 }
 
-// compare returns one sentence for each difference between got and want, in the
-// order of the names. An attribute that only one of the two has is a
-// difference, too.
+// compare returns one sentence for each difference between want and got, sorted
+// by the name of the attribute. An attribute that is in only one of the two is
+// a difference, too.
 func compare(want, got Attributes) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)

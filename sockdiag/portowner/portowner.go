@@ -15,7 +15,7 @@ import (
 )
 
 // IsLocal reports whether connections to ip stay on this machine, according to
-// the routing table. They do for loopback addresses and for every address of
+// the routing table. This is true of loopback addresses and of every address of
 // the machine's interfaces.
 func IsLocal(ip netip.Addr) (bool, error) {
 	if ip = ip.Unmap(); ip.IsLoopback() {
@@ -31,13 +31,12 @@ func IsLocal(ip netip.Addr) (bool, error) {
 // returns sockdiag.ErrUnknown.
 //
 // A connection that no process has accepted yet belongs to the listening
-// socket, and is reset when that socket is closed. So ServerUID first looks up
-// the owner of the listening socket, and then the connection. If no process has
-// accepted the connection yet, ServerUID returns the owner of the listening
-// socket. In the opposite order, an attacker's process could accept the
-// connection between the two look-ups, close its listening socket, and leave
-// the port to a daemon. ServerUID would then mistake the daemon's user for the
-// owner of the connection.
+// socket, and is reset when that socket is closed. For such a connection,
+// ServerUID returns the owner of the listening socket. ServerUID looks up that
+// owner first, and then the connection. If it looked up the connection first,
+// an attacker's process could accept the connection between the two look-ups,
+// close its listening socket, and leave the port to a daemon. ServerUID would
+// then mistake the daemon's user for the owner of the connection.
 func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -58,7 +57,7 @@ func ServerUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err err
 		return 0, err
 	case s.Listening:
 		return 0, sockdiag.ErrUnknown
-	case s.Inode == 0: // not accepted yet, or closed, so that no process can read from it
+	case s.Inode == 0: // not accepted yet, or already closed: no process can read from the connection
 		return listener, listenerErr
 	}
 	return s.UID, nil

@@ -132,8 +132,8 @@ func TestOwners(t *testing.T) {
 
 // TestServerIsWhoAccepted checks that ServerUID returns the uid of the process
 // that accepted the connection, even if that process has stopped listening and
-// another user listens on the port. The first process still reads the
-// connection's data.
+// another user listens on the port. Data on the connection still goes to the
+// process that accepted it.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes two users")

@@ -11,9 +11,10 @@ import (
 )
 
 // CheckActivated checks a listening UNIX socket that the service manager has
-// created at path for this process. The rules are those of socket.Open. No
-// other user may be able to replace the socket. It must belong to root or to
-// this process's user. Users whom o.Mode excludes must not be able to connect.
+// created at path for this process. The rules are those of socket.Open:
+//   - Other users can't replace the socket.
+//   - The socket belongs to root or to this process's user.
+//   - Users whom o.Mode excludes can't connect.
 func CheckActivated(path string, o socket.Options) error {
 	dir, real, name, err := socket.OpenDirectory(path, o)
 	if err != nil {

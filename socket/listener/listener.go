@@ -12,8 +12,8 @@ import (
 	"schedrestd/socket"
 )
 
-// Listener is a listening UNIX socket. Close unlinks its path, unless another
-// file has that path by then.
+// Listener is a listening UNIX socket. Close unlinks the socket's path, unless
+// another file is at that path by then.
 type Listener struct {
 	*net.UnixListener
 	socket    *socket.Socket
@@ -35,13 +35,13 @@ func Listen(path string, o socket.Options) (*Listener, error) {
 	return &Listener{UnixListener: ln.(*net.UnixListener), socket: s}, nil
 }
 
-// Close removes the socket and stops listening. If it was called before, it
-// returns net.ErrClosed.
+// Close removes the socket and stops listening. If the listener is already
+// closed, Close returns net.ErrClosed.
 func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.closeOnce.Do(func() {
 		l.socket.Remove()
-		err = fdpass.Release(l.UnixListener) // closes the last descriptor, and with it the connections that were not accepted
+		err = fdpass.Release(l.UnixListener) // closes the last descriptor and, with it, the connections that were not accepted
 	})
 	return err
 }
