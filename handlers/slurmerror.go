@@ -9,7 +9,7 @@ const (
 	nodesNotInPartition   = 2004       // REQUESTED_NODES_NOT_IN_PARTITION
 	invalidNodeCount      = 2006       // INVALID_NODE_COUNT
 	noScript              = 2009       // JOB_SCRIPT_MISSING
-	noUserID              = 2010       // USER_ID_MISSING; also means that a user lacks a privilege
+	noUserID              = 2010       // USER_ID_MISSING, which also means that a user lacks a privilege
 	partitionUnavailable  = 2015       // REQUESTED_PART_CONFIG_UNAVAILABLE
 	invalidJobID          = 2017       // INVALID_JOB_ID
 	invalidNodeName       = 2018       // INVALID_NODE_NAME
