@@ -328,11 +328,7 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	if d.ageTimer != nil {
 		d.ageTimer.Stop() // otherwise the timer would keep the previous generation in memory until it fires
 	}
-	d.ageTimer = d.After(d.limits.Age, func() {
-		if d.current == g {
-			d.renew()
-		}
-	})
+	d.ageTimer = d.renewAfter(d.limits.Age)
 	return nil
 }
 
@@ -350,7 +346,7 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	d.failures++
 	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Err()), "because", p.Err(), "pause", wait)...)
 	g.Replacing = wait == 0 // if true, connections wait for the next generation; it is false after several failures in a row
-	d.After(wait, d.renew)
+	d.renewAfter(wait)
 }
 
 // retryRenew handles the case that a new generation could not replace the
@@ -365,7 +361,18 @@ func (d *dispatcher) retryRenew() {
 	d.current.Replacing = false
 	d.ServeWaiting()
 	d.failures++
-	d.After(pool.Backoff(d.failures), d.renew)
+	d.renewAfter(pool.Backoff(d.failures))
+}
+
+// renewAfter asks the parent for a new generation after the given time, unless
+// the current generation has been replaced by then.
+func (d *dispatcher) renewAfter(wait time.Duration) *time.Timer {
+	g := d.current
+	return d.After(wait, func() {
+		if d.current == g {
+			d.renew()
+		}
+	})
 }
 
 // renew asks the parent for a new generation of workers and services. The

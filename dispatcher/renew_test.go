@@ -136,3 +136,35 @@ func TestGenerationWithoutServices(t *testing.T) {
 func announcementOf(id uint32) announced {
 	return announced{Build: ipc.Build{ID: id}}
 }
+
+// TestRenewAfterReplacement checks that the dispatcher does not ask for a new
+// generation at the end of a pause if the current generation was replaced
+// during the pause. Otherwise one loss would cause two replacements.
+func TestRenewAfterReplacement(t *testing.T) {
+	for replaced, want := range map[bool]int{false: 1, true: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			d, end := newTestDispatcher(t)
+			must(t, d.Call(func() error {
+				if err := d.activate(d.newGeneration(announcementOf(1)), nil); err != nil {
+					return err
+				}
+				d.renewAfter(time.Second)
+				if replaced {
+					return d.activate(d.newGeneration(announcementOf(2)), nil)
+				}
+				return nil
+			}))
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			got := 0
+			for _, m := range end() {
+				if _, ok := m.(*ipc.Renew); ok {
+					got++
+				}
+			}
+			if got != want {
+				t.Errorf("replaced: %v: asked %d times, want %d", replaced, got, want)
+			}
+		})
+	}
+}
