@@ -53,7 +53,7 @@ var accountShort = schema.Object("account_short", func() schema.Fields[model.Acc
 })
 
 // AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. As in
-// Slurm's documents, the field association_condition is marked as required only
+// Slurm's documents, the association_condition field is marked as required only
 // from v0.0.44 on. The handler requires it in every version.
 var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", func() schema.Fields[AccountsWithAssocs] {
 	return append(schema.Fields[AccountsWithAssocs]{

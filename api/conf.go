@@ -15,7 +15,7 @@ type confField = schema.Field[model.Configuration]
 // schedNames replaces Slurm's name with this project's name in field names.
 var schedNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
 
-// confShow returns a field of the configuration. The argument name is the
+// confShow returns a field of the configuration. The name argument is the
 // field's name in the Slurm spelling. confShow derives the field's name in the
 // Sched spelling from it.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
@@ -24,7 +24,7 @@ func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Con
 }
 
 // confText returns a field that contains a string. In this function and in
-// those below, the argument wire is the key of the setting in a Configuration.
+// those below, the wire argument is the key of the setting in a Configuration.
 func confText(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] })
 }

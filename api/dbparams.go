@@ -135,7 +135,7 @@ func ignoredParam[P any](name string, opts ...schema.Option) schema.Field[P] {
 }
 
 // objectName returns the type of a path segment that is the name of an object.
-// The argument kind is the noun in error messages, such as "account".
+// The kind argument is the noun in error messages, such as "account".
 func objectName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {

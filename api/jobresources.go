@@ -210,7 +210,7 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	}
 }
 
-// sockets decodes the bits of one node in the core bitmaps. The argument bit is
+// sockets decodes the bits of one node in the core bitmaps. The bit argument is
 // the index of the node's first bit. The second result is the index of the next
 // node's first bit.
 func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) {

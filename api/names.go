@@ -49,9 +49,9 @@ const MaxKey = 255
 // repeats its answer to an earlier request with the same key.
 const HeaderReplayed = "Idempotency-Replayed"
 
-// SchemaName returns the name of a schema in documents, such as "v0.0.42_node".
-// The argument shape is the schema's name in the tables, which use Slurm's
-// names.
+// SchemaName returns the name that a schema has in an OpenAPI document, such as
+// "v0.0.42_node". The shape argument is its name in the tables of this package,
+// which use Slurm's names.
 func SchemaName(shape string, v schema.View) string {
 	if v.Spelling == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")

@@ -102,7 +102,7 @@ func (a *journal) mayBegin(open int) bool {
 // closed, or maxPending changes are pending, it calls answer immediately.
 // Otherwise the goroutine that writes the lines, or the timer's goroutine,
 // calls answer later. The caller must queue an outcome for each granted change.
-// The function notMade returns the line that records that the change was not
+// The notMade function returns the line that records that the change was not
 // made.
 func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, notMadeLine: notMade}

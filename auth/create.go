@@ -14,7 +14,7 @@ const (
 	MaxLifespan     = 366 * 24 * time.Hour // a token with a longer lifetime would amount to an account without a password
 )
 
-// Create returns a token for a user. The token's iat is the argument now, and
+// Create returns a token for a user. The token's iat is the now argument, and
 // its exp is iat plus lifespan. Both arguments are rounded down to seconds.
 // Create does not check whether the client may have a token for this user: the
 // caller must do so. An invalid user or lifespan causes errs.Invalid.

@@ -143,7 +143,7 @@ func TestFollowKeySetChecksOncePerSecond(t *testing.T) {
 }
 
 // TestFollowKeySetDoesNotBlock checks that KeySet returns the current set at
-// once if another goroutine is reading a slow file. The function onReload is
+// once if another goroutine is reading a slow file. The onReload function is
 // also allowed to call KeySet.
 func TestFollowKeySetDoesNotBlock(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))

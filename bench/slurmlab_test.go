@@ -151,7 +151,7 @@ func (l *slurmLab) fetchPath(ctx context.Context, dial dialer, path string) ([]b
 }
 
 // fetch sends one request on a new connection and returns the body of the
-// answer. The argument header is the name of the header that contains the
+// answer. The header argument is the name of the header that contains the
 // token.
 func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)

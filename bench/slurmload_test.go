@@ -18,7 +18,7 @@ import (
 )
 
 // slurmLoad describes a number of identical requests to a gateway of a real
-// Slurm cluster. The field path is appended to slurmVersion, an API version
+// Slurm cluster. The path field is appended to slurmVersion, an API version
 // that both gateways serve.
 type slurmLoad struct {
 	path, body string

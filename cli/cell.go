@@ -54,7 +54,7 @@ func numberCell(n rest.Number) table.Cell {
 }
 
 // memoryCell returns a cell with an amount of memory, or with a dash if the
-// amount is unset. The argument mib is in MiB.
+// amount is unset. The mib argument is in MiB.
 func memoryCell(mib rest.Number) table.Cell {
 	if !mib.Set {
 		return textCell("")

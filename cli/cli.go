@@ -100,7 +100,7 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 
 // writeResult completes the document d or, if d is nil, writes the table t. If
 // any of the names are not in seen, writeResult returns an error that lists
-// these names. The argument kind is the word for an object in that error, such
+// these names. The kind argument is the word for an object in that error, such
 // as "node".
 func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
 	seen map[string]bool) (err error) {

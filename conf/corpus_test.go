@@ -21,7 +21,7 @@ func readTestdata(path string) ([]byte, uint32, error) {
 // TestCorpus reads files in the forms that sites use, and checks the settings
 // that a gateway gets from them.
 func TestCorpus(t *testing.T) {
-	// The function site returns the settings that most of the files share. It
+	// The site function returns the settings that most of the files share. It
 	// calls change to modify them.
 	site := func(change func(*Cluster)) Cluster {
 		c := Cluster{SlurmKeys: true, Controllers: []Host{{"ctl", "ctl"}}, ControllerPort: 6817, User: "slurm", MessageTimeout: 10 * time.Second, Auth: munged}

@@ -166,7 +166,7 @@ func (p warningError) Error() string { return string(p) }
 // A toleratedError describes a value that Slurm accepts and our daemons refuse.
 // In a file for our daemons, such a value is an error. In a file that Slurm's
 // daemons read, it causes only a warning, because the gateway must be able to
-// read that file. The field note contains the text of the warning.
+// read that file. The note field contains the text of the warning.
 type toleratedError struct {
 	error
 	note string

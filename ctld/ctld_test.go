@@ -406,7 +406,7 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// The type renamed looks up the users of this machine. Once the field name is
+// The type renamed looks up the users of this machine. Once the name field is
 // set, LookupUID returns that name for the user who runs the tests.
 type renamed struct {
 	System

@@ -37,7 +37,7 @@ func (p Privacy) CanSee(uid, owner uint32, kind conf.PrivateData) bool {
 
 // CheckVisible returns an error if information of this kind is hidden from the
 // user uid. Callers use CheckVisible for information that belongs to no user,
-// such as nodes. The argument subject names this information in the error
+// such as nodes. The subject argument names this information in the error
 // message.
 func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string) error {
 	if !p.OwnerFilter(uid, kind).Set {
@@ -50,7 +50,7 @@ func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string)
 
 // Log logs two facts that may surprise the administrator. It logs if all
 // users can see all jobs. It also logs if PrivateData= lists kinds of
-// information that this daemon does not have. The argument kinds contains the
+// information that this daemon does not have. The kinds argument contains the
 // kinds that the daemon has.
 func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {

@@ -47,7 +47,7 @@ type Daemon struct {
 	queries *semaphore.Semaphore[uint32]
 }
 
-// New returns a Daemon that stores its records in store. The argument privacy
+// New returns a Daemon that stores its records in store. The privacy argument
 // determines what users see. If privacy.Super returns true for a user, that
 // user may record jobs and change all records. These users are root, the
 // scheduler's user and the daemon's own user.

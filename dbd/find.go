@@ -137,7 +137,7 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// The function cheapest counts jobs up to a limit. The limit begins at
+// The cheapest function counts jobs up to a limit. The limit begins at
 // firstProbe and is at most lastProbe.
 const (
 	firstProbe = 100

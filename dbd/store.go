@@ -168,7 +168,7 @@ ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
 	protocol = excluded.protocol, record = excluded.record
 WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
 
-// insertJob stores one job. The argument insert is the prepared statement
+// insertJob stores one job. The insert argument is the prepared statement
 // upsert.
 func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) error {
 	record, err := encode(j)

@@ -58,8 +58,8 @@ func sweep() error {
 	return errs.Wrap(killErr, errs.Internal, "some processes of the demo are still running")
 }
 
-// splitChildren splits list. The result children contains the children of the
-// process whose id is parent. The result descendants contains all other
+// splitChildren splits list. The children result contains the children of the
+// process whose id is parent. The descendants result contains all other
 // processes.
 func splitChildren(list []process.Stat, parent int) (descendants, children []process.Stat) {
 	for _, st := range list {

@@ -23,7 +23,7 @@ import (
 )
 
 // Refuse makes the kernel reject descriptors that are sent to fd. The sender
-// gets EPERM. The argument fd must refer to a UNIX socket that is listening or
+// gets EPERM. The fd argument must refer to a UNIX socket that is listening or
 // not yet connected. Connections accepted from this socket reject descriptors
 // too. Refuse has no effect before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }

@@ -48,7 +48,7 @@ func EnterSecretCommand(path, owner string) string {
 
 // ReplaceCommand returns a command that replaces the file at path in one step,
 // so that programs that watch the file never read half of it. The file keeps
-// its owner, group and mode. The argument command is a shell command that
+// its owner, group and mode. The command argument is a shell command that
 // writes the new content, with %s in place of the name of the file to write.
 func ReplaceCommand(path, command string) string {
 	return BesideCommand(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)

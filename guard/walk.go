@@ -17,7 +17,7 @@ import (
 // Linux.
 const maxLinks = 40
 
-// walk opens a path from the root down. The field dir is the current
+// walk opens a path from the root down. The dir field is the current
 // directory of the walk, not of the process.
 type walk struct {
 	rule      Rule

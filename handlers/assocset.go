@@ -70,7 +70,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 const atSet = "#/association_condition"
 
 // checkSet returns an error if a list in s contains an empty name. The argument
-// required is one of these lists, and must not be empty. The argument name is
+// required is one of these lists, and must not be empty. The name argument is
 // the name of that list in the body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
@@ -138,7 +138,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// addRecords adds records in one transaction. The function buildChange returns
+// addRecords adds records in one transaction. The buildChange function returns
 // the change to make. The answer contains the daemon's description of the new
 // records.
 func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string,

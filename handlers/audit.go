@@ -46,7 +46,7 @@ type Result struct {
 // call that makes a daemon change something must be inside the function that is
 // passed as do.
 //
-// The argument object is the name of the object, or "" if the name is not known
+// The object argument is the name of the object, or "" if the name is not known
 // before the change. After a successful change, the function describe returns
 // the result for the audit log.
 func change[T any](c *call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {

@@ -162,7 +162,7 @@ func (c *call) requestFormat() (bodyFormat, error) {
 }
 
 // unsupported returns the error for a body with an unsupported encoding or
-// format. The argument header is the name of the header field that declares the
+// format. The header argument is the name of the header field that declares the
 // encoding or format.
 func (c *call) unsupported(header string) *errs.Error {
 	value := strings.Join(c.r.Header.Values(header), ", ")

@@ -34,7 +34,7 @@ type Controller interface {
 
 	// Nodes calls the function each for every node. The node is valid only
 	// during the call. If a call returns an error, Nodes stops and returns the
-	// error. The result lastUpdate is the time of the last change. If nothing
+	// error. The lastUpdate result is the time of the last change. If nothing
 	// has changed since q.Since, Nodes returns errs.Unchanged.
 	Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error)
 
@@ -111,7 +111,7 @@ type Controller interface {
 	// stay unchanged.
 	UpdateNodes(context.Context, model.Credential, *model.NodeUpdate) error
 
-	// CreateNode creates a node. The argument line is the node's line in the
+	// CreateNode creates a node. The line argument is the node's line in the
 	// configuration.
 	CreateNode(ctx context.Context, cred model.Credential, line string) error
 
@@ -147,7 +147,7 @@ type Controller interface {
 	// DeleteReservation deletes the reservation with that name.
 	DeleteReservation(ctx context.Context, cred model.Credential, name string) error
 
-	// Kill sends a signal to a job. The argument id names a job, such as "12",
+	// Kill sends a signal to a job. The id argument names a job, such as "12",
 	// a task, such as "12_3", or a component, such as "12+1". Signal 9 cancels
 	// the job, task or component.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error

@@ -13,7 +13,7 @@ import (
 
 // edit calls the function f to make changes in one transaction, and returns the
 // result of f. If the session with the daemon is lost, all changes are
-// discarded, and edit may call f again. The argument object is the object's
+// discarded, and edit may call f again. The object argument is the object's
 // name in the request, for the audit log.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	numWarnings := len(c.warnings)

@@ -149,7 +149,7 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality returns the weight of the media type in the argument offer. If no
+// quality returns the weight of the media type in the offer argument. If no
 // preference matches this type, matched is false.
 func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")

@@ -51,7 +51,7 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 }
 
 // changeNamed calls the function do to change an object, and then answers
-// without content. The argument name is the object's name, and source is the
+// without content. The name argument is the object's name, and source is the
 // place of this name in the request.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
 	_, err := change(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },

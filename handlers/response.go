@@ -168,7 +168,7 @@ func (s *sink) start(size int) {
 	}
 }
 
-// sendHeader sends the header. The argument size is the length of the encoded
+// sendHeader sends the header. The size argument is the length of the encoded
 // body. It is negative if the length is unknown.
 func (s *sink) sendHeader(size int, compressed bool) {
 	h := s.c.header(s.c.media)

@@ -22,7 +22,7 @@ const (
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
 // Check returns an error if data can't be a key: either its length is wrong, or
-// it is not secret. The argument data is the content of a whole file. A private
+// it is not secret. The data argument is the content of a whole file. A private
 // key in PEM format is accepted, because some sites use such a file as the key,
 // including its first and last lines. Errors contain no part of data.
 func Check(data []byte) error {

@@ -11,9 +11,9 @@ const (
 type Attributes struct {
 	UID, GID   uint32
 	Groups     []uint32 // supplementary
-	OwnUserns  bool     // in a user namespace of its own, which has only the ids UID and GID
+	OwnUserns  bool     // in a user namespace of its own, which maps only UID and GID
 	Bounding   string   // capability bounding set, as in /proc
-	Seccomp    string   // mode, as in /proc; processes inherit a container's filter
+	Seccomp    string   // mode, as in /proc; in a container, a process inherits the container's filter
 	FileSize   uint64   // limit, in bytes
 	MaxSize    uint64   // maximum to which the process may raise that limit
 	Namespaces []Namespace

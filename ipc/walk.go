@@ -135,7 +135,7 @@ func (w *Walker) field(ptr any, label string, v uint64, size int) uint64 {
 }
 
 // Enum encodes or decodes *v, an enumeration or a set of bits, whose value must
-// be from lo to hi. The argument label names the field in errors.
+// be from lo to hi. The label argument names the field in errors.
 func Enum[T ~uint8 | ~uint16](w *Walker, v *T, label string, lo, hi T) {
 	w.visit(v, label, int(lo), int(hi))
 	*v = T(w.number(uint64(*v), int(unsafe.Sizeof(*v))))

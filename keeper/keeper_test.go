@@ -178,7 +178,7 @@ func keeperWithKey(t *testing.T) *keeper {
 	return k
 }
 
-// sendKeys sends keys to k. The parameter texts holds the contents of the four
+// sendKeys sends keys to k. The texts parameter holds the contents of the four
 // files in ipc.SecretKeys.
 func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()

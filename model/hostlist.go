@@ -42,7 +42,7 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 }
 
 // expand calls yield for each name that piece stands for, with prefix at the
-// beginning of the name. The argument piece is a host list expression without
+// beginning of the name. The piece argument is a host list expression without
 // commas outside brackets. If a call returns false, expand stops and returns
 // false.
 func expand(prefix, piece string, yield func(string) bool) bool {

@@ -90,7 +90,7 @@ func foldNumbers(names []string, skip int) string {
 	return b.String()
 }
 
-// cutNumber splits a name before the number at its end. The result ok is false
+// cutNumber splits a name before the number at its end. The ok result is false
 // if there is no number, or if a host list can't represent the number.
 func cutNumber(name string) (prefix, number string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")

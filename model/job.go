@@ -146,7 +146,7 @@ type Job struct {
 }
 
 // JobResources describes the resources that are allocated to a job, in the
-// compressed form that the controller sends. The field Hosts is the number of
+// compressed form that the controller sends. The Hosts field is the number of
 // nodes.
 type JobResources struct {
 	Hosts               Opt[uint32]

@@ -42,8 +42,8 @@ type Rules struct {
 	Threshold time.Duration        // a source is blocked if its debt of any kind exceeds this; 0 disables penalties
 }
 
-// MaxMultiple limits the length of a block, as a multiple of the offence's
-// cost.
+// MaxMultiple limits how long a source stays blocked: at most this many times
+// the cost of the offence that caused the block.
 const MaxMultiple = 10
 
 // Table records the debts of each source of requests. A nil Table never blocks

@@ -110,7 +110,7 @@ func supportsFlag(version uint8, flag feature.Flags) bool {
 	return false
 }
 
-// completeListen completes the argument LISTEN. It offers the beginnings of
+// completeListen completes the LISTEN argument. It offers the beginnings of
 // addresses or, after unix:, paths.
 func completeListen(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	path, ok := strings.CutPrefix(toComplete, "unix:")

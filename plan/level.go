@@ -35,7 +35,7 @@ var levels = []struct {
 // infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// A level is a log level. The field isSet is false if the administrator has not
+// A level is a log level. The isSet field is false if the administrator has not
 // chosen a level.
 type level struct {
 	slog.Level

@@ -21,7 +21,7 @@ const (
 // subordinates returns the ranges of subordinate uids, each with its owner. In
 // a user namespace, an owner can run processes under tens of thousands of uids,
 // so the gateway treats all uids of an owner as one client. It treats a missing
-// file as an empty file. The result ok is false if a file can't be read, or if
+// file as an empty file. The ok result is false if a file can't be read, or if
 // a user other than root can change it.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, ok bool) {
 	ranges, err := o.readProtected(subuid)

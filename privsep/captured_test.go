@@ -225,7 +225,7 @@ func onClient(number uintptr, args ...uintptr) string {
 }
 
 // frame returns an attack that sends one message of the given kind, with size
-// bytes of zeros. The argument values is a list of pairs: an offset, and the
+// bytes of zeros. The values argument is a list of pairs: an offset, and the
 // byte to put there.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {

@@ -25,7 +25,7 @@ type compromised struct {
 	build  uint32
 }
 
-// violations lists messages of a compromised dispatcher. The field want is the
+// violations lists messages of a compromised dispatcher. The want field is the
 // reason that the parent logs when it kills the dispatcher because of the
 // message.
 var violations = map[string]struct {

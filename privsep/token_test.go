@@ -331,7 +331,7 @@ func TestTokensNotServed(t *testing.T) {
 }
 
 // countRejections counts the log records about new files that can't be used.
-// The argument name describes the file, and text is a part of the error.
+// The name argument describes the file, and text is a part of the error.
 func (g *gateway) countRejections(name, text string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

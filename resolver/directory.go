@@ -27,7 +27,7 @@ type directory struct {
 	cache map[question]answer
 }
 
-// question asks for the name of an id. If the field name is not empty, it asks
+// question asks for the name of an id. If the name field is not empty, it asks
 // for the id of that name instead.
 type question struct {
 	group  bool

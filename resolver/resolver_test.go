@@ -35,7 +35,7 @@ func serve(t *testing.T, d *directory) *ipc.Channel {
 }
 
 // worker connects a new worker with the given number to a resolver, and returns
-// the worker's channel. The argument parent is the parent's channel to the
+// the worker's channel. The parent argument is the parent's channel to the
 // resolver.
 func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
 	t.Helper()

@@ -21,7 +21,7 @@ import (
 
 // collectOffences calls act with the client's end of a connection, and returns
 // the offences that are reported until the connection is closed. The connection
-// uses TLS unless config is nil. The argument patience is the time limit for a
+// uses TLS unless config is nil. The patience argument is the time limit for a
 // handshake and for a header.
 func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (offences []work.OffenceKind) {
 	t.Helper()

@@ -105,7 +105,7 @@ var (
 )
 
 // ask assigns a number to a question, sends the question, and waits for the
-// answer. The function question returns the message for the number, and the
+// answer. The question function returns the message for the number, and the
 // function send sends it.
 func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()

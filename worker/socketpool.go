@@ -73,7 +73,7 @@ func (s *socketPool) upstream(key work.DialBatch) *upstreamPool {
 	return p
 }
 
-// put adds sockets from the dispatcher. The argument server is the uid of the
+// put adds sockets from the dispatcher. The server argument is the uid of the
 // daemon that the sockets are connected to, or ipc.NoID if they are not
 // connected.
 func (p *upstreamPool) put(fds []int, server uint32, now time.Time) {

@@ -23,7 +23,7 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail aborts the body. The argument err says why the remaining values are
+	// Fail aborts the body. The err argument says why the remaining values are
 	// unavailable.
 	Fail(err error)
 	// Err returns the first error, or nil.

@@ -119,7 +119,7 @@ func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string,
 	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderComputed(typ, value)}, opts)}
 }
 
-// Set returns a field that is parsed, but never shown. The function set stores
+// Set returns a field that is parsed, but never shown. The set function stores
 // its value, or returns an error about the value.
 func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	store := func(o any, value T) error { return set(o.(*O), value) }
@@ -127,7 +127,7 @@ func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc s
 }
 
 // GetSet returns a field that is both shown and parsed. The function get
-// computes its value, as in Show. The function set stores its value, as in Set.
+// computes its value, as in Show. The set function stores its value, as in Set.
 func GetSet[O, T any](
 	name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option,
 ) Field[O] {

@@ -10,7 +10,7 @@ import (
 // ReadJSON reads one JSON document (RFC 8259), strictly. The time that it takes
 // is proportional to the length of the text, however deeply arrays and objects
 // are nested. (A quadratic reader would be busy for a long time with 100 KB of
-// "[0,0,[0,0,[0,0,…".) The argument lim limits the memory that ReadJSON uses.
+// "[0,0,[0,0,[0,0,…".) The lim argument limits the memory that ReadJSON uses.
 //
 // ReadJSON refuses syntax errors, bytes that are not UTF-8, and escapes for
 // half a surrogate pair. It skips a leading byte order mark. It accepts

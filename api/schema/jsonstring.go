@@ -45,7 +45,7 @@ func (r *jsonReader) char(c byte) error {
 	return nil
 }
 
-// escaped reads the rest of a string that has escapes. The argument start is
+// escaped reads the rest of a string that has escapes. The start argument is
 // the index of the first byte after the opening quote. r.pos is the index of
 // the first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {

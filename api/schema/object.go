@@ -8,8 +8,8 @@ import (
 // ObjectType is the Type of the Go type O. It is defined by a table of fields.
 type ObjectType[O any] struct{ table }
 
-// Object declares an object. The argument name is the name of the object's
-// schema. The argument fields is a function that returns the object's table,
+// Object declares an object. The name argument is the name of the object's
+// schema. The fields argument is a function that returns the object's table,
 // which lists the fields in the order in which they are shown. Object does not
 // call fields: the table is built when it is first used, because building all
 // tables would slow down the start of a worker.

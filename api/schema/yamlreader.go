@@ -339,8 +339,8 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 
 func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-// checkTag returns an error if the node has an explicit tag other than tag,
-// which must be the default tag for nodes of this kind.
+// checkTag returns an error if the node has an explicit tag that differs from
+// the tag argument. The caller passes the default tag for nodes of this kind.
 func checkTag(node *yaml.Node, tag string) error {
 	if isTagged(node) && node.ShortTag() != tag {
 		return nodeError(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not supported here")

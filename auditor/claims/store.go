@@ -93,7 +93,7 @@ type Store struct {
 }
 
 // New returns a Store for the claims in file. It does not read the file; Begin
-// does. The argument process is a random id for this process.
+// does. The process argument is a random id for this process.
 func New(file File, process [8]byte, now func() time.Time) *Store {
 	return &Store{file: file, process: process, now: now, open: map[uint64]bool{}}
 }
@@ -144,7 +144,7 @@ func (s *Store) undo() {
 	}
 }
 
-// Claim claims a key for a request. The argument share is the hash of the user
+// Claim claims a key for a request. The share argument is the hash of the user
 // whose limit the claim counts against, and body is the hash of the request.
 // workerClaims is the number of claims that the worker has made so far.
 func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, State, []byte, error) {

@@ -86,7 +86,7 @@ func parse(token string) (jwt.MapClaims, error) {
 }
 
 // read returns the token in the file at path. If path is empty, read returns
-// the token in the environment. The result origin is the name of the file or
+// the token in the environment. The origin result is the name of the file or
 // variable, for error messages.
 func read(path string) (token, origin string, err error) {
 	if path == "" {

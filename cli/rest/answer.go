@@ -59,8 +59,8 @@ type Meta struct {
 }
 
 // requestList requests a list and calls each(d) for every element. In the
-// answer, the list is the value of the member key. The function each must
-// decode the element from d.
+// answer, the list is the value of the member that key names. The callback each
+// must decode one element from d.
 func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string,
 	each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)

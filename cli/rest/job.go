@@ -165,7 +165,7 @@ func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) e
 }
 
 // RawJob calls each(j, text) for the job with this id. If the id is that of an
-// array, RawJob calls each for every task. The argument text is the job in
+// array, RawJob calls each for every task. The text argument is the job in
 // JSON. If the controller has forgotten the job, RawJob requests the job from
 // accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {

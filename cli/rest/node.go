@@ -28,7 +28,7 @@ func (n *Node) BaseState() string {
 	return n.State[0]
 }
 
-// Nodes calls each(n, text) for every node. The argument text is the node in
+// Nodes calls each(n, text) for every node. The text argument is the node in
 // JSON.
 func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
 	_, err := c.requestList(ctx, "nodes/", nil, "nodes", decodeRaw(each))

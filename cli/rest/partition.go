@@ -26,7 +26,7 @@ type Partition struct {
 	} `json:"defaults"`
 }
 
-// Partitions calls each(p, text) for every partition. The argument text is the
+// Partitions calls each(p, text) for every partition. The text argument is the
 // partition in JSON.
 func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
 	_, err := c.requestList(ctx, "partitions/", nil, "partitions", decodeRaw(each))

@@ -82,7 +82,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.
 	return c.do(ctx, http.MethodGet, c.path(c.spelling, path), query, nil, nil)
 }
 
-// path returns the path of an operation. The argument plugin is the first part
+// path returns the path of an operation. The plugin argument is the first part
 // of the path, such as slurm or slurmdb.
 func (c *Client) path(plugin, operation string) string {
 	return "/" + plugin + "/" + c.version + "/" + operation

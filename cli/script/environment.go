@@ -19,7 +19,7 @@ var secretVariables = []string{"SCHED_JWT", "SLURM_JWT"}
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 // environment returns the environment variables of the job. The argument
-// environ contains the variables of this process. The argument export is the
+// environ contains the variables of this process. The export argument is the
 // value of the option --export, or nil if the option is not given. The value is
 // ALL, NONE, or a list whose elements are ALL, NAME or NAME=VALUE. ALL, even as
 // one element of a list, selects all variables in environ. An export of nil

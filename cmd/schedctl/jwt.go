@@ -31,7 +31,7 @@ func refusalHint(token bool, uid, gid int) string {
 // tokenFromEnv returns the token in the environment, or "" if there is none. It
 // checks everything that can be checked without the signing key. Its errors say
 // what is wrong with the token, because only the owner of the token sees them.
-// (The gateway's errors do not say what is wrong.) The argument field is the
+// (The gateway's errors do not say what is wrong.) The field argument is the
 // name of the claim that contains the user's name (userclaimfield= in the
 // configuration).
 func tokenFromEnv(field string) (string, error) {

@@ -17,7 +17,7 @@ type Group struct {
 	MemoryLimited bool // the kernel enforces the memory limit
 }
 
-// New creates a group with the given name below b. The argument memory is the
+// New creates a group with the given name below b. The memory argument is the
 // limit, in bytes, on the memory and swap of all processes in the group
 // together; 0 means no limit.
 func (b Base) New(name string, memory uint64) (*Group, error) {

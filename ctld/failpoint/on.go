@@ -38,7 +38,8 @@ func Here(point string) {
 	}
 }
 
-// Env returns the variable that selects the same failpoint in a step process.
+// Env returns the environment variable that selects, in a step process, the
+// failpoint of this process.
 func Env() []string {
 	if v, ok := os.LookupEnv(Variable); ok {
 		return []string{Variable + "=" + v}

@@ -12,7 +12,7 @@ import (
 //	frame   u32 mark | u32 payload length | u64 durable | u32 CRC-32C of length, durable, payload | payload
 //	payload entries: u8 key length | key | u32 value length | value; a length of all ones removes the key
 //
-// The field durable is the number of bytes of the file that were known to be on
+// The durable field is the number of bytes of the file that were known to be on
 // disk when the frame was written. Either all entries of a frame are valid, or
 // none are.
 //

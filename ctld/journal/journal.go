@@ -209,7 +209,7 @@ func (j *Journal) Stat(key string) (owner uint32, size int64) {
 }
 
 // Each calls f with every key and its value, in the order of the keys, and
-// stops if f returns an error. The function f returns the owner of the value. f
+// stops if f returns an error. The f function returns the owner of the value. f
 // must not call methods of j, because j is locked during the call. Each is
 // meant for use at start-up.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {

@@ -17,7 +17,7 @@ type scan struct {
 	salt  salt
 }
 
-// scanFile reads a journal. The argument size is the length of the file in
+// scanFile reads a journal. The size argument is the length of the file in
 // bytes. scanFile tolerates a torn end (an incomplete last frame) and returns
 // an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {

@@ -95,7 +95,7 @@ func Children() ([]int, error) {
 }
 
 // WithVariable returns the user's running processes that were started with the
-// given environment variable. The argument variable has the form NAME=value.
+// given environment variable. The variable argument has the form NAME=value.
 func WithVariable(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {

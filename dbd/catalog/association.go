@@ -102,7 +102,7 @@ func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 	return nil
 }
 
-// changeAssociation sets the fields of a that are set in the argument change,
+// changeAssociation sets the fields of a that are set in the change argument,
 // except the names. The argument a must be a new record or a copy, because
 // other Catalogs may share the existing records.
 func (b *Catalog) changeAssociation(a, change *model.Association) error {

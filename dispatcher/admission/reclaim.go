@@ -125,7 +125,7 @@ const (
 // that the worker can exit and another can replace it. If busy is false, it
 // does so only if all these connections are at rest.
 //
-// The result closing reports whether all these connections are expected to
+// The closing result reports whether all these connections are expected to
 // close soon. It is false if a connection is still open yieldLimit after it was
 // asked. The result stubborn reports whether a connection is still at rest
 // closeLimit after it was asked. An honest worker would have closed such a

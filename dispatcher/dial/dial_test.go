@@ -53,9 +53,10 @@ func dialer(setup *work.Setup, channel *ipc.Channel) *Dialer {
 	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
 }
 
-// TestOpen checks the descriptors that a worker gets. For a TCP address, it
-// must get a socket that connects. For a UNIX address, it must get the inode of
-// a socket, without a connection.
+// TestOpen checks the descriptor that a worker gets for an address. For a TCP
+// address, the descriptor must be a socket that is connecting. For a UNIX
+// address, it must refer to the socket's inode, and nothing must have connected
+// to the socket.
 func TestOpen(t *testing.T) {
 	d := dialer(&work.Setup{}, nil)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")

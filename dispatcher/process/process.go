@@ -136,7 +136,7 @@ func (s *Starter) sendRequest(q *request) {
 	s.parent.Send(&q.Start)
 }
 
-// Handle handles a message from the parent. The result handled is false if the
+// Handle handles a message from the parent. The handled result is false if the
 // message does not concern processes.
 func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {

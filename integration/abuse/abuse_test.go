@@ -106,7 +106,7 @@ var (
 )
 
 // readReply reads one answer. It is as strict as possible, because the
-// gateway's answer to an abuse must not be ambiguous itself. The answer to a
+// gateway must not send an ambiguous answer to a malformed request. The answer to a
 // HEAD has no body; head is set if the request was a HEAD.
 func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	line := func() string {

@@ -18,7 +18,7 @@ import (
 )
 
 // expiredTokens returns header lines with tokens that expired recently. Each
-// token belongs to a different user. The argument users is the number of
+// token belongs to a different user. The users argument is the number of
 // tokens.
 func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()

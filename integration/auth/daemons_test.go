@@ -36,7 +36,7 @@ type daemons struct {
 }
 
 // newDaemons creates a site and sets its AuthAltParameters. In parameters, KEY
-// and JWKS stand for the paths of the site's keys. The function change may
+// and JWKS stand for the paths of the site's keys. The change function may
 // adjust the configuration of both daemons. The daemons are not started yet.
 func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
 	t.Helper()

@@ -19,7 +19,7 @@ const (
 	cannot  verdict = "can't"
 )
 
-// commandLine is a command that TestCommands runs. The field user selects the
+// commandLine is a command that TestCommands runs. The user field selects the
 // token for the command.
 type commandLine struct {
 	user, line string

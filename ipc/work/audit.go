@@ -3,7 +3,7 @@ package work
 import "schedrestd/ipc"
 
 // Facts tells the auditor about a connection, before the dispatcher passes this
-// connection to a worker. The field Worker is the number of that worker.
+// connection to a worker. The Worker field is the number of that worker.
 type Facts struct {
 	Worker uint32
 	ipc.Connection

@@ -87,7 +87,7 @@ type job struct {
 	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job. The argument user is the name of the job's user. It is used
+// Job adds a job. The user argument is the name of the job's user. It is used
 // only if By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	amounts := jobAmounts(j)

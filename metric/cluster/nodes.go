@@ -10,7 +10,7 @@ import (
 
 // nodeStates are the states by which nodes are counted. A node is counted for
 // every state in this list that applies to it. Exactly one of a node's states
-// is a base state (nodeBase). The field partition is the state's name in the
+// is a base state (nodeBase). The partition field is the state's name in the
 // metrics of partitions. It is "" if the name is the same as in other metrics.
 var nodeStates = []struct {
 	name, partition, help string

@@ -60,7 +60,7 @@ func (w *Writer) Family(name string, kind Kind, help string) {
 	_, _ = w.w.Write(w.line) // Flush returns the error
 }
 
-// Sample writes a sample. The argument labels contains the name of the first
+// Sample writes a sample. The labels argument contains the name of the first
 // label, its value, the name of the second label, and so on.
 func (w *Writer) Sample(name string, value float64, labels ...string) {
 	w.line = append(w.line[:0], name...)

@@ -167,7 +167,7 @@ func libraryVersion(toolchain string) string {
 // UI, which the linker does not record because it is not a Go module.
 const apiPage = "schedrestd/cmd/schedrestd-worker"
 
-// library returns the component for a module. The argument sum is the module's
+// library returns the component for a module. The sum argument is the module's
 // checksum from go.sum. This checksum is not the hash of a file.
 func library(path, version, sum string) component {
 	url := "pkg:golang/" + path + "@" + version

@@ -112,7 +112,7 @@ func (k *Keys) fallBackPair(previous *Keys, err error) {
 	k.pair.reuse(previous.pair, false)
 }
 
-// HandleRefusal handles the keeper's refusal of a key. The argument err is the
+// HandleRefusal handles the keeper's refusal of a key. The err argument is the
 // keeper's reason. If isTokenKey is true, the keeper has refused the token key.
 // Otherwise it has refused the private key or its certificates.
 //

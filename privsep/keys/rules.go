@@ -58,7 +58,7 @@ func (o Options) tokenRule(label string) guard.Rule {
 
 // authoritiesRule returns the rule for the file with the certificate
 // authorities for clients. This file determines which clients are accepted. So
-// if the parent is root, only SchedUser and root may write to it.
+// if the parent process runs as root, only SchedUser and root may write to it.
 func (o Options) authoritiesRule() guard.Rule {
 	rule := guard.Rule{Label: "file of clients' authorities", AllowLink: true}
 	if o.Root {

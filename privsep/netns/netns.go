@@ -24,7 +24,7 @@ type Namespace struct {
 	setting string // for messages
 }
 
-// Open opens the network namespace that text names. The argument text is a
+// Open opens the network namespace that text names. The text argument is a
 // path, or a name as in ip-netns(8). If it is "", Open returns nil. The
 // argument variable is the name of the setting, for errors.
 //

@@ -35,8 +35,8 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 // places. If a service's program can't be opened, Open still succeeds, and
 // Start returns the error for that service.
 //
-// The argument argv holds the command-line arguments for each role. The
-// argument worker is the identity of the workers. The argument root is true if
+// The argv argument holds the command-line arguments for each role. The
+// argument worker is the identity of the workers. The root argument is true if
 // this process can change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}

@@ -72,7 +72,7 @@ func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child
 // Launch starts a process with a channel, and sends it no message.
 func (s *Spawner) Launch(spec Spec) (*Child, error) { return launch(spec, s.start) }
 
-// launch implements Launch. The argument start is s.start, or s.execute if the
+// launch implements Launch. The start argument is s.start, or s.execute if the
 // caller is already on the Spawner's thread.
 func launch(spec Spec, start func(spec Spec, channel, log int) (*Process, error)) (*Child, error) {
 	channel, peerFD, err := ipc.Pair(ipc.Parent, spec.Role)

@@ -128,8 +128,8 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	asked := 0
-	// The function tres returns the address of a daemon that answers with two
-	// records and an error number. The argument code is the error number, and
+	// The tres function returns the address of a daemon that answers with two
+	// records and an error number. The code argument is the error number, and
 	// cut is the number of bytes that are missing at the end of the answer.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {

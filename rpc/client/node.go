@@ -10,7 +10,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Nodes calls each(n) for every node n. The argument n is valid only during the
+// Nodes calls each(n) for every node n. The n argument is valid only during the
 // call. If a call returns an error, Nodes stops and returns that error. If
 // nothing has changed since q.Since, Nodes returns errs.Unchanged. The result
 // lastUpdate is the time at which the list last changed.

@@ -117,7 +117,7 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 }
 
 // exchange sends the message b and reads the answer. If want is AccountingRC,
-// the only valid answer is error number 0, and the argument answer is nil.
+// the only valid answer is error number 0, and the answer argument is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
 	var memory *allowance
 	if answer != nil {

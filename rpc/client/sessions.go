@@ -186,7 +186,7 @@ func (s *session) setContext(ctx context.Context) { s.ctx, s.stop = ctx, watch(c
 
 // releaseSession keeps s for the next request if the last request was answered
 // completely. Otherwise it closes s: the rest of the answer could be mistaken
-// for the answer to the next request. The argument f is the failure of the last
+// for the answer to the next request. The f argument is the failure of the last
 // request, or nil.
 func (a *Accounting) releaseSession(s *session, f *failure) {
 	if s.streaming {

@@ -31,7 +31,7 @@ func (c *Client) findVersion(ctx context.Context, d *daemon, cred model.Credenti
 
 // recheckVersion finds out why d closed the connection after a request at
 // version v. It returns nil if d still answers, possibly in another version.
-// The argument v must be the last version that d is known to support.
+// The v argument must be the last version that d is known to support.
 func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.probeVersion(ctx, d, cred, v)
 	if f != nil {
@@ -46,7 +46,7 @@ func (c *Client) recheckVersion(ctx context.Context, d *daemon, cred model.Crede
 var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 
 // probeVersion sends pings to d. It stores and returns the version that d
-// supports. The argument v is the version that d was last known to support, or
+// supports. The v argument is the version that d was last known to support, or
 // 0 if there is none. If d closes the connection for every version, the stored
 // version is kept (see closedError).
 //

@@ -159,7 +159,7 @@ func (c *Codec) Count16(name string, n int) int {
 	return int(v)
 }
 
-// Loop calls walk(i) for each i from 0 to n-1. The argument n is the result of
+// Loop calls walk(i) for each i from 0 to n-1. The n argument is the result of
 // the Count with the same name. In a description, the fields occur once,
 // between a "loop" and an "endloop" row.
 func (c *Codec) Loop(name string, n int, walk func(i int)) {

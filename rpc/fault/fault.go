@@ -23,7 +23,7 @@ import (
 // an error.
 const maxText = 4 << 10
 
-// Of returns the error for number, which must not be 0. The argument text is
+// Of returns the error for number, which must not be 0. The text argument is
 // the text that the daemon sent with the number, such as the message of a
 // site's submit policy. It is "" if the daemon sent no text.
 func Of(number uint32, text string) *errs.Error {

@@ -10,8 +10,8 @@ import (
 )
 
 // Confine permanently restricts the calling process:
-//   - It can have at most as many open descriptors as the parameter files says.
-//   - It can't write to files, unless the parameter writes is true.
+//   - It can have at most as many open descriptors as the files parameter says.
+//   - It can't write to files, unless the writes parameter is true.
 //   - It can't write core files, which would contain tokens.
 //   - It can't gain privileges by executing a program.
 //   - Other processes of its uid can't debug it.
