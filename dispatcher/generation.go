@@ -93,10 +93,10 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 	return nil
 }
 
-// getKeys gets the public keys for the workers from the parent. The keeper
-// loads the secret keys first. If the keeper can't use a key, the parent ends
-// the generation or chooses other keys. In the latter case, getKeys starts a
-// new keeper for them.
+// getKeys gets from the parent the public keys that the workers will use.
+// Before that, the keeper loads the secret keys. If it can't use one of them,
+// the parent abandons g or chooses other keys. In the latter case, getKeys
+// starts a new keeper with those keys.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		kept := &ipc.Kept{OK: true}

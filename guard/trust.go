@@ -12,8 +12,8 @@ import (
 )
 
 // Trust says which users may own or change a file and the directories above it.
-// It is for rules that don't trust every owner, such as those for a program
-// that root executes or a socket that clients rely on.
+// Use it where not every owner can be trusted, for example for a program that
+// root executes or for a socket that clients rely on.
 type Trust struct {
 	Owners          []uint32                       // uids in addition to root; nil: any uid except ForbiddenOwners
 	ForbiddenOwners []uint32                       // the users that serve requests, who must not own the file or a directory above it

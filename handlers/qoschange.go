@@ -67,8 +67,8 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 }
 
 // findQOS returns the existing quality of service with the record's name or id.
-// If none has the name, findQOS returns nil, because the quality of service
-// must be created. If none has the id, it returns an error.
+// If none has the name, findQOS returns nil, and the caller creates one. If none
+// has the id, it returns an error.
 func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	var filter model.QOSFilter
 	switch {

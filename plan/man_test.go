@@ -16,8 +16,9 @@ import (
 
 const manual = "../docs/man/schedrestd.8"
 
-// TestManual checks that the manual lists every flag, environment variable,
-// switch and name that the command accepts, and no other flag or variable.
+// TestManual checks that the manual lists every option and environment variable
+// that the command accepts, and no others. It must also list every word that
+// SCHEDRESTD_SECURITY accepts, and every value of -a, -d and -s.
 func TestManual(t *testing.T) {
 	data, err := os.ReadFile(manual)
 	if err != nil {

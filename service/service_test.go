@@ -74,8 +74,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestWorkerIsKnown checks that a service has recorded a worker before it gets
-// the dispatcher's next message.
+// TestWorkerIsKnown checks that a service records a new worker before the
+// service handles the dispatcher's next message.
 func TestWorkerIsKnown(t *testing.T) {
 	r := &recorder{known: make(chan bool, 1)}
 	dispatcher := run(t, r)

@@ -71,12 +71,12 @@ type Target struct {
 // descriptors by number.
 const fileDir = "/proc/self/fd/"
 
-// File returns the Target.Path of a program that the stage has open as
-// descriptor fd. The target does not inherit this descriptor.
+// File returns the value of Target.Path for a program that the stage has open
+// as descriptor fd. The target does not inherit this descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
-// Command returns the arguments and the environment with which Program becomes
-// a stage that executes t.
+// Command returns the arguments and the environment for starting Program, so
+// that it acts as a stage and then executes t.
 func (t Target) Command() (argv, env []string) {
 	argv = []string{stageName, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
 		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}

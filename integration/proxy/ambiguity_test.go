@@ -59,10 +59,11 @@ var ambiguities = []ambiguity{
 }
 
 // TestAmbiguities sends ambiguous requests directly and through proxies, some
-// of which are configured carelessly. The gateway must never serve such a
-// request as another user, least of all as the token's owner. It must refuse
-// requests that are still ambiguous when they arrive. Because require_user_name
-// is not set, only the rules for headers protect the user names.
+// of which are configured carelessly. Each request
+// names a user to act as. The gateway must serve it as this user or not at all,
+// and must refuse requests that are still ambiguous when they arrive. Because
+// require_user_name is not set, a request that lost its user name would be
+// served as the token's owner. Only the rules for headers prevent this.
 func TestAmbiguities(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t)

@@ -1,12 +1,12 @@
 // Package fault converts between errors and Slurm's error numbers. Daemons
-// answer with a number and, for a few requests, also with a text. The client
+// answer with a number and, for a few requests, also with a message. The client
 // converts numbers to errors that people can read. The bundled daemons convert
 // errors to numbers.
 //
-// The numbers and Slurm's texts for them are part of the protocol: no number
-// changed its meaning between 22.05 and 26.05, and clients compare texts with
-// Slurm's. The descriptions in this package are our own, except where Slurm's
-// text is sufficient.
+// The numbers and Slurm's messages for them are part of the protocol: no number
+// has changed its meaning between 22.05 and 26.05, and some clients look for
+// Slurm's messages in answers. The descriptions in this package are our own,
+// except where Slurm's message is clear enough.
 package fault
 
 import (
