@@ -59,7 +59,7 @@ func TestWatchdog(t *testing.T) {
 	go func() {
 		defer close(done)
 		m.watch(ctx, func() {
-			if times++; times > 3 {
+			if times++; times == 4 {
 				close(stuck)
 				<-ctx.Done()
 			}
