@@ -1,11 +1,9 @@
 package dial
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +18,6 @@ import (
 	"schedrestd/ipc/work"
 	"schedrestd/rate"
 	"schedrestd/security"
-	"schedrestd/sockdiag"
-	"schedrestd/sockdiag/portowner"
 )
 
 func must(t *testing.T, err error) {
@@ -57,24 +53,11 @@ func dialer(setup *work.Setup, channel *ipc.Channel) *Dialer {
 	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
 }
 
-// needSocketOwners skips the test if the kernel can't report the owners of TCP
-// sockets, because its module tcp_diag is not loaded and can't be loaded.
-func needSocketOwners(t *testing.T) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	if _, err := portowner.ListenerUID(netip.MustParseAddrPort(l.Addr().String())); errors.Is(err, sockdiag.ErrUnknown) {
-		t.Skip("the kernel reports no owners of TCP sockets: modprobe tcp_diag")
-	}
-}
-
 // TestOpen checks the descriptor that a worker gets for an address. For a TCP
 // address, the descriptor must be a socket that is connecting. For a UNIX
 // address, it must refer to the socket's inode, and nothing must have connected
 // to the socket.
 func TestOpen(t *testing.T) {
-	needSocketOwners(t)
 	d := dialer(&work.Setup{}, nil)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -254,7 +237,6 @@ func TestSpares(t *testing.T) {
 // TestConnectedSpares checks that spare sockets for a daemon on this machine
 // are connected, and that the worker gets the daemon's uid.
 func TestConnectedSpares(t *testing.T) {
-	needSocketOwners(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()

@@ -40,6 +40,7 @@ import (
 type machine struct {
 	arch      string
 	kernel    string // path of the kernel
+	modules   string // directory of the kernel's modules that are loaded
 	files     string // path of its first file system
 	outputDir string // directory for its output
 	results   map[string]plan.Result
@@ -80,7 +81,7 @@ func prepare(name, dir string) (*machine, error) {
 		return nil, fmt.Errorf("kernel %s: %w", name, err)
 	}
 	from := strings.TrimSpace(string(out))
-	m := &machine{arch: arch, kernel: from + "/vmlinuz", outputDir: from, files: dir + "/files"}
+	m := &machine{arch: arch, kernel: from + "/vmlinuz", modules: from + "/modules", outputDir: from, files: dir + "/files"}
 	return m, m.writeFiles(from+"/busybox", dir)
 }
 
@@ -145,6 +146,9 @@ func (m *machine) writeFiles(shell, dir string) error {
 		a.file(name, mode, text)
 	}
 	add(shell, "bin/busybox", 0o755)
+	for _, name := range plan.Modules {
+		add(m.modules+"/"+name+".ko", "modules/"+name+".ko", 0o644)
+	}
 	for _, name := range []string{"sh", "cat", "grep", "sleep", "kill", "true", "chown", "chmod", "chgrp", "id", "ls"} {
 		a.link("bin/"+name, "busybox")
 	}

@@ -138,6 +138,11 @@ func run() error {
 	if err := mountFilesystems(); err != nil {
 		return err
 	}
+	for _, name := range plan.Modules {
+		if err := loadModule("/modules/" + name + ".ko"); err != nil {
+			return err
+		}
+	}
 	text, err := os.ReadFile("/plan")
 	if err != nil {
 		return err
@@ -150,6 +155,19 @@ func run() error {
 		if err := report(runStep(s)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// loadModule loads a module of the kernel from a file.
+func loadModule(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.FinitModule(int(f.Fd()), "", 0); err != nil {
+		return fmt.Errorf("load %s: %w", path, err)
 	}
 	return nil
 }

@@ -38,3 +38,8 @@ const (
 	Failed = "@failed"
 	Done   = "@over"
 )
+
+// Modules lists the kernel modules that the machine loads at its start. The
+// kernel needs them to report the owners of TCP sockets. A normal machine loads
+// them on demand.
+var Modules = []string{"inet_diag", "tcp_diag"}
