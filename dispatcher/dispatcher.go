@@ -145,7 +145,7 @@ type dispatcher struct {
 	subuids      []ipc.Subuids // current ranges of subordinate uids
 	current      *generation   // serves new connections; nil: the first generation is being built
 	builtAt      time.Time     // when current became the current generation
-	ageTimer     *time.Timer   // ends the age of current
+	ageTimer     *time.Timer   // fires when current reaches its maximum age
 	failures     int           // how many times in a row a generation lost a service soon after its start, or could not be replaced
 	renewPending bool          // the parent was asked for a generation, and the outcome is not known yet
 	renewTimer   *time.Timer   // limits the wait for the parent to announce a generation; nil: not waiting
