@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -71,18 +72,30 @@ func (r *Records) qosList(ids []string) []string {
 // which stores the limits as text.
 type Limit[M any] struct {
 	At   func(*M) *string
-	List []model.TRES
+	List []model.TRES // a resource whose Count is NoLimit loses its limit; an empty list removes all limits
 }
 
-// SetLimits writes limits into the fields of m. The argument old is the record
-// before the change. If old is not nil, SetLimits removes those limits of old
-// that are not in the client's list. It returns an error if a resource does not
-// exist or is limited twice.
+// NoLimit is the count that removes the limit of a trackable resource. Slurm
+// calls it INFINITE64.
+const NoLimit = math.MaxUint64
+
+// SetLimits writes limits into the fields of m, as the text that changes a
+// record of the accounting daemon. The daemon keeps the limits of all resources
+// that this text does not contain. The argument old is the record before the
+// change, or nil if there is none. SetLimits returns an error if a resource
+// does not exist or is limited twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
+		list := l.List
+		if len(list) == 0 && old != nil {
+			list = r.amounts(*l.At(old))
+			for i := range list {
+				list[i].Count = NoLimit
+			}
+		}
 		var parts []string
 		given := map[uint32]bool{}
-		for _, t := range l.List {
+		for _, t := range list {
 			id, err := r.tresNumber(t)
 			if err != nil {
 				return err
@@ -91,14 +104,9 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 				return fmt.Errorf("trackable resource %q is limited twice", tresName(t))
 			}
 			given[id] = true
-			parts = append(parts, fmt.Sprintf("%d=%d", id, int64(t.Count)))
-		}
-		if old != nil {
-			for _, t := range r.amounts(*l.At(old)) {
-				if !given[t.ID] {
-					parts = append(parts, fmt.Sprintf("%d=-1", t.ID))
-				}
-			}
+			// The count must have no sign. From Slurm 25.11 on, "=-1" reduces a
+			// limit by one. Earlier releases convert it to NoLimit.
+			parts = append(parts, fmt.Sprintf("%d=%d", id, t.Count))
 		}
 		*l.At(m) = strings.Join(parts, ",")
 	}
@@ -113,6 +121,9 @@ func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 			return t.ID, nil
 		}
 		return 0, fmt.Errorf("there is no trackable resource with the number %d", t.ID)
+	}
+	if t.Type == "memory" { // as slurm.conf and clients of slurmrestd call it
+		t.Type = "mem"
 	}
 	for id, known := range r.TRES {
 		if known.Type == t.Type && known.Name == t.Name && (t.ID == 0 || t.ID == id) {

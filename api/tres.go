@@ -1,8 +1,9 @@
 package api
 
 import (
-	"errors"
+	"math"
 	"net/http"
+	"strings"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -15,17 +16,24 @@ var TRES = schema.Object("tres", func() schema.Fields[model.TRES] {
 		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 		schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 		schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-		schema.GetSet("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, setCount, "Number of units (MiB for memory); 0 in a list of resources", schema.Count),
+		schema.F("count", tresCount, func(t *model.TRES) *uint64 { return &t.Count }, "Number of units (MiB for memory); 0 in a list of resources. As a limit in a request, -1 or \"infinite\" removes the limit", schema.Count),
 	}
 })
 
-// setCount sets the count of a limit. The count -1 removes the limit.
-func setCount(t *model.TRES, n int64) error {
-	if n < -1 {
-		return errors.New("expected a number of units, or -1 for no limit")
-	}
-	t.Count = uint64(n)
-	return nil
+// tresCount returns the type of a number of units of a trackable resource. As a
+// limit, -1 and the word "infinite" mean NoLimit.
+func tresCount() schema.Type[uint64] {
+	return schema.Simple(schema.Int64[int64]().Shape(schema.View{}),
+		func(e schema.Encoder, n *uint64) { e.Int(int64(*n)) },
+		func(r *schema.Report, doc *schema.Value, into *uint64) bool {
+			if doc.Kind == schema.Text && strings.EqualFold(doc.Text, "infinite") {
+				*into = NoLimit
+				return true
+			}
+			n, ok := schema.ParseInteger(r, doc, -1, math.MaxInt64)
+			*into = uint64(n)
+			return ok
+		})
 }
 
 // amounts is the type of a list of amounts of trackable resources.
