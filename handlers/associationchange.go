@@ -30,14 +30,29 @@ func associationName(a *api.AssociationRow) string {
 }
 
 // putAssociation creates an association or changes an existing one.
+//
+// It must never add an association that exists. The daemon would not refuse
+// this: for the association of an account itself, it would overwrite the parent
+// account, the shares and the limits. For the account root, it would make root
+// its own parent, and a daemon with such a record may not start again.
 func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string) (bool, error) {
 	for _, part := range []struct{ name, value string }{{"account", row.Account}, {"cluster", row.Cluster}} {
 		if part.value == "" {
 			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name)
 		}
 	}
+	if row.Partition != "" && row.User == "" {
+		return false, errs.New(errs.Invalid, "expected a user: only the association of a user can be limited to a partition").
+			WithSource(at + "/partition")
+	}
 	if c.skipDeleted(row.Flags, recordDeleted, at) {
 		return false, nil
+	}
+	if row.User != "" && row.ParentAccount != "" {
+		if row.ParentAccount != row.Account {
+			c.warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
+		}
+		row.ParentAccount = ""
 	}
 	// In a filter, an empty list matches any user or partition. A list with an
 	// empty name matches only associations without a user or partition.
@@ -70,13 +85,12 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 }
 
 // checkReferences returns an error if the association a refers to a record that
-// does not exist. Without this check, the daemon would create the association
-// anyway, or create nothing and report success. The argument old is the
-// existing association, or nil.
+// does not exist, or would be below itself. Without this check, the daemon
+// would create the association anyway, or create nothing and report success.
+// The argument old is the existing association, or nil.
 func checkReferences(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
-		clusters := model.ClusterFilter{Names: []string{a.Cluster}}
-		if err := checkExists[model.Cluster](e, clusters, "cluster", a.Cluster, at+"/cluster"); err != nil {
+		if err := checkCluster(e, a.Cluster, at+"/cluster"); err != nil {
 			return err
 		}
 		if err := checkExists[model.Account](e, accountsNamed(a.Account), "account", a.Account, at+"/account"); err != nil {
@@ -92,7 +106,36 @@ func checkReferences(e model.Editor, a, old *model.Association, at string) error
 	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
 		return nil
 	}
-	return checkInCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
+	return checkParent(e, a, at+"/parent_account")
+}
+
+// checkParent returns an error if the parent account of the association a does
+// not exist in the cluster, or is the account of a or below it.
+func checkParent(e model.Editor, a *model.Association, source string) error {
+	for parent, depth := a.ParentAccount, 0; parent != ""; depth++ {
+		if strings.EqualFold(parent, a.Account) || depth > maxDepth {
+			return errs.New(errs.Invalid, "account %q can't be below %q: that is the same account, or below it",
+				schema.Shorten(a.Account), schema.Shorten(a.ParentAccount)).WithSource(source)
+		}
+		above, err := ownAssociation(e, parent, a.Cluster)
+		switch {
+		case err != nil:
+			return err
+		case above == nil:
+			return notInCluster(parent, a.Cluster, source)
+		}
+		parent = above.ParentAccount
+	}
+	return nil
+}
+
+// maxDepth is the maximum depth of the tree of accounts. Slurm has no limit.
+const maxDepth = 1000
+
+// ownAssociation returns the association of an account itself in a cluster, or
+// nil if there is none.
+func ownAssociation(e model.Editor, account, cluster string) (*model.Association, error) {
+	return findOne[model.Association](e, model.AssocFilter{Accounts: []string{account}, Clusters: []string{cluster}, Users: []string{""}})
 }
 
 // checkInCluster returns an error unless the account has an association of its
@@ -100,15 +143,24 @@ func checkReferences(e model.Editor, a, old *model.Association, at string) error
 // any cluster is sufficient.
 func checkInCluster(e model.Editor, account, cluster, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
-	scope := "any cluster"
 	if cluster != "" {
-		filter.Clusters, scope = []string{cluster}, "cluster "+schema.Shorten(cluster)
+		filter.Clusters = []string{cluster}
 	}
 	found, err := hasRecord[model.Association](e, filter)
 	if err == nil && !found {
-		err = errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source)
+		err = notInCluster(account, cluster, source)
 	}
 	return err
+}
+
+// notInCluster returns the error for an account without an association of its
+// own in the cluster, or in any cluster if cluster is "".
+func notInCluster(account, cluster, source string) error {
+	scope := "any cluster"
+	if cluster != "" {
+		scope = "cluster " + schema.Shorten(cluster)
+	}
+	return errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source)
 }
 
 // fillAssociation resolves the names in row to ids, and sets the record's

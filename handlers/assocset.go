@@ -99,6 +99,25 @@ func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, sour
 	return err
 }
 
+// checkCluster returns an error if there is no cluster with exactly this name.
+// When the daemon lists clusters, it ignores case. When it changes the records
+// of a cluster, it does not, so it would change nothing and report success.
+func checkCluster(e model.Editor, name, source string) error {
+	var found []string
+	err := e.List(model.List(model.ClusterFilter{Names: []string{name}}, func(l *model.Cluster) error {
+		found = append(found, l.Name)
+		return nil
+	}))
+	if err != nil || slices.Contains(found, name) {
+		return err
+	}
+	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source)
+	if len(found) > 0 {
+		missing = missing.WithHint("the cluster's name is %s", schema.Shorten(found[0]))
+	}
+	return missing
+}
+
 // checkInClusters returns an error unless each account has an association of
 // its own in each of the clusters. If clusters is empty, any cluster is
 // sufficient.
@@ -121,8 +140,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
 		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
 	for _, name := range s.Clusters {
-		filter := model.ClusterFilter{Names: []string{name}}
-		if err := checkExists[model.Cluster](e, filter, "cluster", name, atSet+"/clusters"); err != nil {
+		if err := checkCluster(e, name, atSet+"/clusters"); err != nil {
 			return set, err
 		}
 	}

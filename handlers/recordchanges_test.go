@@ -36,6 +36,9 @@ func describeChange(change any) string {
 		return names("wckey", len(c.Records), func(i int) string { return wckeyName(&c.Records[i]) })
 	case model.AddCoordinators:
 		return fmt.Sprintf("coordinators %q of %q", c.Users, c.Accounts)
+	case model.Modify[model.Association]:
+		f := c.Filter.(model.AssocFilter)
+		return fmt.Sprintf("modify association %q of %q in %q: shares %d", f.Accounts, f.Users, f.Partitions, c.Record.Shares)
 	case model.Modify[model.User]:
 		return fmt.Sprintf("modify user %q: default %s", c.Filter.(model.UserFilter).Assoc.Users, c.Record.DefaultAccount)
 	}
@@ -62,6 +65,12 @@ func TestRecordChanges(t *testing.T) {
 		{name: "an association below an unknown account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "other", "user": "", "parent_account": "nosuch"}]}`, status: 404, source: "#/associations/0/parent_account"},
 		{name: "a change of the account above to an unknown one", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "parent_account": "nosuch"}]}`, status: 404, source: "#/associations/0/parent_account"},
 		{name: "an association", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob"}]}`, status: 200, changes: []string{"add association demo/lab/bob"}},
+		{name: "an account limited to a partition", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "partition": "debug"}]}`, status: 422, source: "#/associations/0/partition"},
+		{name: "an account below itself", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "parent_account": "lab"}]}`, status: 422, source: "#/associations/0/parent_account"},
+		{name: "an account below itself, in capitals", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "parent_account": "LAB"}]}`, status: 422, source: "#/associations/0/parent_account"},
+		{name: "the account root below another", path: "associations", body: `{"associations": [{"account": "root", "cluster": "demo", "user": "", "parent_account": "lab"}]}`, status: 422, source: "#/associations/0/parent_account"},
+		{name: "an association of a user below another account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob", "parent_account": "root"}]}`, status: 200, source: "#/associations/0/parent_account", changes: []string{"add association demo/lab/bob"}},
+		{name: "a change of an account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "shares_raw": 5}]}`, status: 200, changes: []string{`modify association ["lab"] of [""] in [""]: shares 5`}},
 		{name: "accounts below one that is not in the cluster", path: "accounts_association", body: `{"association_condition": {"accounts": ["new"], "clusters": ["other"], "association": {"parent": "lab"}}}`, status: 404, source: "#/association_condition/association/parent"},
 		{name: "users of an account that is not in the cluster", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"], "clusters": ["other"]}, "user": {}}`, status: 404, source: "#/association_condition/accounts"},
 		{name: "users with another default account", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"]}, "user": {"defaultaccount": "root"}}`, status: 422, source: "#/user/defaultaccount"},
@@ -85,6 +94,7 @@ func TestRecordChanges(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
+			f.recorded.associations = append(f.recorded.associations, model.Association{Account: "root", Cluster: "demo", ID: 1})
 			f.recorded.refuse = tt.refuse
 			w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
 			body := envelope(t, w.Body.Bytes())

@@ -105,8 +105,7 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 		c.warn(at, "workload key %s exists already and was not changed", wckeyName(k))
 		return false, nil
 	}
-	clusters := model.ClusterFilter{Names: []string{k.Cluster}}
-	if err := checkExists[model.Cluster](e, clusters, "cluster", k.Cluster, at+"/cluster"); err != nil {
+	if err := checkCluster(e, k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}
 	if err := checkExists[model.User](e, usersNamed(k.User), "user", k.User, at+"/user"); err != nil {
