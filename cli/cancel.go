@@ -24,11 +24,12 @@ func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command 
 		Use:   "cancel [ID...]",
 		Short: "Cancel jobs",
 		Long: `cancel cancels your own pending or running jobs. Root and the scheduler's user may
-cancel the jobs of all users.
+cancel the jobs of all users. If you give ids and options that select jobs, cancel cancels
+only those of the named jobs that the options select.
 
 With --url or SCHED_URL, a signal, or options that select jobs, it uses the REST API.
 Otherwise it sends the request to the controller of the configuration.`,
-		Example: "  schedctl cancel 12 13\n  schedctl cancel --me --state PENDING",
+		Example: "  schedctl cancel 12 13\n  schedctl cancel --me --state PENDING\n  schedctl cancel 12 --state PENDING",
 		Args:    cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
@@ -47,22 +48,17 @@ Otherwise it sends the request to the controller of the configuration.`,
 			return err
 		}
 		var joined error
-		for _, id := range ids {
-			if err := c.Cancel(cmd.Context(), id, signal); err != nil {
-				joined = joinErrors(joined, wrapJobError(id, err))
-			}
+		targets := ids
+		if f.hasCondition() {
+			targets, err = c.selectTargets(cmd, &f, ids)
+			joined = joinErrors(joined, err)
 		}
-		if !f.hasCondition() {
-			return joined
-		}
-		rows, err := c.selectJobs(cmd, &f)
-		if err != nil {
-			return joinErrors(joined, err)
-		}
-		for _, j := range rows {
-			id := numberCell(rest.Number{Set: true, Value: float64(j.ID)}).Text
+		for _, id := range targets {
 			err := c.Cancel(cmd.Context(), id, signal)
-			if err != nil && errs.KindOf(err) != errs.Conflict { // a conflict means that the job has already ended
+			if f.hasCondition() && errs.KindOf(err) == errs.Conflict {
+				continue // the job has ended since the server listed it
+			}
+			if err != nil {
 				joined = joinErrors(joined, wrapJobError(id, err))
 			}
 		}

@@ -35,7 +35,8 @@ type gateway struct {
 	submitted map[string]any
 	headers   http.Header
 	cancelled []string
-	failures  int // number of initial requests for job 5 that are answered with 503
+	jobs      string // the list of jobs; "" for jobList
+	failures  int    // number of initial requests for job 5 that are answered with 503
 }
 
 const jobList = `{"jobs": [
@@ -54,7 +55,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET ping/":
 		fmt.Fprint(w, `{"pings": []}`)
 	case "GET jobs/":
-		fmt.Fprint(w, jobList)
+		fmt.Fprint(w, cmp.Or(g.jobs, jobList))
 	case "GET nodes/":
 		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "number": 900}, "partitions": ["gpu", "cpu"], "reason": "a \u001b]0;title\u0007"},
 			{"name": "node2", "state": ["IDLE"], "cpus": 8, "real_memory": 800, "partitions": ["cpu"]}, {"name": "$(evil)", "state": ["IDLE"]}]}`)
@@ -79,7 +80,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.t.Error(err)
 		}
 		fmt.Fprint(w, `{"job_id": 5, "job_submit_user_msg": "welcome\u001b[2J", "warnings": [{"description": "field x is unknown"}], "errors": []}`)
-	case "DELETE job/3", "DELETE job/12", "DELETE job/20":
+	case "DELETE job/3", "DELETE job/12", "DELETE job/19_4", "DELETE job/30", "DELETE job/30_2", "DELETE job/30_5", "DELETE job/30_6", "DELETE job/40":
 		g.cancelled = append(g.cancelled, strings.TrimPrefix(path, "job/")+r.URL.RawQuery)
 		fmt.Fprint(w, `{"errors": []}`)
 	default:
@@ -101,6 +102,7 @@ func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errO
 	root := &cobra.Command{Use: "schedctl", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands()...)
 	root.AddCommand(Cancel(func(*cobra.Command, []string) error { return errors.New("direct") }))
+	RefuseEmptyValues(root)
 	var stdout, stderr bytes.Buffer
 	root.SetArgs(args)
 	root.SetOut(&stdout)
@@ -220,20 +222,53 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
+// arrayList contains an array with a running task, an array whose tasks are all
+// pending, and the array 50, whose list of tasks slurmrestd has cut off.
+const arrayList = `{"jobs": [
+ {"job_id": 30, "user_name": "ann", "job_state": ["PENDING"], "array_job_id": {"set": true, "number": 30}, "array_task_id": {"set": false}, "array_task_string": "5-6%2"},
+ {"job_id": 31, "user_name": "ann", "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 30}, "array_task_id": {"set": true, "number": 2}},
+ {"job_id": 32, "user_name": "ann", "job_state": ["COMPLETED"], "array_job_id": {"set": true, "number": 30}, "array_task_id": {"set": true, "number": 1}},
+ {"job_id": 40, "user_name": "bob", "job_state": ["PENDING"], "array_job_id": {"set": true, "number": 40}, "array_task_id": {"set": false}, "array_task_string": "0-9999"},
+ {"job_id": 50, "user_name": "carol", "job_state": ["PENDING"], "array_job_id": {"set": true, "number": 50}, "array_task_string": "1,3,5,7,..."},
+ {"job_id": 51, "user_name": "carol", "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 50}, "array_task_id": {"set": true, "number": 0}}
+]}`
+
 // TestCancelCommand checks which jobs are cancelled, and when the command uses
 // REST.
 func TestCancelCommand(t *testing.T) {
-	for args, want := range map[string]string{
-		"cancel 3 12": "3 12", "cancel --me": "12", "cancel -u bob -t PD": "3", "cancel --signal USR1 3": "3signal=USR1", "cancel -p gpu": "3 12",
+	for _, tt := range []struct {
+		jobs, args string
+		status     int
+		want       string
+		wantErr    string
+	}{
+		{"", "cancel 3 12", 0, "3 12", ""},
+		{"", "cancel --me", 0, "12", ""},
+		{"", "cancel -u bob -t PD", 0, "3", ""},
+		{"", "cancel --signal USR1 3", 0, "3signal=USR1", ""},
+		{"", "cancel -p gpu", 0, "3 12", ""},
+		{"", "cancel 99 3", statusUnknown, "3", "job 99: no such thing"},
+		{"", "cancel 3 12 -u bob", 0, "3", "warning: job 12 was skipped"},
+		{"", "cancel 12 --state PENDING", 0, "", "warning: job 12 was skipped"},
+		{"", "cancel 12 12 --signal USR1 --me", 0, "12signal=USR1", ""},
+		{"", "cancel 99 3 -u bob", statusUnknown, "3", "job 99 is unknown"},
+		{"", "cancel 19 -u bob", 0, "19_4", ""},
+		{"", "cancel 19_4 20 -u bob", 0, "19_4", ""},
+		{arrayList, "cancel --me", 0, "30", ""},
+		{arrayList, "cancel --me -t PD", 0, "30_5 30_6", ""},
+		{arrayList, "cancel --me -t R", 0, "30_2", ""},
+		{arrayList, "cancel 30 -t PD", 0, "30_5 30_6", ""},
+		{arrayList, "cancel 30 --me", 0, "30", ""},
+		{arrayList, "cancel 30_6 30_2 -t PD", 0, "30_6", "warning: job 30_2 was skipped"},
+		{arrayList, "cancel 30_7 --me", statusUnknown, "", "job 30_7 is unknown"},
+		{arrayList, "cancel -t PD -u bob", 0, "40", ""},
+		{arrayList, "cancel -t PD -u carol", statusFailed, "", "list of tasks is incomplete"},
 	} {
-		g := &gateway{}
-		if status, _, errOut := runCommand(t, g, strings.Fields(args)...); status != 0 || strings.Join(g.cancelled, " ") != want {
-			t.Errorf("%s: status %d, %v, %s", args, status, g.cancelled, errOut)
+		g := &gateway{jobs: tt.jobs}
+		status, _, errOut := runCommand(t, g, strings.Fields(tt.args)...)
+		if status != tt.status || strings.Join(g.cancelled, " ") != tt.want || !strings.Contains(errOut, tt.wantErr) || tt.wantErr == "" && errOut != "" {
+			t.Errorf("%s: status %d, %v, %s", tt.args, status, g.cancelled, errOut)
 		}
-	}
-	g := &gateway{}
-	if status, _, errOut := runCommand(t, g, "cancel", "99", "3"); status != statusUnknown || len(g.cancelled) != 1 || !strings.Contains(errOut, "job 99: no such thing") {
-		t.Errorf("status %d, %v, %s", status, g.cancelled, errOut)
 	}
 	t.Setenv("SCHED_URL", "")
 	direct := errors.New("direct")
@@ -241,6 +276,23 @@ func TestCancelCommand(t *testing.T) {
 	cmd.SetArgs([]string{"3"})
 	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, direct) {
 		t.Errorf("without a URL: %v", err)
+	}
+}
+
+// TestEmptyValues checks that an empty value of an option or argument is an
+// error, and that the command sends nothing.
+func TestEmptyValues(t *testing.T) {
+	for _, args := range [][]string{
+		{"cancel", "--user", "", "-t", "PD"}, {"cancel", "-u", "", "3"}, {"cancel", "-u", "bob,,ann"}, {"cancel", "-t", "", "3"}, {"cancel", "-p", " "},
+		{"cancel", "-A", ""}, {"cancel", "-n", ""}, {"cancel", "-w", ""}, {"cancel", "--signal", "", "3"}, {"cancel", "3", ""}, {"cancel", "--url", "", "3"},
+		{"jobs", "-u", ""}, {"jobs", "--token-file="}, {"top", "--once", "-p", ""}, {"watch", "-u", ""}, {"nodes", "-t", ""}, {"nodes", "-p", ""}, {"nodes", ""},
+		{"partitions", ""}, {"submit", "--idempotency-key", "", "job.sh"},
+	} {
+		g := &gateway{}
+		status, out, errOut := runCommand(t, g, args...)
+		if status != statusUsage || out != "" || !strings.Contains(errOut, "empty") || len(g.cancelled) != 0 {
+			t.Errorf("%q: status %d, %v, %s%s", args, status, g.cancelled, out, errOut)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -92,6 +93,15 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
+// Array returns the id of the array to which j belongs, or "" if j does not
+// belong to an array.
+func (j *Job) Array() string {
+	if j.ArrayJob.Int() == 0 {
+		return ""
+	}
+	return strconv.FormatInt(j.ArrayJob.Int(), 10)
+}
+
 // matches reports whether id selects the job j. This check is necessary because
 // a server may answer a request for one task of an array with all tasks.
 func (j *Job) matches(id string) bool {
@@ -99,8 +109,49 @@ func (j *Job) matches(id string) bool {
 	if !ok || j.Label() == id {
 		return true
 	}
-	pending, _, _ := strings.Cut(j.ArrayTasks, "%") // the limit on running tasks follows
-	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+pending+"]", task)
+	return j.Array() == array && j.hasPendingTask(task)
+}
+
+// Selects reports whether id is the id of the job j, of its array, or of one of
+// the pending tasks that j stands for.
+func (j *Job) Selects(id string) bool {
+	if strings.Contains(id, "_") {
+		return j.matches(id)
+	}
+	return id == strconv.FormatUint(uint64(j.ID), 10) || id == j.Array()
+}
+
+// PendingTasks returns the ids of the pending tasks that j stands for, such as
+// 12_4 and 12_5. If j does not stand for several tasks, PendingTasks returns no
+// ids. It returns false if the server did not send the complete list: slurmrestd
+// cuts a long list off.
+func (j *Job) PendingTasks() (iter.Seq[string], bool) {
+	list, complete := j.pendingList()
+	return func(yield func(string) bool) {
+		for task := range model.Hosts(list) {
+			if !yield(j.Array() + "_" + task) {
+				return
+			}
+		}
+	}, complete
+}
+
+func (j *Job) hasPendingTask(task string) bool {
+	list, complete := j.pendingList()
+	return complete && list != "" && model.HostlistHas(list, task)
+}
+
+// pendingList returns the numbers of the pending tasks that j stands for, as a
+// host list expression such as "[4-5,9]".
+func (j *Job) pendingList() (list string, complete bool) {
+	list, _, _ = strings.Cut(j.ArrayTasks, "%") // the limit on running tasks follows
+	switch {
+	case j.ArrayJob.Int() == 0 || j.ArrayTask.Set || list == "":
+		return "", true
+	case strings.Trim(list, "0123456789,-") != "":
+		return "", false
+	}
+	return "[" + list + "]", true
 }
 
 // Elapsed returns the run time of j as of the time now.

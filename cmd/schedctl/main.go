@@ -99,6 +99,7 @@ who runs them, which needs the controller's UNIX socket.`,
 	dial := func() (*connection, error) { return connect(configPath, cmd.ErrOrStderr()) }
 	cmd.AddCommand(tokenCommand(dial), pingCommand(dial), showCommand(dial), cancelCommand(dial), demoCommand())
 	cmd.AddCommand(cli.Commands()...)
+	cli.RefuseEmptyValues(cmd)
 	return cmd
 }
 

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/errs"
+)
+
+// selectTargets returns the ids of the jobs to cancel: those that f selects
+// and, if ids is not empty, that ids also names. It warns about named jobs that
+// f does not select, and returns an error for those that the server does not
+// list.
+func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) ([]string, error) {
+	var selected []*rest.Job
+	known, partial := map[string]bool{}, map[string]bool{}
+	_, err := c.Jobs(cmd.Context(), nil, func(j *rest.Job) error {
+		for _, id := range ids {
+			known[id] = known[id] || j.Selects(id)
+		}
+		switch {
+		case f.matches(j):
+			selected = append(selected, trimJob(j))
+		case j.Active():
+			partial[j.Array()] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(selected, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
+	t := targets{partial: partial, seen: map[string]bool{}}
+	if len(ids) == 0 {
+		for _, j := range selected {
+			t.addJob(j)
+		}
+		return t.ids, t.err
+	}
+	for _, id := range ids {
+		if !known[id] {
+			t.err = joinErrors(t.err, errs.New(errs.NotFound, "job %s is unknown", id).
+				WithHint("schedctl jobs --all lists the jobs that the controller knows"))
+			continue
+		}
+		found := false
+		for _, j := range selected {
+			if j.Selects(id) {
+				found = true
+				t.addNamed(j, id)
+			}
+		}
+		if !found {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: job %s was skipped: it does not match the options\n", id)
+		}
+	}
+	return t.ids, t.err
+}
+
+// The type targets collects the ids of jobs to cancel. The server cancels all
+// tasks of an array if it gets the array's id. So this id is used only if all
+// active tasks of the array were selected.
+type targets struct {
+	ids     []string
+	seen    map[string]bool // the ids
+	partial map[string]bool // ids of arrays with an active task that was not selected
+	err     error
+}
+
+func (t *targets) add(id string) {
+	if !t.seen[id] {
+		t.seen[id] = true
+		t.ids = append(t.ids, id)
+	}
+}
+
+// addNamed adds the part of j that the user's id names.
+func (t *targets) addNamed(j *rest.Job, id string) {
+	switch {
+	case id == j.Array():
+		t.addJob(j)
+	case j.ArrayTask.Set && j.Array() != "":
+		t.add(j.Label())
+	default: // a job that does not belong to an array, or one of the pending tasks of j
+		t.add(id)
+	}
+}
+
+// addJob adds j and, if j stands for several pending tasks, all of these.
+func (t *targets) addJob(j *rest.Job) {
+	array := j.Array()
+	switch {
+	case array == "":
+		t.add(strconv.FormatUint(uint64(j.ID), 10))
+	case j.ArrayTask.Set:
+		if !t.seen[array] {
+			t.add(j.Label())
+		}
+	case !t.partial[array]:
+		t.add(array)
+	default:
+		tasks, complete := j.PendingTasks()
+		if !complete {
+			t.err = joinErrors(t.err, wrapJobError(j.Label(), errs.New(errs.Unsupported, "the server's list of tasks is incomplete").
+				WithHint("name the tasks, or cancel the whole array with schedctl cancel %s", array)))
+		}
+		for id := range tasks {
+			t.add(id)
+		}
+	}
+}
