@@ -15,7 +15,9 @@ import (
 // partition does not exist, it is created.
 type PartitionChange struct {
 	model.PartitionUpdate
-	NodeSets string // added to Nodes
+	NodeSets      string            // added to Nodes
+	Exclusive     string            // "NODE", "USER", "TOPO", "NO" or "" if the request lacks it
+	Oversubscribe model.Opt[uint16] // value for MaxShare
 }
 
 type partitionField = schema.Field[PartitionChange]
@@ -64,7 +66,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 			schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
 			schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
 		)),
-		schema.Set("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Flags; a word that ends with _CLEAR removes the flag"),
+		schema.Set("flags", partitionFlags.Type, setPartitionFlags, "Flags to set; a word that ends with _CLEAR removes the flag, and other flags stay as they are"),
 		schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 		schema.Group("maximums", "Maximum values for jobs", append(
 			partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
@@ -139,26 +141,34 @@ func setWord(into *model.Opt[uint16], n uint16, word string) error {
 	return nil
 }
 
-// These bits reset partitionExclusiveUser and partitionExclusiveTopo.
+// Clearing bits: if one of these is set, the controller clears the flag that is
+// partitionClearShift bits lower. The flags of exclusive allocation have
+// clearing bits of their own.
 const (
+	partitionClearShift              = 8
+	partitionClear            uint32 = 0xbf00
 	partitionNotExclusiveUser uint32 = 0x4000
 	partitionNotExclusiveTopo uint32 = 0x20000
 )
 
+// setPartitionFlags sets the flags of a change. It refuses a list that sets a
+// flag and also clears it, because the controller would ignore one of the two
+// words.
+func setPartitionFlags(p *PartitionChange, n uint32) error {
+	if both := n & ((n & partitionClear) >> partitionClearShift); both != 0 {
+		name := partitionFlags.Names(both)[0]
+		return fmt.Errorf("%s and %s_CLEAR contradict each other", name, name)
+	}
+	p.Flags = n
+	return nil
+}
+
 func setExclusive(p *PartitionChange, s string) error {
-	switch strings.ToUpper(s) {
-	case "":
-	case "NODE":
-		p.MaxShare = model.Some[uint16](0)
-	case "USER":
-		p.Flags |= partitionExclusiveUser
-	case "TOPO":
-		p.Flags |= partitionExclusiveTopo
-	case "NO":
-		p.Flags |= partitionNotExclusiveUser | partitionNotExclusiveTopo
-		if !p.MaxShare.Set {
-			p.MaxShare = model.Some[uint16](1)
-		}
+	switch word := strings.ToUpper(s); word {
+	case "NODE", "USER", "TOPO", "NO":
+		p.Exclusive = word
+	case "NONE":
+		p.Exclusive = "NO"
 	default:
 		return fmt.Errorf("expected NODE, USER, TOPO or NO, got %q", schema.Shorten(s))
 	}
@@ -175,23 +185,22 @@ func setOversubscription(p *PartitionChange, s string) error {
 		}
 	}
 	switch {
-	case s == "":
 	case word == "NO" && !counted:
-		if !p.MaxShare.Set {
-			p.MaxShare = model.Some[uint16](1)
-		}
+		p.Oversubscribe = model.Some[uint16](1)
 	case word == "YES":
-		p.MaxShare = model.Some(uint16(jobs))
+		p.Oversubscribe = model.Some(uint16(jobs))
 	case word == "FORCE":
-		p.MaxShare = model.Some(uint16(jobs) | shareForced)
+		p.Oversubscribe = model.Some(uint16(jobs) | shareForced)
 	default:
 		return fmt.Errorf("expected NO, YES, FORCE, YES:n or FORCE:n, got %q", schema.Shorten(s))
 	}
 	return nil
 }
 
-// Update returns the change as the controller expects it.
-func (p *PartitionChange) Update() *model.PartitionUpdate {
+// Update returns the change as the controller expects it. The share argument is
+// the MaxShare of the partition before the change. It is not set if the request
+// creates the partition.
+func (p *PartitionChange) Update(share model.Opt[uint16]) *model.PartitionUpdate {
 	u := p.PartitionUpdate
 	switch {
 	case p.NodeSets == "", strings.EqualFold(u.Nodes, "ALL"):
@@ -200,7 +209,41 @@ func (p *PartitionChange) Update() *model.PartitionUpdate {
 	default:
 		u.Nodes += "," + p.NodeSets
 	}
+	exclusive, share := p.sharing(share)
+	u.Flags, u.MaxShare = u.Flags|exclusive, share
 	return &u
+}
+
+// sharing returns the flags and the value of MaxShare for Exclusive and
+// Oversubscribe. As scontrol does, it always sets or clears both flags of
+// exclusive allocation: if a partition has both, slurmctld 24.11 to 26.05 sets
+// every flag of the partition. MaxShare is 0 if jobs get whole nodes, so USER
+// and NO replace a MaxShare of 0. The old argument is MaxShare before the
+// change.
+func (p *PartitionChange) sharing(old model.Opt[uint16]) (flags uint32, share model.Opt[uint16]) {
+	share = p.Oversubscribe
+	switch p.Exclusive {
+	case "":
+		return 0, share
+	case "NODE":
+		return partitionNotExclusiveUser | partitionNotExclusiveTopo, model.Some[uint16](0)
+	case "TOPO":
+		return partitionNotExclusiveUser | partitionExclusiveTopo, model.Some[uint16](0)
+	case "USER":
+		flags = partitionExclusiveUser | partitionNotExclusiveTopo
+	default:
+		flags = partitionNotExclusiveUser | partitionNotExclusiveTopo
+	}
+	if !share.Set && old.Or(1)&^shareForced == 0 {
+		share = model.Some[uint16](1)
+	}
+	return flags, share
+}
+
+// OversubscribeIgnored reports whether Oversubscribe has no effect, because
+// jobs get whole nodes.
+func (p *PartitionChange) OversubscribeIgnored() bool {
+	return p.Oversubscribe.Or(1) != 1 && (p.Exclusive == "NODE" || p.Exclusive == "TOPO")
 }
 
 // PartitionChanges is a request to create or change partitions.

@@ -20,19 +20,24 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	if err := checkNames("partition", at, names); err != nil {
 		return err
 	}
-	existing := map[string]bool{}
+	existing := map[string]uint16{} // the MaxShare of each partition
 	_, err = h.Controller.Partitions(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
-		existing[p.Name] = true
+		existing[p.Name] = p.MaxShare
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	results, err := changeEach(c, "partition", at, names, func(i int) error {
-		u := body.Partitions[i].Update()
+		p := &body.Partitions[i]
+		if p.OversubscribeIgnored() {
+			c.warn(sourceOf(at, i, "partition/oversubscribe"), "has no effect: jobs get whole nodes, see exclusive")
+		}
+		share, known := existing[p.Name]
+		u := p.Update(model.Opt[uint16]{Number: share, Set: known})
 		// "default" can always be changed. It is not a partition, but contains
 		// the initial values of partitions that are configured later.
-		if existing[u.Name] || u.Name == "default" {
+		if known || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
 				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).
 					WithSource(sourceOf(at, i, "name"))
@@ -41,7 +46,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 		}
 		err := h.Controller.CreatePartition(c.ctx, c.cred, u)
 		if err == nil {
-			existing[u.Name] = true
+			existing[u.Name] = u.MaxShare.Or(1)
 		}
 		return err
 	})

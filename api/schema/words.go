@@ -51,6 +51,16 @@ func (s *WordSet[T]) wordsOf(v Version) []Word[T] {
 	return list
 }
 
+// Names returns the words that n has, in any version.
+func (s *WordSet[T]) Names(n T) (names []string) {
+	for _, w := range s.words {
+		if n&w.Mask == w.Value {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
 // Shape describes the set in v.
 func (s *WordSet[T]) Shape(v View) *Shape {
 	one := &Shape{Kind: "string"}
