@@ -78,14 +78,14 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 		schema.Group("max", "Limits", schema.Fields[AssociationRow]{
 			schema.Group("jobs", "Limits of jobs", schema.Fields[AssociationRow]{
 				schema.Group("per", "Limits for the association and those below it together", schema.Fields[AssociationRow]{
-					schema.F("count", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of running jobs", schema.Count),
-					schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-					schema.F("submitted", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of pending and running jobs", schema.Count),
-					schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
+					schema.F("count", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of running jobs", schema.Count),
+					schema.F("accruing", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+					schema.F("submitted", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of pending and running jobs", schema.Count),
+					schema.F("wall_clock", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
 				}),
-				schema.F("active", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of running jobs", schema.Count),
-				schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-				schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
+				schema.F("active", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of running jobs", schema.Count),
+				schema.F("accruing", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+				schema.F("total", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
 			}),
 			schema.Group("tres", "Limits of trackable resources", schema.Fields[AssociationRow]{
 				limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Limit on resources in use at the same time, for the association and those below it together"),
@@ -106,7 +106,7 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 			}),
 			schema.Group("per", "Limits for one object", schema.Fields[AssociationRow]{
 				schema.Group("account", "Limits for the account", schema.Fields[AssociationRow]{
-					schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time limit of all jobs together", schema.Unit("min")),
+					schema.F("wall_clock", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time limit of all jobs together", schema.Unit("min")),
 				}),
 			}),
 		}),
@@ -115,13 +115,13 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 		schema.GetSet("is_default", schema.Boolean, isDefault, setDefault, "Whether this is the user's default association"),
 		schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),
 		schema.Group("min", "Minimum values", schema.Fields[AssociationRow]{
-			schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
+			schema.F("priority_threshold", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
 		}),
 		schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
 		schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
-		schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
+		schema.F("priority", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
 		schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service that its jobs may have"),
-		schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
+		schema.F("shares_raw", plainLimit, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 		schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 	}
 })

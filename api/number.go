@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -111,11 +112,45 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// wrapperInput is a wrapper as a client sends it. If the client sends number
-// without set, set defaults to true.
+// wrapperInput is a wrapper as a client sends it. A nil member is absent.
 type wrapperInput struct {
-	set, infinite *bool
-	number        *int64
+	wrapperFlags
+	number *int64
+}
+
+// kind returns the kind of value that a wrapper contains.
+func (g *wrapperInput) kind(r *schema.Report, doc *schema.Value) (inputKind, bool) {
+	return g.wrapperFlags.kind(r, doc, g.number != nil)
+}
+
+// wrapperFlags are the members of a wrapper that say what its number means. A
+// nil member is absent.
+type wrapperFlags struct{ set, infinite *bool }
+
+// inputKind is the kind of value that a wrapper contains.
+type inputKind int
+
+// The kinds of values in wrappers.
+const (
+	inputUnset inputKind = iota
+	inputInfinite
+	inputNumber
+)
+
+// kind returns the kind of value. The hasNumber argument reports whether the
+// wrapper has a number. If set is absent, a number is set. If set is true, the
+// number must not be absent: to guess a number would change a value that the
+// client did not name.
+func (g *wrapperFlags) kind(r *schema.Report, doc *schema.Value, hasNumber bool) (inputKind, bool) {
+	switch {
+	case g.infinite != nil && *g.infinite:
+		return inputInfinite, true
+	case g.set != nil && *g.set && !hasNumber:
+		return inputUnset, r.Error(doc, "set is true, but number is missing")
+	case g.set != nil && !*g.set || !hasNumber:
+		return inputUnset, true
+	}
+	return inputNumber, true
 }
 
 var wrapperInputType = schema.Object("", func() schema.Fields[wrapperInput] {
@@ -129,19 +164,27 @@ var wrapperInputType = schema.Object("", func() schema.Fields[wrapperInput] {
 func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[T]) bool {
 	object := wrapperInputType.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
-		if doc.Kind != schema.Map {
-			n, ok := schema.ParseInteger(r, doc, 0, greatest[T]())
-			*into = model.Some(T(n))
-			return ok
-		}
 		var g wrapperInput
-		if !object(r, doc, &g) {
-			return false
-		}
-		switch {
-		case g.infinite != nil && *g.infinite:
+		if doc.Kind == schema.Map {
+			if !object(r, doc, &g) {
+				return false
+			}
+		} else if isInfinite(doc) {
 			*into = model.Infinite[T]()
-		case g.set != nil && !*g.set || g.number == nil:
+			return true
+		} else {
+			n, ok := schema.ParseInteger(r, doc, -1, greatest[T]())
+			if !ok {
+				return false
+			}
+			g.number = &n
+		}
+		switch kind, ok := g.kind(r, doc); {
+		case !ok:
+			return false
+		case kind == inputInfinite, kind == inputNumber && *g.number == -1:
+			*into = model.Infinite[T]()
+		case kind == inputUnset:
 			*into = model.Opt[T]{}
 		case *g.number < 0 || *g.number > greatest[T]():
 			return r.Error(doc, "%d is out of range, 0 to %d", *g.number, greatest[T]())
@@ -150,6 +193,59 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 		}
 		return true
 	}
+}
+
+// isInfinite reports whether a value is the word "infinite". Like -1, it means
+// the same as the wrapper {"infinite": true}.
+func isInfinite(v *schema.Value) bool {
+	return v.Kind == schema.Text && strings.EqualFold(v.Text, "infinite")
+}
+
+// limitNumber returns the type of a number in the records of the accounting
+// daemon. The daemon ignores numbers above maxLimit.
+func limitNumber() schema.Type[model.Opt[uint32]] { return limitWrapper{} }
+
+// maxLimit is the largest number that the accounting daemon stores.
+const maxLimit = math.MaxInt32
+
+type limitWrapper struct{ wrapper[uint32] }
+
+func (w limitWrapper) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint32]) bool {
+	parse := w.wrapper.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint32]) bool {
+		if parse(r, doc, into) && into.Number > maxLimit {
+			return r.Error(doc, "%d is out of range, 0 to %d", into.Number, maxLimit)
+		}
+		return true
+	}
+}
+
+// plainLimit returns the type of a plain integer in the records of the
+// accounting daemon. As in slurmrestd, 4294967295 restores the default.
+func plainLimit() schema.Type[uint32] {
+	plain := schema.Int32[uint32]()
+	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}),
+		func(r *schema.Report, doc *schema.Value, into *uint32) bool {
+			n, ok := schema.ParseInteger(r, doc, 0, math.MaxUint32)
+			if ok && n > maxLimit && n != math.MaxUint32 {
+				return r.Error(doc, "%d is out of range, 0 to %d", n, maxLimit)
+			}
+			*into = uint32(n)
+			return ok
+		})
+}
+
+// factor returns the type of a floating-point number in the records of the
+// accounting daemon, which ignores negative numbers.
+func factor() schema.Type[float64] {
+	double := double()
+	return shaped[float64]{schema.Simple(nil, double.Renderer(schema.View{}),
+		func(r *schema.Report, doc *schema.Value, into *float64) bool {
+			if parseDouble(r, doc, into) && *into < 0 {
+				return r.Error(doc, "expected a number of at least 0, got %v", *into)
+			}
+			return true
+		}), double.Shape}
 }
 
 // greatest returns the largest value of T that a client may send. This value is
@@ -219,34 +315,41 @@ func double() schema.Type[float64] {
 	}}
 }
 
-// doubleInput is the wrapper of a floating-point number as a client sends it.
+// doubleInput is the wrapper of a floating-point number as a client sends it. A
+// nil member is absent.
 type doubleInput struct {
-	set, infinite bool
-	number        float64
+	wrapperFlags
+	number *float64
 }
 
 var doubleInputType = schema.Object("", func() schema.Fields[doubleInput] {
 	return schema.Fields[doubleInput]{
-		schema.F("set", schema.Boolean, func(g *doubleInput) *bool { return &g.set }, ""),
-		schema.F("infinite", schema.Boolean, func(g *doubleInput) *bool { return &g.infinite }, ""),
-		schema.F("number", schema.Float, func(g *doubleInput) *float64 { return &g.number }, ""),
+		schema.Set("set", schema.Boolean, func(g *doubleInput, b bool) error { g.set = &b; return nil }, ""),
+		schema.Set("infinite", schema.Boolean, func(g *doubleInput, b bool) error { g.infinite = &b; return nil }, ""),
+		schema.Set("number", schema.Float, func(g *doubleInput, f float64) error { g.number = &f; return nil }, ""),
 	}
 })
 
 // parseDouble parses a floating-point number with or without a wrapper.
 func parseDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
+	if isInfinite(doc) {
+		*into = model.FloatInfinite
+		return true
+	}
 	if doc.Kind != schema.Map {
 		return schema.Float().Parser(schema.View{})(r, doc, into)
 	}
-	g := doubleInput{set: true}
+	var g doubleInput
 	if !doubleInputType.Parser(schema.View{})(r, doc, &g) {
 		return false
 	}
-	switch {
-	case g.infinite:
+	switch kind, ok := g.kind(r, doc, g.number != nil); {
+	case !ok:
+		return false
+	case kind == inputInfinite:
 		*into = model.FloatInfinite
-	case g.set:
-		*into = g.number
+	case kind == inputNumber:
+		*into = *g.number
 	}
 	return true
 }

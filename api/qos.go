@@ -62,23 +62,23 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 		schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
 		schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Number of the quality of service", schema.Bare),
 		schema.Group("limits", "Limits", schema.Fields[QOSRow]{
-			schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
+			schema.F("grace_time", plainLimit, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 			schema.Group("max", "Maximum values", schema.Fields[QOSRow]{
 				schema.Group("active_jobs", "Limits for all running jobs of the QOS together", schema.Fields[QOSRow]{
-					schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-					schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
+					schema.F("accruing", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+					schema.F("count", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
 				}),
 				schema.Group("jobs", "Limits of jobs", schema.Fields[QOSRow]{
-					schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of pending and running jobs, of all users together", schema.Count, schema.Since(V42)),
+					schema.F("count", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of pending and running jobs, of all users together", schema.Count, schema.Since(V42)),
 					schema.Group("active_jobs", "Limits of running jobs", schema.Fields[QOSRow]{
 						schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
-							schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Maximum number of jobs of an account", schema.Count),
-							schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Maximum number of jobs of a user", schema.Count),
+							schema.F("account", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Maximum number of jobs of an account", schema.Count),
+							schema.F("user", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Maximum number of jobs of a user", schema.Count),
 						}),
 					}),
 					schema.Group("per", "Limits of pending and running jobs of one account or user", schema.Fields[QOSRow]{
-						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Maximum number of jobs of an account", schema.Count),
-						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Maximum number of jobs of a user", schema.Count),
+						schema.F("account", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Maximum number of jobs of an account", schema.Count),
+						schema.F("user", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Maximum number of jobs of a user", schema.Count),
 					}),
 				}),
 				schema.Group("tres", "Limits of trackable resources", schema.Fields[QOSRow]{
@@ -101,20 +101,20 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 				}),
 				schema.Group("wall_clock", "Time limits", schema.Fields[QOSRow]{
 					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
-						schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Time limit of all jobs of the QOS together", schema.Unit("min")),
-						schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
+						schema.F("qos", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Time limit of all jobs of the QOS together", schema.Unit("min")),
+						schema.F("job", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
 					}),
 				}),
 				schema.Group("accruing", "Limits of jobs that gain priority with age", schema.Fields[QOSRow]{
 					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
-						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Maximum number of jobs of an account", schema.Count),
-						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Maximum number of jobs of a user", schema.Count),
+						schema.F("account", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Maximum number of jobs of an account", schema.Count),
+						schema.F("user", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Maximum number of jobs of a user", schema.Count),
 					}),
 				}),
 			}),
-			schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "Factor for limits of associations", schema.Bare),
+			schema.F("factor", factor, func(q *QOSRow) *float64 { return &q.LimitFactor }, "Factor for limits of associations", schema.Bare),
 			schema.Group("min", "Minimum values", schema.Fields[QOSRow]{
-				schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
+				schema.F("priority_threshold", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
 				schema.Group("tres", "Limits of trackable resources", schema.Fields[QOSRow]{
 					schema.Group("per", "Limits for one object", schema.Fields[QOSRow]{
 						qosLimit("job", func(q *model.QOS) *string { return &q.MinTRESPJ }, "Minimum for one job"),
@@ -128,9 +128,9 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 			schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
 			schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 		}),
-		schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Factor in the priority of the jobs", schema.Bare),
-		schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of the jobs", schema.Bare),
-		schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
+		schema.F("priority", limitNumber, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Factor in the priority of the jobs", schema.Bare),
+		schema.F("usage_factor", factor, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of the jobs", schema.Bare),
+		schema.F("usage_threshold", factor, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
 	}
 })
 

@@ -3,7 +3,6 @@ package api
 import (
 	"math"
 	"net/http"
-	"strings"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -26,7 +25,7 @@ func tresCount() schema.Type[uint64] {
 	return schema.Simple(schema.Int64[int64]().Shape(schema.View{}),
 		func(e schema.Encoder, n *uint64) { e.Int(int64(*n)) },
 		func(r *schema.Report, doc *schema.Value, into *uint64) bool {
-			if doc.Kind == schema.Text && strings.EqualFold(doc.Text, "infinite") {
+			if isInfinite(doc) {
 				*into = NoLimit
 				return true
 			}

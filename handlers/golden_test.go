@@ -190,7 +190,7 @@ var goldens = []golden{
 	{"no-such-reservation", "GET", "/sched/VERSION/reservation/r9", ""},
 	{"slurm-no-such-node", "GET", "/slurm/VERSION/node/n9", ""},
 	{"slurm-no-such-recorded-job", "GET", "/slurmdb/VERSION/job/99", ""},
-	{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
+	{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -2}}}`},
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
 

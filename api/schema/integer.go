@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -134,13 +135,20 @@ func scientific(s string) (digits string, zeros int, ok bool) {
 	return sign + digits, zeros, true
 }
 
+// parseFloat parses a number. Like ParseInteger, it accepts a string that
+// contains a number, with a warning.
 func parseFloat(r *Report, v *Value, into *float64) bool {
-	if v.Kind != Number {
+	if v.Kind != Number && v.Kind != Text {
 		return r.Error(v, "expected number, got %s", v.Kind)
 	}
 	f, err := strconv.ParseFloat(v.Text, 64)
-	if err != nil {
+	switch {
+	case errors.Is(err, strconv.ErrRange) && v.Kind == Number:
 		return r.Error(v, "%s is out of range", Shorten(v.Text))
+	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
+		return r.Error(v, "expected number, got string %q", Shorten(v.Text))
+	case v.Kind == Text && !v.Untyped:
+		r.Warn(v, "expected number, got string")
 	}
 	*into = f
 	return true
