@@ -117,7 +117,7 @@ func TestParse(t *testing.T) {
 			errors: []Note{
 				{Source: "#/port", Text: "70000 is out of range, 0 to 65535", Line: 1, Column: 9},
 				{Source: "#/offset", Text: `expected integer, got string "many"`, Line: 1, Column: 24},
-				{Source: "#/load", Text: "expected number, got string", Line: 1, Column: 38},
+				{Source: "#/load", Text: "expected number, got string \"x\"", Line: 1, Column: 38},
 				{Source: "#/big", Text: "expected boolean, got string", Line: 1, Column: 48},
 				{Source: "#/parts", Text: "expected array, got object", Line: 1, Column: 64},
 				{Source: "#/state", Text: `unknown word "GREEN"; expected one of RED, BLUE, DARK`, Line: 1, Column: 75},
