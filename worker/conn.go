@@ -46,6 +46,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	}
 	if local, ok := c.(*net.UnixConn); ok {
 		if c, err = unixconn.Wrap(local); err != nil {
+			local.Close()
 			return nil, fmt.Errorf("take over a connection: %w", err)
 		}
 	}

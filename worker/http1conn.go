@@ -26,6 +26,11 @@ import (
 // All this is necessary because net/http accepts requests that two parsers can
 // frame differently (see package http1). net/http has no hook between reading a
 // head and acting on it.
+//
+// The descriptor and its slot are freed in Close. Close may leave this to
+// another goroutine, but only to one that certainly closes the connection: a
+// Read in progress, or a goroutine that Close itself starts. Otherwise an
+// unexpected error could keep a slot permanently.
 type http1Conn struct {
 	net.Conn
 	peer        auth.Peer
@@ -43,6 +48,8 @@ type http1Conn struct {
 	handled      bool      // whether the handler of the current request was called
 	headErr      error     // why Read no longer waits for the rest of a head; otherwise nil
 	ended        bool      // whether nothing more is passed on
+	reading      bool      // whether a Read is in progress
+	closeAfter   bool      // whether the Read in progress must close the connection when it returns
 }
 
 func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
@@ -61,6 +68,21 @@ func (c *http1Conn) NetConn() net.Conn { return c.Conn }
 func (c *http1Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reading = true
+	defer func() {
+		c.reading = false
+		if c.closeAfter {
+			_ = c.Conn.Close()
+		}
+	}()
+	return c.read(p)
+}
+
+// read does the work of Read. If it returns an error, nothing more can be read
+// from the connection, with two exceptions: an invalid body, and a deadline
+// that passes outside a head. The caller holds c.mu, which read unlocks while
+// it waits for input.
+func (c *http1Conn) read(p []byte) (int, error) {
 	if !c.lexer.HeadDone() && len(c.in) > 0 && !c.ended { // these bytes arrived with the previous request
 		if err := c.advance(); err != nil {
 			return 0, c.refuse(lexerError(err))
@@ -131,19 +153,23 @@ func (c *http1Conn) process(p []byte, n int) (int, error) {
 }
 
 // readError returns the error that Read should return after the connection has
-// returned err. The caller holds c.mu.
+// returned err. Any error ends the connection, except for a deadline that
+// passes outside a head. net/http uses such deadlines to interrupt a Read. The
+// caller holds c.mu.
 func (c *http1Conn) readError(err error) error {
 	if isGarbled(err) {
 		c.badRequests.offences.reportMalformed(idOf(c.Conn))
 	}
-	if c.requestStart.IsZero() || c.lexer.HeadDone() || c.ended {
-		return err
-	}
+	inHead := !c.requestStart.IsZero() && !c.lexer.HeadDone()
+	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case inHead && timedOut:
 		return c.refuse(errHeaderTimeout)
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
+	case inHead && (err == io.EOF || err == io.ErrUnexpectedEOF):
 		return c.refuse(errIncomplete)
+	}
+	if !timedOut {
+		c.ended = true
 	}
 	return err
 }
@@ -301,26 +327,30 @@ func (c *http1Conn) Close() error {
 	defer c.mu.Unlock()
 	switch {
 	case c.ended, c.requestStart.IsZero():
-		return c.Conn.Close()
+	case !c.lexer.HeadDone() && c.reading: // Read sends the answer
+		c.closeAfter = true
+		c.wake(errStopping)
+		return nil
 	case !c.lexer.HeadDone():
-		c.wake(errStopping) // Read sends the answer
 	case !c.handled && draining.Load():
 		c.ended = true
 		go func() {
+			defer c.Conn.Close()
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			_ = c.refuse(errStopping)
-			_ = c.Conn.Close()
 		}()
+		return nil
 	case c.bodyErr != nil:
 		c.ended = true
-		go func() { c.linger(); _ = c.Conn.Close() }()
+		go func() {
+			defer c.Conn.Close()
+			c.linger()
+		}()
+		return nil
 	case !c.handled:
 		c.badRequests.offences.counts.badRequests.Add(1)
 		c.badRequests.offences.reportMalformed(idOf(c.Conn))
-		return c.Conn.Close()
-	default:
-		return c.Conn.Close()
 	}
-	return nil
+	return c.Conn.Close()
 }
