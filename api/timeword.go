@@ -11,18 +11,13 @@ import (
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
+	"schedrestd/zone"
 )
 
 // TimeText describes the forms in which a request may contain a time. It is
 // used in place of a unit, as an argument of schema.Unit.
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
-
-// Go reads the time zone from a file when the program first uses the zone. A
-// worker can't open files once it is confined, so the zone is read here.
-//
-//lint:ignore SA4017 it reads that file
-var _, _ = time.Now().Zone()
 
 // instant returns the type of a parameter that is a time.
 func instant() schema.Type[model.Time] {
@@ -156,16 +151,18 @@ func (p *timeParts) parseWord(word string) {
 		p.hours++
 		return
 	}
-	p.setDate(p.now)
+	p.setDate(0)
 	if word == "tomorrow" {
-		p.setDate(p.now.AddDate(0, 0, 1))
+		p.setDate(1)
 	}
 	p.days++
 }
 
-func (p *timeParts) setDate(day time.Time) {
-	year, month, mday := day.Date()
-	p.year, p.month, p.day = year, int(month), mday
+// setDate sets the date to the given number of days after today.
+func (p *timeParts) setDate(days int) {
+	year, month, day := p.now.Date()
+	year, month, day = time.Date(year, month, day+days, 0, 0, 0, 0, time.UTC).Date() // not in a time zone, where a day may have no midnight
+	p.year, p.month, p.day = year, int(month), day
 }
 
 // parseMeridiem parses am or pm. Noon is 12:00 pm.
@@ -188,8 +185,8 @@ func (p *timeParts) time() (time.Time, error) {
 		return time.Time{}, errNoTime
 	}
 	if p.days == 0 {
-		if p.setDate(p.now); !p.date().After(p.now) {
-			p.setDate(p.now.AddDate(0, 0, 1))
+		if p.setDate(0); !p.date().After(p.now) {
+			p.setDate(1)
 		}
 	}
 	if p.year == 0 {
@@ -197,13 +194,12 @@ func (p *timeParts) time() (time.Time, error) {
 			p.year++
 		}
 	}
-	at := p.date()
-	if _, month, day := at.Date(); int(month) != p.month || day != p.day {
-		return time.Time{}, errNoTime
+	if _, month, day := time.Date(p.year, time.Month(p.month), p.day, 0, 0, 0, 0, time.UTC).Date(); int(month) != p.month || day != p.day {
+		return time.Time{}, errNoTime // such as the 30th of February
 	}
-	return at, nil
+	return p.date(), nil
 }
 
 func (p *timeParts) date() time.Time {
-	return time.Date(p.year, time.Month(p.month), p.day, p.hour, p.minute, p.second, 0, p.now.Location())
+	return zone.Date(p.year, time.Month(p.month), p.day, p.hour, p.minute, p.second, p.now.Location())
 }

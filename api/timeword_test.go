@@ -48,7 +48,7 @@ func TestTimeWords(t *testing.T) {
 	}
 }
 
-// TestSummerTime tests offsets across the beginning of summer time. The day on
+// TestSummerTime tests times around the beginning of summer time. The day on
 // which summer time begins has only 23 hours.
 func TestSummerTime(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
@@ -60,6 +60,25 @@ func TestSummerTime(t *testing.T) {
 		"tomorrow 12:00": time.Date(2026, 3, 29, 10, 0, 0, 0, time.UTC).Unix(),
 		"now+4hours":     time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC).Unix(),
 		"now+1day":       now.Unix() + 86400,
+		"2:30":           time.Date(2026, 3, 29, 1, 30, 0, 0, time.UTC).Unix(), // the clock skips this time; shown as 3:30
+	} {
+		if got, err := parseTimeText(text, now); err != nil || int64(got) != want {
+			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+// TestSkippedMidnight tests times in a zone in which summer time begins at
+// midnight, so that a day begins at 1:00.
+func TestSkippedMidnight(t *testing.T) {
+	zone, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Skipf("needs a table of time zones: %v", err)
+	}
+	now := time.Date(2026, 9, 5, 0, 30, 0, 0, zone)
+	begin := time.Date(2026, 9, 6, 4, 0, 0, 0, time.UTC).Unix()
+	for text, want := range map[string]int64{
+		"2026-09-06": begin, "tomorrow": begin, "midnight": begin, "09/06/26-00:00": begin, "0:30 tomorrow": begin + 1800, "0:15": begin + 900,
 	} {
 		if got, err := parseTimeText(text, now); err != nil || int64(got) != want {
 			t.Errorf("%s: %d, %v; want %d", text, got, err, want)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/notify"
 	"schedrestd/release"
+	"schedrestd/zone"
 )
 
 // A Program is the command that runs a daemon. It runs in the foreground and
@@ -43,7 +45,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	notify.ClearEnv()
 	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports any error
 	go notify.Watchdog(context.Background(), func() {})
-	err := CloseOnExec()
+	err := errors.Join(CloseOnExec(), zone.SetLocal())
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)
 	}

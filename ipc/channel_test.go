@@ -44,7 +44,7 @@ func fullSetup() work.Setup {
 		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
 		RequireUserName: true, StrictBodies: true,
-		UserClaim: "preferred_username", Names: work.NamesSched | work.NamesSlurm,
+		UserClaim: "preferred_username", Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
 		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting, Statuses: []string{"200", "default"},
 		JSON: work.Pretty, YAML: work.NoTag,
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,

@@ -54,6 +54,7 @@ var variables = []variable{
 	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
 	{"SCHEDRESTD_SECURITY", setSwitches},
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
+	{"TZ", ignore}, // zone.Environment reads it
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 

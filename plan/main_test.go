@@ -223,6 +223,7 @@ func TestSetup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("TZ", "UTC")
 	got, err := o.setup(cluster, listening, discard)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
+	"schedrestd/zone"
 )
 
 // A precedenceCase tests one variable. It contains a value of the variable and
@@ -83,6 +84,11 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, otherValue: "unix:0", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Proxies) })},
 		"SCHEDRESTD_PENALTIES": {value: "crash:1m", want: []time.Duration{time.Second, time.Minute, 30 * time.Second}, otherValue: "off", got: setup(func(s work.Setup) any {
 			return []time.Duration{s.Admission.Auth, s.Admission.Crash, s.Admission.Threshold}
+		})},
+		"TZ": {value: "EST5", want: -5 * 3600, otherValue: "UTC", got: setup(func(s work.Setup) any {
+			loc, _ := zone.Load(s.Zone)
+			_, offset := time.Unix(0, 0).In(loc).Zone()
+			return offset
 		})},
 		"SCHEDRESTD_RATE":  {value: "50", want: [2]uint32{50, 100}, otherValue: "50:60", got: setup(func(s work.Setup) any { return [2]uint32{s.Admission.Rate, s.Admission.Burst} })},
 		"SCHEDRESTD_NAMES": {value: "sched", want: work.NamesSched, otherValue: "slurm", configLine: "SlurmctldTimeout=30", got: setup(func(s work.Setup) any { return s.Names })},

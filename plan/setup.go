@@ -19,6 +19,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
+	"schedrestd/zone"
 )
 
 // checkTrust refuses a configuration that an untrusted user can change. It
@@ -177,6 +178,9 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 		return s, err
 	}
 	if s.Content, err = o.servedContent(c, log); err != nil {
+		return s, err
+	}
+	if s.Zone, err = zone.Environment(); err != nil {
 		return s, err
 	}
 	return s, addDaemons(c, &s, log)

@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -32,6 +33,7 @@ import (
 	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
+	"schedrestd/zone"
 )
 
 // Build returns the handler that the worker serves. Its arguments are the
@@ -102,6 +104,10 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	setup, err := work.Unpack(*packed)
 	if err != nil {
 		return nil, err
+	}
+	// The variable TZ and the files of time zones are out of the worker's reach.
+	if time.Local, err = zone.Load(setup.Zone); err != nil {
+		return nil, fmt.Errorf("time zone: %w", err)
 	}
 	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return nil, err

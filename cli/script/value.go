@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/zone"
 )
 
 // parseDuration parses MINUTES, MIN:SEC, H:MIN:SEC, DAYS-H, DAYS-H:MIN or
@@ -97,17 +98,17 @@ func parseBegin(v string, now time.Time) (time.Time, error) {
 		}
 	}
 	for _, form := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
-		if at, err := time.ParseInLocation(form, strings.ToUpper(v), now.Location()); err == nil {
-			return at, nil
+		if at, err := time.Parse(form, strings.ToUpper(v)); err == nil {
+			return zone.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), now.Location()), nil
 		}
 	}
 	for _, form := range []string{"15:04:05", "15:04"} {
-		if at, err := time.ParseInLocation(form, v, now.Location()); err == nil {
-			day := time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), 0, now.Location())
-			if day.Before(now) {
-				day = day.AddDate(0, 0, 1)
+		if at, err := time.Parse(form, v); err == nil {
+			start := zone.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), now.Location())
+			if start.Before(now) {
+				start = zone.Date(now.Year(), now.Month(), now.Day()+1, at.Hour(), at.Minute(), at.Second(), now.Location())
 			}
-			return day, nil
+			return start, nil
 		}
 	}
 	return time.Time{}, errs.New(errs.Malformed, "not a time").

@@ -38,6 +38,7 @@ import (
 	"schedrestd/demo"
 	"schedrestd/errs"
 	"schedrestd/release"
+	"schedrestd/zone"
 )
 
 func main() {
@@ -58,7 +59,10 @@ func run(args []string, out, errOut io.Writer) int {
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 	}
-	err := cmd.ExecuteContext(ctx)
+	err := zone.SetLocal()
+	if err == nil {
+		err = cmd.ExecuteContext(ctx)
+	}
 	if status, ok := errors.AsType[demo.Status](err); ok {
 		return int(status)
 	}

@@ -14,6 +14,7 @@ const (
 	maxAddresses = 32
 	maxParsers   = 16
 	maxStatuses  = 64
+	maxZone      = 8 << 10 // bytes; the same as zone.MaxSize
 )
 
 // Setup is the part of the options and the configuration that a worker gets. It
@@ -36,6 +37,7 @@ type Setup struct {
 	StrictBodies    bool   // refuse a body with an unknown field
 	Docs            bool   // the page at /docs is served
 	Metrics         bool   // events are counted for the exporter
+	Zone            []byte // the local time zone, in the format TZif; empty: UTC
 	UserClaim       string // additional claim that may contain the user's name; "": only the standard claims
 	Names           Names
 
@@ -63,6 +65,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	s.Munge.Walk(w)
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
 	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics)
+	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })

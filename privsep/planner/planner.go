@@ -62,7 +62,7 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	setup.Directory, _ = os.Getwd()
 	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup, identity: security.Identity{UID: id, GID: id}}
 	for _, v := range environ {
-		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") {
+		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") || strings.HasPrefix(v, "TZ=") {
 			p.env = append(p.env, v)
 		}
 	}

@@ -117,24 +117,18 @@ func mountPoint() (string, error) {
 	return "", errs.New(errs.Unsupported, "no directory to mount on")
 }
 
-// populate puts the files that a worker opens into dir: the programs, /proc,
-// and the local time zone.
+// populate puts the files that a worker opens into dir: the programs and /proc.
 func (r *Root) populate(dir string) error {
 	for _, p := range r.programs {
 		if err := p.place(filepath.Join(dir, p.name)); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(os.Mkdir(dir+"/proc", 0o555), os.Mkdir(dir+"/etc", 0o755)); err != nil {
+	if err := os.Mkdir(dir+"/proc", 0o555); err != nil {
 		return errs.Wrap(err, errs.Internal, "create the workers' root")
 	}
 	if err := mountProc(dir + "/proc"); err != nil { // the calling process's /proc; this call also proves that mounting works here
 		return err
-	}
-	if zone, err := os.ReadFile("/etc/localtime"); err == nil {
-		if err := os.WriteFile(dir+"/etc/localtime", zone, 0o444); err != nil {
-			return errs.Wrap(err, errs.Internal, "copy /etc/localtime")
-		}
 	}
 	err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|mountFlags, "")
 	return errs.Wrap(err, errs.Unsupported, "make the workers' root read-only")
