@@ -95,7 +95,7 @@ var accountParams = schema.Object("", func() schema.Fields[AccountParams] {
 // GetAccount shows one account.
 var GetAccount = declare(accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
-	Doc: "Show one account", Answer: Accounts, Missing: MissingIsWarning,
+	Doc: "Show one account", Answer: Accounts,
 	Description: "Returns the account with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	AnswerDoc:   "The account, in a list",
 })

@@ -106,7 +106,7 @@ var clusterParams = schema.Object("", func() schema.Fields[ClusterParams] {
 // GetCluster shows one cluster.
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
-	Doc: "Show one cluster", Answer: Clusters, Missing: MissingIsWarning,
+	Doc: "Show one cluster", Answer: Clusters,
 	Description: "Returns the cluster with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	AnswerDoc:   "The cluster, in a list",
 })

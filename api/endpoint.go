@@ -25,27 +25,12 @@ type Endpoint struct {
 	Params      Table
 	Request     Table // table of the request's body; nil for no body
 	Answer      AnswerTable
-	Missing     Missing        // how slurmrestd answers a request for an unknown name
 	Since       schema.Version // first version that has the operation; 0 for all
 	Until       schema.Version // first version that lacks the operation; 0 for none
 	ChangingGET bool           // a GET that changes something
 	Keyed       bool           // the operation accepts an Idempotency-Key
 	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
 }
-
-// Missing describes how slurmrestd answers a request for a name that does not
-// exist.
-type Missing uint8
-
-// The values of Missing. Clients rely on slurmrestd's behaviour, so the gateway
-// answers in the same way. Many clients treat a 404 as a failure, but treat a
-// 200 with an empty list as "not found".
-const (
-	MissingIs404 Missing = iota
-	MissingIs422
-	MissingIsError   // 200, an empty list, and an error
-	MissingIsWarning // 200, an empty list, and a warning
-)
 
 // SlurmNever is the value of Endpoint.SlurmSince for an operation that does not
 // exist in slurmrestd.

@@ -164,7 +164,7 @@ var nodeParams = schema.Object("", func() schema.Fields[NodeParams] {
 // GetNode shows one node.
 var GetNode = declare(nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
-	Doc: "Show one node", Answer: Nodes, Missing: MissingIsError,
-	Description: "Returns the node with this name, in a list. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
+	Doc: "Show one node", Answer: Nodes,
+	Description: "Returns the node with this name, in a list.",
 	AnswerDoc:   "The node, in a list",
 })

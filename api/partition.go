@@ -239,7 +239,7 @@ var partitionParams = schema.Object("", func() schema.Fields[PartitionParams] {
 // GetPartition shows one partition.
 var GetPartition = declare(partitionParams, Endpoint{
 	Method: http.MethodGet, Path: "partition/{partition_name}", ID: "get_partition",
-	Doc: "Show one partition", Answer: Partitions, Missing: MissingIsError,
-	Description: "Returns the partition with this name, even a hidden one, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
+	Doc: "Show one partition", Answer: Partitions,
+	Description: "Returns the partition with this name, even a hidden one, in a list. The name is not case-sensitive unless two names differ only in case.",
 	AnswerDoc:   "The partition, in a list",
 })

@@ -142,7 +142,7 @@ var reservationParams = schema.Object("", func() schema.Fields[ReservationParams
 // GetReservation shows one reservation.
 var GetReservation = declare(reservationParams, Endpoint{
 	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
-	Doc: "Show one reservation", Answer: Reservations, Missing: MissingIs422,
-	Description: "Returns the reservation with this name, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404 and paths under /slurm/ return 422, like slurmrestd.",
+	Doc: "Show one reservation", Answer: Reservations,
+	Description: "Returns the reservation with this name, in a list. The name is not case-sensitive unless two names differ only in case.",
 	AnswerDoc:   "The reservation, in a list",
 })

@@ -53,7 +53,7 @@ var wckeyParams = nameParams("id", "workload key", "Name of the workload key, or
 // GetWCKey shows one workload key.
 var GetWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckey/{id}", ID: "get_wckey",
-	Doc: "Show one workload key", Answer: WCKeys, Missing: MissingIsWarning,
+	Doc: "Show one workload key", Answer: WCKeys,
 	Description: "Returns the workload key with this number, or the keys with this name, one for each user and cluster. For an unknown key, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	AnswerDoc:   "The workload key, in a list",
 })

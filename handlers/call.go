@@ -161,6 +161,12 @@ func (c *call) forgetIfRefused(err error) error {
 	return err
 }
 
+// lenient reports whether the exception applies to the request: the request is
+// in Slurm's spelling, and the exception is about the operation.
+func (c *call) lenient(l *api.Leniency) bool {
+	return c.view.Spelling == schema.Slurm && c.route != nil && l.Covers(c.route.Endpoint)
+}
+
 // envelope returns the envelope of the answer.
 func (c *call) envelope() api.Envelope {
 	for i, w := range c.warnings {

@@ -148,23 +148,20 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 }
 
 // answerNotFound handles requests whose path names an object that does not
-// exist. slurmrestd answers some of these requests with 200 or 422 instead of
-// 404, and answerNotFound does the same.
-//
-// It only returns err if slurmrestd sends 404, if err is any other error, or if
-// the path is not in Slurm's spelling (/slurm).
+// exist. slurmrestd answers some of these requests with 200 instead of 404, and
+// in Slurm's spelling answerNotFound does the same. It returns every other
+// error.
 func (c *call) answerNotFound(err error) error {
-	mode := c.route.Missing
-	if errs.KindOf(err) != errs.NotFound || c.view.Spelling != schema.Slurm || mode == api.MissingIs404 {
+	if errs.KindOf(err) != errs.NotFound {
+		return err
+	}
+	switch {
+	case c.lenient(api.MissingIsError):
+		return c.sendFailure(http.StatusOK, c.problems(err, http.StatusNotFound), nil)
+	case !c.lenient(api.MissingIsWarning):
 		return err
 	}
 	list := c.problems(err, http.StatusNotFound)
-	switch mode {
-	case api.MissingIs422:
-		return c.sendFailure(http.StatusUnprocessableEntity, list, nil)
-	case api.MissingIsError:
-		return c.sendFailure(http.StatusOK, list, nil)
-	}
 	var warnings []api.Warning
 	for _, p := range list {
 		warnings = append(warnings, api.Warning{Description: p.Description, Source: p.Source})

@@ -21,7 +21,7 @@ func TestMissing(t *testing.T) {
 	}{
 		{"sched/VERSION/node/n9", "nodes", 200, "Invalid node name specified", 2018, 0},
 		{"sched/VERSION/partition/p9", "partitions", 200, "Invalid partition name specified", 2000, 0},
-		{"sched/VERSION/reservation/r9", "reservations", 422, "Requested reservation is invalid", 2053, 0},
+		{"sched/VERSION/reservation/r9", "reservations", 200, "Requested reservation is invalid", 2053, 0},
 		{"sched/VERSION/job/99", "jobs", 404, "Invalid job id specified", 2017, 0},
 		{"scheddb/VERSION/job/99", "jobs", 200, "", 0, 1},
 		{"scheddb/VERSION/account/a9", "accounts", 200, "", 0, 1},

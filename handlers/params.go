@@ -34,7 +34,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 		}
 		source := c.paramSource(n)
 		if n.Unknown {
-			if api.IsFilter(strings.TrimPrefix(source, inQuery)) {
+			if api.IsFilter(strings.TrimPrefix(source, inQuery)) && !c.lenient(api.UnknownParameter) {
 				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
 				continue

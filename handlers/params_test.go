@@ -96,20 +96,29 @@ func TestParametersRefused(t *testing.T) {
 
 // TestFilterRefused checks that an unknown parameter is refused if its name is
 // that of a filter, such as "user". The answer must list the operation's
-// parameters. Other unknown parameters must cause a warning.
+// parameters. Other unknown parameters must cause a warning, and so must
+// unknown filters of a GET in Slurm's spelling. But without the filter a DELETE
+// could concern more records.
 func TestFilterRefused(t *testing.T) {
-	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))
+	w := serve(t, config(demo()), request(http.MethodGet, "/sched/v0.0.43/jobs?users=me", ""))
 	body := envelope(t, w.Body.Bytes())
 	if want := "unknown parameter; this operation takes update_time, flags"; len(body.Errors) != 1 || body.Errors[0].Description != want {
 		t.Errorf("errors %+v, want %q", body.Errors, want)
 	}
-	w = serve(t, config(demo()), request(http.MethodGet, "/slurmdb/v0.0.43/jobs?user=me", ""))
+	w = serve(t, config(demo()), request(http.MethodGet, "/scheddb/v0.0.43/jobs?user=me", ""))
 	body = envelope(t, w.Body.Bytes())
 	if want := "unknown parameter; did you mean users?; this operation takes account, "; len(body.Errors) != 1 || !strings.HasPrefix(body.Errors[0].Description, want) {
 		t.Errorf("errors %+v, want %q", body.Errors, want)
 	}
+	f := demo()
+	w = serve(t, config(f), request(http.MethodDelete, "/slurmdb/v0.0.43/associations?account=lab&users=me", ""))
+	if body = envelope(t, w.Body.Bytes()); w.Code != http.StatusUnprocessableEntity || body.Errors[0].Source != "query/users" || changeCalls(f) != nil {
+		t.Errorf("DELETE: status %d: %s", w.Code, w.Body)
+	}
 	for path, want := range map[string]string{
-		"/slurm/v0.0.43/jobs?color=red":              "unknown parameter, ignored",
+		"/slurm/v0.0.43/jobs?users=me":               "unknown parameter, ignored",
+		"/slurmdb/v0.0.43/jobs?user=me":              "unknown parameter, ignored; did you mean users?",
+		"/sched/v0.0.43/jobs?color=red":              "unknown parameter, ignored",
 		"/slurm/v0.0.43/jobs?flag=ALL":               "unknown parameter, ignored; did you mean flags?",
 		"/slurm/v0.0.43/reservations?flags=ALL":      "unknown parameter, ignored",
 		"/slurmdb/v0.0.43/qos?update_time=1":         "unknown parameter, ignored",

@@ -7,10 +7,30 @@ import (
 	"schedrestd/api/schema"
 )
 
-// apiDescription is the description of the whole API.
-const apiDescription = `Query a cluster's controller and its accounting daemon, and submit jobs.
+// generalDescription is the description of both spellings.
+const generalDescription = `Query a cluster's controller and its accounting daemon, and submit jobs.
 
 Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If the gateway ignores a value of a request or interprets it differently than written, a warning in the answer names its place.`
+
+// apiDescription returns the description of the whole API, which includes the
+// exceptions that name no operation.
+func (d *writer) apiDescription() string {
+	spellings := d.Names.Spellings()
+	text := generalDescription
+	for _, l := range api.Leniencies {
+		if l.Operations != nil {
+			continue
+		}
+		for _, s := range spellings {
+			text += " "
+			if len(spellings) > 1 {
+				text += "In paths under /" + new(api.Endpoint).Segment(s) + "/: "
+			}
+			text += l.Sentence(s)
+		}
+	}
+	return text
+}
 
 func tagDoc(e *api.Endpoint) string {
 	if e.Util {

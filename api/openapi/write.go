@@ -55,7 +55,7 @@ func (d *writer) mark(name string) {
 func (d *writer) info() {
 	d.BeginObject()
 	d.pair("title", "schedrestd")
-	d.pair("description", apiDescription)
+	d.pair("description", d.apiDescription())
 	d.pair("version", d.Release)
 	d.Key("contact")
 	d.BeginObject()
@@ -114,7 +114,7 @@ func (d *writer) operation(op operation) {
 	d.BeginObject()
 	d.pair("operationId", op.OperationID(op.view))
 	d.pair("summary", op.Doc)
-	d.pair("description", op.Description)
+	d.pair("description", op.DescriptionIn(op.view.Spelling))
 	d.Key("tags")
 	d.BeginArray()
 	d.String(op.Segment(op.view.Spelling))

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/api/schema"
+)
+
+// Leniency is an exception in Slurm's spelling: an answer on which clients of
+// slurmrestd rely, although this project's spelling answers differently. The
+// texts continue the sentence "If REQUEST, ANSWER." of documents.
+//
+// The table below contains every exception. The OpenAPI document and
+// docs/DIFFERENCES.md are generated from it, and handlers can ask for the
+// spelling of a request only with a row of the table. To add an exception, add
+// a row, call the handlers' function lenient with it, and run make golden.
+type Leniency struct {
+	Operations []string // such as "slurm_get_node", "slurmdb_post_qos"; nil for all that change nothing
+	Request    string   // condition, such as "the node does not exist"
+	Slurm      string   // answer in Slurm's spelling
+	Sched      string   // answer in this project's spelling
+	Reason     string   // clients that rely on the answer in Slurm's spelling
+}
+
+// Leniencies lists the exceptions in the order of their declarations.
+var Leniencies []*Leniency
+
+// The exceptions.
+var (
+	UnknownParameter = exception(Leniency{
+		Request: "a request that changes nothing has a parameter that the operation does not have",
+		Slurm:   "the parameter is ignored, with a warning",
+		Sched:   "the answer is 422 if the parameter is a filter of another operation; otherwise the parameter is ignored, with a warning",
+		Reason:  "clients send one set of filters to several operations, such as FirecREST",
+	})
+
+	MissingIsError = exception(Leniency{
+		Operations: []string{"slurm_get_node", "slurm_get_partition", "slurm_get_reservation"},
+		Request:    "the named object does not exist",
+		Slurm:      "the answer is 200 with an empty list and an error",
+		Sched:      "the answer is 404",
+		Reason:     "clients check the length of the list, such as Slinky's operator, which asks for a reservation before it exists",
+	})
+
+	MissingIsWarning = exception(Leniency{
+		Operations: []string{"slurmdb_get_account", "slurmdb_get_cluster", "slurmdb_get_job", "slurmdb_get_single_qos", "slurmdb_get_user", "slurmdb_get_wckey"},
+		Request:    "there is no such record",
+		Slurm:      "the answer is 200 with an empty list and a warning",
+		Sched:      "the answer is 404",
+		Reason:     "clients check the length of the list",
+	})
+)
+
+// exception returns a row, and adds it to Leniencies.
+func exception(l Leniency) *Leniency {
+	Leniencies = append(Leniencies, &l)
+	return &l
+}
+
+// Covers reports whether the exception is about the operation.
+func (l *Leniency) Covers(e *Endpoint) bool {
+	if l.Operations == nil {
+		return !e.Changing()
+	}
+	return slices.Contains(l.Operations, e.operation())
+}
+
+// operation returns the name of e without a version, such as "slurm_get_node".
+func (e *Endpoint) operation() string { return e.Segment(schema.Slurm) + "_" + e.ID }
+
+// DescriptionIn returns the operation's description in one spelling, which
+// includes the exceptions that name the operation.
+func (e *Endpoint) DescriptionIn(s schema.Spelling) string {
+	parts := []string{e.Description}
+	for _, l := range Leniencies {
+		if l.Operations != nil && l.Covers(e) {
+			parts = append(parts, l.Sentence(s))
+		}
+	}
+	return strings.TrimSpace(strings.Join(parts, " "))
+}
+
+// Sentence describes the answer in one spelling, as in "If the node does not
+// exist, the answer is 404."
+func (l *Leniency) Sentence(s schema.Spelling) string {
+	answer := l.Sched
+	if s == schema.Slurm {
+		answer = l.Slurm
+	}
+	return "If " + l.Request + ", " + answer + "."
+}
