@@ -68,9 +68,9 @@ type RemovedAnswer struct {
 // stringList is a JSON list of strings, such as the names of removed records.
 var stringList = schema.Named("string_list", schema.List(schema.String))
 
-func removed(schemaName, field, doc string) *AnswerType[RemovedAnswer] {
+func removed(schemaName, field, doc string, opts ...schema.Option) *AnswerType[RemovedAnswer] {
 	return enveloped(schemaName, func(a *RemovedAnswer) *Envelope { return &a.Envelope },
-		schema.F(field, stringList, func(a *RemovedAnswer) *[]string { return &a.Names }, doc, schema.Required(0)))
+		schema.F(field, stringList, func(a *RemovedAnswer) *[]string { return &a.Names }, doc, append(opts, schema.Required(0))...))
 }
 
 // AddedAnswer has the accounting daemon's description of the records that a

@@ -158,7 +158,7 @@ func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
 		return f.(func(schema.Encoder, *Envelope))
 	}
 	f := failure(Empty, v)
-	if t.Shape(v).Fields[0].Shape.Kind == "array" {
+	if kind := t.Shape(v).Fields[0].Shape.Kind; kind == "array" || kind == "string" {
 		f = failure(t, v)
 	}
 	t.failures.Store(v, f)

@@ -50,6 +50,55 @@ var (
 		Sched:      "the answer is 404",
 		Reason:     "clients check the length of the list",
 	})
+
+	NothingToRemove = exception(Leniency{
+		Operations: []string{"slurmdb_delete_account", "slurmdb_delete_association", "slurmdb_delete_associations", "slurmdb_delete_cluster",
+			"slurmdb_delete_single_qos", "slurmdb_delete_user", "slurmdb_delete_wckey"},
+		Request: "there is no such record",
+		Slurm:   "the answer is 200 with an empty list and a warning",
+		Sched:   "the answer is 404",
+		Reason:  "clients remove records that may not exist; slurmrestd answers 304 or 200",
+	})
+
+	NoRecords = exception(Leniency{
+		Operations: []string{"slurmdb_post_accounts", "slurmdb_post_associations", "slurmdb_post_qos", "slurmdb_post_users", "slurmdb_post_wckeys"},
+		Request:    "the list of records in the body is empty",
+		Slurm:      "the answer is 200 with a warning",
+		Sched:      "the answer is 422",
+		Reason:     "clients that synchronize records and have nothing to change",
+	})
+
+	UserWithoutRecord = exception(Leniency{
+		Operations: []string{"slurmdb_post_associations", "slurmdb_post_wckeys"},
+		Request:    "the user of a new record does not exist",
+		Slurm:      "the record is created, with a warning",
+		Sched:      "the answer is 404",
+		Reason:     "clients that create the association before the user",
+	})
+
+	EmptyLimits = exception(Leniency{
+		Operations: []string{"slurmdb_post_qos"},
+		Request:    "a list of limits is empty, although the QOS has such limits",
+		Slurm:      "the limits stay, with a warning",
+		Sched:      "all limits of the list are removed",
+		Reason:     "generated clients send an empty list for each field that is not set",
+	})
+
+	KeysOfSeveralUsers = exception(Leniency{
+		Operations: []string{"slurmdb_delete_wckey"},
+		Request:    "several workload keys have the name",
+		Slurm:      "all of them are removed, as by sacctmgr",
+		Sched:      "the answer is 422 with the number of each key",
+		Reason:     "clients that remove a key from all users",
+	})
+
+	LastOfEachNumber = exception(Leniency{
+		Operations: []string{"slurmdb_get_jobs"},
+		Request:    "the request has no parameters, and several jobs had the same number",
+		Slurm:      "the answer contains only the last of them",
+		Sched:      "the answer contains all of them",
+		Reason:     "clients that identify jobs by their number",
+	})
 )
 
 // exception returns a row, and adds it to Leniencies.

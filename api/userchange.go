@@ -25,12 +25,16 @@ type NamedUserParams struct{ Name string }
 var namedUserParams = nameParams("name", "user", "Name of the user",
 	func(p *NamedUserParams) *string { return &p.Name })
 
+// UsersRemoved declares the answer of DeleteUser. slurmrestd sends the names of
+// the removed users, but does not document them.
+var UsersRemoved = removed("openapi_resp", "removed_users", "The users that were removed", schema.Undocumented(0))
+
 // DeleteUser removes a user.
 var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
-	Doc: "Remove a user", Answer: Empty,
+	Doc: "Remove a user", Answer: UsersRemoved,
 	Description: "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs, and 404 if the user does not exist.",
-	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the user is removed",
+	AnswerDoc:   "The user",
 })
 
 // UsersWithAssocs is a request to create users and their associations

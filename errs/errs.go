@@ -97,6 +97,12 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return e
 }
 
+// WithNumber sets Slurm's number for e, and returns e.
+func (e *Error) WithNumber(number int) *Error {
+	e.Number = number
+	return e
+}
+
 // WithSource sets the place in the request that caused e, and returns e.
 func (e *Error) WithSource(source string) *Error {
 	e.Source = source

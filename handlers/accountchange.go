@@ -79,7 +79,7 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 			continue
 		}
 		source := fmt.Sprintf("%s/coordinators/%d", at, i)
-		if err := checkExists[model.User](e, usersNamed(o.Name), "user", o.Name, source); err != nil {
+		if err := checkUser(e, o.Name, source); err != nil {
 			return false, err
 		}
 		add = append(add, o.Name)
@@ -106,7 +106,7 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 // change with an empty name to all records.
 func checkName(name, at string) error {
 	if name == "" {
-		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name")
+		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name").WithNumber(missingField)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 		if err := step(changeRecords(c, e, "clusters", body.Clusters, clusterName, c.addCluster)); err != nil {
 			return nil, err
 		}
-		if err := step(changeRecords(c, e, "qos", body.QOS, qosName, c.putQOS)); err != nil {
+		if err := step(changeRecords(c, e, "qos", withoutNumbers(body.QOS), qosName, c.putQOS)); err != nil {
 			return nil, err
 		}
 		if err := step(changeRecords(c, e, "accounts", withoutCoordinators(body.Accounts), accountName, c.putAccount)); err != nil {
@@ -106,6 +106,20 @@ func withoutCoordinators(all []model.Account) []model.Account {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].Coordinators = nil
+	}
+	return all
+}
+
+// withoutNumbers returns a copy of the QOS without the numbers of those that
+// have a name. Another database may give a QOS another number.
+func withoutNumbers(all []api.QOSRow) []api.QOSRow {
+	all = slices.Clone(all)
+	for i, q := range all {
+		if q.Name != "" {
+			record := *q.QOS
+			record.ID = 0
+			all[i].QOS = &record
+		}
 	}
 	return all
 }

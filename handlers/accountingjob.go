@@ -29,6 +29,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if filter.Flags == 0 {
 		filter.Flags = defaultJobFlags
 	}
+	if c.r.URL.RawQuery == "" && c.lenient(api.LastOfEachNumber) {
+		filter.Flags &^= model.JobFilterDuplicates
+	}
 	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
 	filter.NodesMin, filter.NodesMax = completeRange(filter.NodesMin, filter.NodesMax)
 	filter.TimeLimitMin, filter.TimeLimitMax = completeRange(filter.TimeLimitMin, filter.TimeLimitMax)

@@ -38,12 +38,12 @@ func associationName(a *api.AssociationRow) string {
 func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string) (bool, error) {
 	for _, part := range []struct{ name, value string }{{"account", row.Account}, {"cluster", row.Cluster}} {
 		if part.value == "" {
-			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name)
+			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name).WithNumber(missingField)
 		}
 	}
 	if row.Partition != "" && row.User == "" {
 		return false, errs.New(errs.Invalid, "expected a user: only the association of a user can be limited to a partition").
-			WithSource(at + "/partition")
+			WithSource(at + "/partition").WithNumber(invalidPartition)
 	}
 	if c.skipDeleted(row.Flags, recordDeleted, at) {
 		return false, nil
@@ -62,7 +62,7 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	if err != nil {
 		return false, err
 	}
-	if err := checkReferences(e, row.Association, old, at); err != nil {
+	if err := c.checkReferences(e, row.Association, old, at); err != nil {
 		return false, err
 	}
 	record := *row.Association
@@ -81,32 +81,43 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, nil
 	}
 	filter.Flags = 0
-	return true, modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record})
+	return c.modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record}, at)
 }
 
 // checkReferences returns an error if the association a refers to a record that
 // does not exist, or would be below itself. Without this check, the daemon
 // would create the association anyway, or create nothing and report success.
 // The argument old is the existing association, or nil.
-func checkReferences(e model.Editor, a, old *model.Association, at string) error {
+func (c *call) checkReferences(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
 		if err := checkCluster(e, a.Cluster, at+"/cluster"); err != nil {
 			return err
 		}
-		if err := checkExists[model.Account](e, accountsNamed(a.Account), "account", a.Account, at+"/account"); err != nil {
+		if err := checkAccount(e, a.Account, at+"/account"); err != nil {
 			return err
 		}
 	}
 	if old == nil && a.User != "" {
-		if err := checkExists[model.User](e, usersNamed(a.User), "user", a.User, at+"/user"); err != nil {
+		if err := c.checkUserOfNew(e, a.User, at+"/user"); err != nil {
 			return err
 		}
-		return checkInCluster(e, a.Account, a.Cluster, at+"/account")
+		return checkInCluster(e, a.Account, a.Cluster, invalidAccount, at+"/account")
 	}
 	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
 		return nil
 	}
 	return checkParent(e, a, at+"/parent_account")
+}
+
+// checkUserOfNew returns an error if the user of a new record does not exist. In
+// Slurm's spelling, it only adds a warning.
+func (c *call) checkUserOfNew(e model.Editor, name, source string) error {
+	err := checkUser(e, name, source)
+	if errs.KindOf(err) == errs.NotFound && c.lenient(api.UserWithoutRecord) {
+		c.warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
+		return nil
+	}
+	return err
 }
 
 // checkParent returns an error if the parent account of the association a does
@@ -115,14 +126,14 @@ func checkParent(e model.Editor, a *model.Association, source string) error {
 	for parent, depth := a.ParentAccount, 0; parent != ""; depth++ {
 		if strings.EqualFold(parent, a.Account) || depth > maxDepth {
 			return errs.New(errs.Invalid, "account %q can't be below %q: that is the same account, or below it",
-				schema.Shorten(a.Account), schema.Shorten(a.ParentAccount)).WithSource(source)
+				schema.Shorten(a.Account), schema.Shorten(a.ParentAccount)).WithSource(source).WithNumber(invalidParent)
 		}
 		above, err := ownAssociation(e, parent, a.Cluster)
 		switch {
 		case err != nil:
 			return err
 		case above == nil:
-			return notInCluster(parent, a.Cluster, source)
+			return notInCluster(parent, a.Cluster, invalidParent, source)
 		}
 		parent = above.ParentAccount
 	}
@@ -138,29 +149,29 @@ func ownAssociation(e model.Editor, account, cluster string) (*model.Association
 	return findOne[model.Association](e, model.AssocFilter{Accounts: []string{account}, Clusters: []string{cluster}, Users: []string{""}})
 }
 
-// checkInCluster returns an error unless the account has an association of its
+// checkInCluster returns an error with Slurm's number unless the account has an association of its
 // own in the cluster. Associations of its users don't count. If cluster is "",
 // any cluster is sufficient.
-func checkInCluster(e model.Editor, account, cluster, source string) error {
+func checkInCluster(e model.Editor, account, cluster string, number int, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
 	if cluster != "" {
 		filter.Clusters = []string{cluster}
 	}
 	found, err := hasRecord[model.Association](e, filter)
 	if err == nil && !found {
-		err = notInCluster(account, cluster, source)
+		err = notInCluster(account, cluster, number, source)
 	}
 	return err
 }
 
 // notInCluster returns the error for an account without an association of its
 // own in the cluster, or in any cluster if cluster is "".
-func notInCluster(account, cluster, source string) error {
+func notInCluster(account, cluster string, number int, source string) error {
 	scope := "any cluster"
 	if cluster != "" {
 		scope = "cluster " + schema.Shorten(cluster)
 	}
-	return errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source)
+	return errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source).WithNumber(number)
 }
 
 // fillAssociation resolves the names in row to ids, and sets the record's
@@ -174,12 +185,12 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 		return err
 	}
 	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at)
+		return errs.New(errs.Invalid, "%v", err).WithSource(at).WithNumber(invalidTRES)
 	}
 	if row.DefaultQOS != "" {
 		id, err := r.QOSNumber(row.DefaultQOS)
 		if err != nil {
-			return errs.New(errs.Invalid, "%v", err).WithSource(at + "/default/qos")
+			return errs.New(errs.Invalid, "%v", err).WithSource(at + "/default/qos").WithNumber(invalidQOS)
 		}
 		record.DefaultQOSID = id
 	}
@@ -188,7 +199,7 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 	}
 	ids, err := r.QOSNumbers(*row.QOS)
 	if err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/qos")
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/qos").WithNumber(invalidQOS)
 	}
 	switch {
 	case len(ids) > 0 && (old == nil || strings.Join(ids, ",") != strings.Join(old.QOSIDs, ",")):
@@ -223,10 +234,8 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 		if len(names) < 2 {
 			return nil
 		}
-		e := errs.New(errs.Invalid, "the parameters select %d associations, but this operation removes only one: nothing was removed", len(names)).
-			WithHint("name the association's account, cluster, user and partition, or use associations/")
-		e.Number = ambiguousModify
-		return e
+		return errs.New(errs.Invalid, "the parameters select %d associations, but this operation removes only one: nothing was removed", len(names)).
+			WithHint("name the association's account, cluster, user and partition, or use associations/").WithNumber(ambiguousModify)
 	})
 }
 

@@ -33,9 +33,8 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		return err
 	}
 	if len(body.Set.Accounts)+len(body.Set.WCKeys) == 0 && body.User.DefaultAccount == "" && body.User.DefaultWCKey == "" {
-		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default account or wckey").WithSource(atSet + "/accounts")
-		e.Number = ambiguousQuery
-		return e
+		return errs.New(errs.Invalid, "expected accounts or wckeys, or a default account or wckey").
+			WithSource(atSet + "/accounts").WithNumber(ambiguousQuery)
 	}
 	if len(body.Set.Accounts) == 0 && body.User.DefaultAccount != "" {
 		body.Set.Accounts = []string{body.User.DefaultAccount}
@@ -47,20 +46,20 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		return err
 	}
 	if name := body.User.DefaultAccount; name != "" && !slices.Contains(body.Set.Accounts, name) {
-		return errs.New(errs.Invalid, "expected one of the accounts: nothing was changed").WithSource("#/user/defaultaccount")
+		return errs.New(errs.Invalid, "expected one of the accounts: nothing was changed").WithSource("#/user/defaultaccount").WithNumber(invalidAccount)
 	}
 	if name := body.User.DefaultWCKey; name != "" && !slices.Contains(body.Set.WCKeys, name) {
-		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey")
+		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(invalidWCKey)
 	}
 	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
 		for _, name := range body.Set.Accounts {
-			if err := checkExists[model.Account](e, accountsNamed(name), "account", name, atSet+"/accounts"); err != nil {
+			if err := checkAccount(e, name, atSet+"/accounts"); err != nil {
 				return nil, err
 			}
 		}
 		set, err := c.assocSet(e, &body.Set)
 		if err == nil {
-			err = checkInClusters(e, body.Set.Accounts, body.Set.Clusters, atSet+"/accounts")
+			err = checkInClusters(e, body.Set.Accounts, body.Set.Clusters, invalidAccount, atSet+"/accounts")
 		}
 		return model.AddUsersWithAssocs{AssocSet: set, User: body.User}, err
 	})
@@ -74,7 +73,8 @@ const atSet = "#/association_condition"
 // the name of that list in the body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
-		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
+		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).
+			WithSource(atSet + "/" + name).WithNumber(emptyList)
 	}
 	for _, list := range []struct {
 		name   string
@@ -83,20 +83,29 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 		{"accounts", s.Accounts}, {"clusters", s.Clusters}, {"partitions", s.Partitions}, {"users", s.Users}, {"wckeys", s.WCKeys},
 	} {
 		if slices.Contains(list.values, "") {
-			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name)
+			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name).WithNumber(missingField)
 		}
 	}
 	return nil
 }
 
-// checkExists returns an error if a filter selects no record. Without this
-// check, the daemon would change nothing and report success.
-func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
+// checkExists returns an error with Slurm's number if a filter selects no
+// record. Without this check, the daemon would change nothing and report
+// success.
+func checkExists[T any](e model.Editor, filter model.Filter[T], number int, kind, name, source string) error {
 	found, err := hasRecord(e, filter)
 	if err == nil && !found {
-		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source)
+		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source).WithNumber(number)
 	}
 	return err
+}
+
+func checkAccount(e model.Editor, name, source string) error {
+	return checkExists[model.Account](e, accountsNamed(name), invalidAccount, "account", name, source)
+}
+
+func checkUser(e model.Editor, name, source string) error {
+	return checkExists[model.User](e, usersNamed(name), unknownUser, "user", name, source)
 }
 
 // checkCluster returns an error if there is no cluster with exactly this name.
@@ -111,23 +120,23 @@ func checkCluster(e model.Editor, name, source string) error {
 	if err != nil || slices.Contains(found, name) {
 		return err
 	}
-	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source)
+	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source).WithNumber(invalidCluster)
 	if len(found) > 0 {
 		missing = missing.WithHint("the cluster's name is %s", schema.Shorten(found[0]))
 	}
 	return missing
 }
 
-// checkInClusters returns an error unless each account has an association of
+// checkInClusters returns an error with Slurm's number unless each account has an association of
 // its own in each of the clusters. If clusters is empty, any cluster is
 // sufficient.
-func checkInClusters(e model.Editor, accounts, clusters []string, source string) error {
+func checkInClusters(e model.Editor, accounts, clusters []string, number int, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}
 	}
 	for _, account := range accounts {
 		for _, cluster := range clusters {
-			if err := checkInCluster(e, account, cluster, source); err != nil {
+			if err := checkInCluster(e, account, cluster, number, source); err != nil {
 				return err
 			}
 		}
@@ -149,7 +158,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	}
 	set.Assoc = *s.Common.Association
 	if name := set.Assoc.ParentAccount; name != "" {
-		if err := checkInClusters(e, []string{name}, s.Clusters, atSet+"/association/parent"); err != nil {
+		if err := checkInClusters(e, []string{name}, s.Clusters, invalidParent, atSet+"/association/parent"); err != nil {
 			return set, err
 		}
 	}

@@ -59,7 +59,11 @@ type changeFunc[T any] func(e model.Editor, one *T, at string) (bool, error)
 // transaction. If one record can't be changed, none is.
 func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeFunc[T]) error {
 	if len(records) == 0 {
-		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
+		if c.lenient(api.NoRecords) {
+			c.warn("#/"+list, "the list is empty: nothing was changed")
+			return nil
+		}
+		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list).WithNumber(emptyList)
 	}
 	_, err := h.edit(c, strings.Join(namesOf(records, name), " "), func(e model.Editor) ([]string, error) {
 		return changeRecords(c, e, list, records, name, each)

@@ -43,9 +43,16 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
+	if row.Flags&model.QOSFlagsNotSet != 0 && row.Flags&^(model.QOSFlagsNotSet|qosChangesFlags) != 0 {
+		return false, errs.New(errs.Invalid, "expected no other flag with NOT_SET, which leaves the flags unchanged").WithSource(at + "/flags")
+	}
 	record := *row.QOS
 	if err := c.fillQOS(e, row, &record, old, at); err != nil {
 		return false, err
+	}
+	if record.LimitFactor == 0 {
+		c.warn(at+"/limits/factor", "0 has no effect")
+		record.LimitFactor = model.FloatNotSet
 	}
 	if old == nil {
 		record.ID = 0
@@ -53,6 +60,9 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 		return true, err
 	}
 	record.Name, record.ID = "", 0
+	if record.Flags&model.QOSFlagsNotSet != 0 {
+		record.Flags = model.QOSFlagsNotSet
+	}
 	if record.Flags&^qosChangesFlags == old.Flags&^model.QOSFlagsNotSet && record.Flags&qosChangesFlags == 0 {
 		record.Flags = model.QOSFlagsNotSet
 	}
@@ -63,7 +73,7 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 		return false, nil
 	}
 	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
-	return true, modifyRecords(e, model.Modify[model.QOS]{Filter: filter, Record: record})
+	return c.modifyRecords(e, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
 }
 
 // findQOS returns the existing quality of service with the record's name or id.
@@ -77,16 +87,19 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	case row.ID != 0:
 		filter.IDs = []string{strconv.FormatUint(uint64(row.ID), 10)}
 	default:
-		return nil, errs.New(errs.Invalid, "expected a name, or the id of an existing quality of service").WithSource(at + "/name")
+		return nil, errs.New(errs.Invalid, "expected a name, or the id of an existing quality of service").
+			WithSource(at + "/name").WithNumber(invalidQuery)
 	}
 	old, err := findOne[model.QOS](e, filter)
 	switch {
 	case err != nil:
 		return nil, err
-	case old == nil && row.Name == "":
-		return nil, errs.New(errs.NotFound, "there is no quality of service with the number %d", row.ID).WithSource(at + "/id")
+	case old == nil && row.ID != 0:
+		return nil, errs.New(errs.NotFound, "there is no quality of service with the number %d", row.ID).
+			WithSource(at + "/id").WithNumber(invalidQuery)
 	case old != nil && row.ID != 0 && row.ID != old.ID:
-		return nil, errs.New(errs.Invalid, "the quality of service %s has the number %d", old.Name, old.ID).WithSource(at + "/id")
+		return nil, errs.New(errs.Invalid, "the quality of service %s has the number %d", old.Name, old.ID).
+			WithSource(at + "/id").WithNumber(invalidQuery)
 	}
 	return old, nil
 }
@@ -101,15 +114,19 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 	if err != nil {
 		return err
 	}
-	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits")
+	limits := row.Limits
+	if old != nil && c.lenient(api.EmptyLimits) {
+		limits = c.withoutEmpty(limits, old, at)
+	}
+	if err := api.SetLimits(r, record, old, limits); err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits").WithNumber(invalidTRES)
 	}
 	if row.Preempt == nil {
 		return nil
 	}
 	ids, err := r.QOSNumbers(*row.Preempt)
 	if err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list")
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list").WithNumber(invalidQOS)
 	}
 	var currentIDs []string
 	if old != nil {
@@ -129,6 +146,21 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 		record.PreemptNames = ids
 	}
 	return nil
+}
+
+// withoutEmpty returns the lists of limits that are not empty. It warns if the
+// record has limits that an empty list would have removed.
+func (c *call) withoutEmpty(limits []api.Limit[model.QOS], old *model.QOS, at string) []api.Limit[model.QOS] {
+	var list []api.Limit[model.QOS]
+	for _, l := range limits {
+		switch {
+		case len(l.List) > 0:
+			list = append(list, l)
+		case *l.At(old) != "":
+			c.warn(at+"/limits", "an empty list changes nothing: to remove the limit of a resource, set its count to -1")
+		}
+	}
+	return list
 }
 
 // deleteQOS removes a quality of service.

@@ -30,6 +30,8 @@ func describeChange(change any) string {
 		})
 	case model.Add[model.Cluster]:
 		return names("cluster", len(c.Records), func(i int) string { return c.Records[i].Name })
+	case model.Add[model.QOS]:
+		return names("QOS", len(c.Records), func(i int) string { return c.Records[i].Name })
 	case model.Add[model.User]:
 		return names("user", len(c.Records), func(i int) string { return userName(&c.Records[i]) })
 	case model.Add[model.WCKey]:
@@ -53,6 +55,7 @@ func TestRecordChanges(t *testing.T) {
 	refused := errs.New(errs.Denied, "no")
 	tests := []struct {
 		name, path, body string
+		sched            bool // use this project's spelling, which is stricter
 		refuse           func(change any) ([]string, error)
 		status           int
 		source           string // source of the error, or of all warnings, separated by spaces
@@ -60,7 +63,7 @@ func TestRecordChanges(t *testing.T) {
 	}{
 		{name: "an association of an unknown account", path: "associations", body: `{"associations": [{"account": "nosuch", "cluster": "demo", "user": "bob"}]}`, status: 404, source: "#/associations/0/account"},
 		{name: "an association in an unknown cluster", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/associations/0/cluster"},
-		{name: "an association of an unknown user", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/associations/0/user"},
+		{name: "an association of an unknown user", sched: true, path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/associations/0/user"},
 		{name: "an association with an account that is not in the cluster", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "other", "user": "bob"}]}`, status: 404, source: "#/associations/0/account"},
 		{name: "an association below an unknown account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "other", "user": "", "parent_account": "nosuch"}]}`, status: 404, source: "#/associations/0/parent_account"},
 		{name: "a change of the account above to an unknown one", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "parent_account": "nosuch"}]}`, status: 404, source: "#/associations/0/parent_account"},
@@ -71,6 +74,12 @@ func TestRecordChanges(t *testing.T) {
 		{name: "the account root below another", path: "associations", body: `{"associations": [{"account": "root", "cluster": "demo", "user": "", "parent_account": "lab"}]}`, status: 422, source: "#/associations/0/parent_account"},
 		{name: "an association of a user below another account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob", "parent_account": "root"}]}`, status: 200, source: "#/associations/0/parent_account", changes: []string{"add association demo/lab/bob"}},
 		{name: "a change of an account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "shares_raw": 5}]}`, status: 200, changes: []string{`modify association ["lab"] of [""] in [""]: shares 5`}},
+		{name: "a new QOS with a number", path: "qos", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 404, source: "#/qos/0/id"},
+		{name: "a load of a QOS with the number of another database", path: "config", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 200, changes: []string{"add QOS new"}},
+		{name: "a QOS with NOT_SET and a flag", path: "qos", body: `{"qos": [{"name": "fast", "flags": ["NOT_SET", "NO_DECAY"]}]}`, status: 422, source: "#/qos/0/flags"},
+		{name: "a QOS with NOT_SET", path: "qos", body: `{"qos": [{"name": "fast", "flags": ["NOT_SET"]}]}`, status: 200, source: "#/qos/0"},
+		{name: "a QOS with the factor 0", path: "qos", body: `{"qos": [{"name": "fast", "limits": {"factor": 0}}]}`, status: 200, source: "#/qos/0/limits/factor"},
+		{name: "a QOS that the daemon does not change", path: "qos", body: `{"qos": [{"name": "fast", "limits": {"factor": 2}}]}`, refuse: func(any) ([]string, error) { return nil, nil }, status: 200, source: "#/qos/0", changes: []string{"model.Modify[schedrestd/model.QOS]"}},
 		{name: "accounts below one that is not in the cluster", path: "accounts_association", body: `{"association_condition": {"accounts": ["new"], "clusters": ["other"], "association": {"parent": "lab"}}}`, status: 404, source: "#/association_condition/association/parent"},
 		{name: "users of an account that is not in the cluster", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"], "clusters": ["other"]}, "user": {}}`, status: 404, source: "#/association_condition/accounts"},
 		{name: "users with another default account", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"]}, "user": {"defaultaccount": "root"}}`, status: 422, source: "#/user/defaultaccount"},
@@ -78,7 +87,7 @@ func TestRecordChanges(t *testing.T) {
 		{name: "a default account without an association", path: "users", body: `{"users": [{"name": "bob", "default": {"account": "lab"}}]}`, status: 404, source: "#/users/0/default/account"},
 		{name: "a default workload key that is another's", path: "users", body: `{"users": [{"name": "bob", "default": {"wckey": "k"}}]}`, status: 404, source: "#/users/0/default/wckey"},
 		{name: "an unknown coordinator", path: "accounts", body: `{"accounts": [{"name": "lab", "description": "", "organization": "", "coordinators": [{"name": "alice"}, {"name": "nosuch"}]}]}`, status: 404, source: "#/accounts/0/coordinators/1"},
-		{name: "a workload key of an unknown user", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/wckeys/0/user"},
+		{name: "a workload key of an unknown user", sched: true, path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/wckeys/0/user"},
 		{name: "a workload key in an unknown cluster", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/wckeys/0/cluster"},
 		{name: "several, of which one is refused", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "bob"}, {"name": "", "cluster": "demo", "user": "bob"}]}`, status: 422, source: "#/wckeys/1/name", changes: []string{"add wckey w/demo/bob"}},
 		{name: "a change that the daemon refuses", path: "clusters", body: `{"clusters": [{"name": "new"}]}`, refuse: func(any) ([]string, error) { return nil, refused }, status: 403, source: "#/clusters/0", changes: []string{"add cluster new"}},
@@ -96,7 +105,11 @@ func TestRecordChanges(t *testing.T) {
 			f := demo()
 			f.recorded.associations = append(f.recorded.associations, model.Association{Account: "root", Cluster: "demo", ID: 1})
 			f.recorded.refuse = tt.refuse
-			w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
+			prefix := "/slurmdb/v0.0.45/"
+			if tt.sched {
+				prefix = "/scheddb/v0.0.45/"
+			}
+			w := serve(t, config(f), request(http.MethodPost, prefix+tt.path, tt.body))
 			body := envelope(t, w.Body.Bytes())
 			if w.Code != tt.status {
 				t.Errorf("status %d, want %d: %+v", w.Code, tt.status, body.Errors)

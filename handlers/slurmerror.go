@@ -20,6 +20,7 @@ const (
 	badDependency         = 2038       // DEPENDENCY
 	invalidTaskMemory     = 2044       // INVALID_TASK_MEMORY
 	invalidAccount        = 2045       // INVALID_ACCOUNT
+	invalidParent         = 2046       // INVALID_PARENT_ACCOUNT
 	invalidLicenses       = 2048       // INVALID_LICENSES
 	invalidTimeLimit      = 2051       // INVALID_TIME_LIMIT
 	reservationAccess     = 2052       // RESERVATION_ACCESS
@@ -36,17 +37,22 @@ const (
 	invalidMCSLabel       = 2099       // INVALID_MCS_LABEL
 	partitionDown         = 2101       // PARTITION_DOWN
 	noGroupID             = 2113       // GROUP_ID_MISSING
+	invalidTRES           = 2115       // INVALID_TRES
 	invalidNice           = 2123       // INVALID_NICE
 	invalidTimeMinimum    = 2124       // INVALID_TIME_MIN_LIMIT
 	noEnvironment         = 2127       // ENVIRONMENT_MISSING
 	badThreadsPerCore     = 2132       // BAD_THREAD_PER_CORE
 	invalidContainerID    = 2135       // INVALID_CONTAINER_ID
+	emptyList             = 2162       // EMPTY_LIST
 	invalidGroupID        = 2163       // GROUP_ID_INVALID
 	unknownGroup          = 2164       // GROUP_ID_UNKNOWN
 	invalidUserID         = 2165       // USER_ID_INVALID
 	unknownUser           = 2166       // USER_ID_UNKNOWN
 	invalidAssociation    = 2167       // INVALID_ASSOC
+	invalidCluster        = 7104       // INVALID_CLUSTER_NAME
 	noTimeLimit           = 8000       // MISSING_TIME_LIMIT
+	invalidQuery          = 9000       // REST_INVALID_QUERY
+	missingField          = 9200       // DATA_PATH_NOT_FOUND
 	ambiguousModify       = 9210       // DATA_AMBIGUOUS_MODIFY
 	ambiguousQuery        = 9211       // DATA_AMBIGUOUS_QUERY
 )

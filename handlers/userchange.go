@@ -30,7 +30,7 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 		return false, err
 	}
 	if u.OldName != "" && u.OldName != u.Name {
-		return true, c.renameUser(e, u, old, at)
+		return c.renameUser(e, u, old, at)
 	}
 	if old == nil {
 		return true, c.addUser(e, u, at)
@@ -45,7 +45,7 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
 		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
 		const kind = "association of the user with account"
-		if err := checkExists[model.Association](e, filter, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+		if err := checkExists[model.Association](e, filter, invalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
 		record.DefaultAccount, changed = u.DefaultAccount, true
@@ -53,7 +53,7 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
 		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
 		const kind = "workload key of the user"
-		if err := checkExists[model.WCKey](e, filter, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
+		if err := checkExists[model.WCKey](e, filter, invalidWCKey, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
 			return false, err
 		}
 		record.DefaultWCKey, changed = u.DefaultWCKey, true
@@ -64,7 +64,7 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	if !changed {
 		return false, nil
 	}
-	return true, modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record})
+	return c.modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record}, at)
 }
 
 func usersNamed(name string) model.UserFilter {
@@ -72,16 +72,16 @@ func usersNamed(name string) model.UserFilter {
 }
 
 // renameUser renames a user, and makes the other changes to the record.
-func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, at string) error {
+func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, at string) (bool, error) {
 	if existing != nil {
-		return errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name")
+		return false, errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name").WithNumber(ambiguousModify)
 	}
-	if err := checkExists[model.User](e, usersNamed(u.OldName), "user", u.OldName, at+"/old_name"); err != nil {
-		return err
+	if err := checkUser(e, u.OldName, at+"/old_name"); err != nil {
+		return false, err
 	}
 	record := *u
 	record.WCKeys, record.OldName = nil, ""
-	return modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record})
+	return c.modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record}, at)
 }
 
 // addUser creates a user.
@@ -97,7 +97,7 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	record.WCKeys = nil
 	for _, k := range u.WCKeys {
 		if k.Name == "" || k.Cluster == "" {
-			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys")
+			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys").WithNumber(missingField)
 		}
 		key := model.BlankWCKey()
 		key.Name, key.Cluster, key.User = k.Name, k.Cluster, u.Name
@@ -112,19 +112,19 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	return err
 }
 
-// modifyRecords changes existing records. If the daemon changed none, it
-// returns an error.
-func modifyRecords(e model.Editor, change any) error {
+// modifyRecords changes existing records, and reports whether the daemon changed
+// any. If it did not, modifyRecords adds a warning.
+func (c *call) modifyRecords(e model.Editor, change any, at string) (bool, error) {
 	names, err := e.Change(change)
 	if err == nil && len(names) == 0 {
-		err = errs.New(errs.Invalid, "the accounting daemon changed no record")
+		c.warn(at, "the accounting daemon found nothing to change")
 	}
-	return err
+	return len(names) > 0, err
 }
 
 // deleteUser removes a user.
 func (h *handler) deleteUser(c *call, p *api.NamedUserParams) error {
 	remove := removal(model.Remove[model.User]{Filter: usersNamed(p.Name)})
-	_, err := h.removeRecords(c, "user", p.Name, inPath+"name", remove, nil)
-	return h.answerEdit(c, err)
+	names, err := h.removeRecords(c, "user", p.Name, inPath+"name", remove, nil)
+	return h.answerRemoval(c, api.UsersRemoved, names, err)
 }

@@ -94,7 +94,7 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 	}
 	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
 		if part.value == "" {
-			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name)
+			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name).WithNumber(missingField)
 		}
 	}
 	old, err := findOne[model.WCKey](e, onlyWCKey(k))
@@ -108,14 +108,15 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 	if err := checkCluster(e, k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}
-	if err := checkExists[model.User](e, usersNamed(k.User), "user", k.User, at+"/user"); err != nil {
+	if err := c.checkUserOfNew(e, k.User, at+"/user"); err != nil {
 		return false, err
 	}
 	_, err = e.Change(model.Add[model.WCKey]{Records: []model.WCKey{*k}})
 	return true, err
 }
 
-// deleteWCKey removes one workload key. The request to the daemon always
+// deleteWCKey removes one workload key, or in Slurm's spelling all keys with a
+// name. Each request to the daemon always
 // contains the key's user and cluster. If it contained only the name, the
 // daemon would remove this key for all users on all clusters.
 func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
@@ -136,7 +137,18 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 		case 1:
 			return e.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[0])})
 		}
-		return nil, ambiguousWCKey(found)
+		if !c.lenient(api.KeysOfSeveralUsers) {
+			return nil, ambiguousWCKey(found)
+		}
+		var removed []string
+		for i := range found {
+			names, err := e.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[i])})
+			if err != nil {
+				return nil, err
+			}
+			removed = append(removed, names...)
+		}
+		return removed, nil
 	})
 	return h.answerRemoval(c, api.WCKeysRemoved, names, annotateNamed(err, "workload key", p.Name, inPath+"id"))
 }
@@ -148,8 +160,6 @@ func ambiguousWCKey(found []model.WCKey) error {
 	for i := range found {
 		list = append(list, fmt.Sprintf("%d (%s)", found[i].ID, wckeyName(&found[i])))
 	}
-	e := errs.New(errs.Invalid, "%d workload keys match, and only one can be removed at a time: nothing was removed", len(found)).
-		WithHint("use the number of one of %s", truncateList(strings.Join(list, ", ")))
-	e.Number = ambiguousModify
-	return e
+	return errs.New(errs.Invalid, "%d workload keys match, and only one can be removed at a time: nothing was removed", len(found)).
+		WithHint("use the number of one of %s", truncateList(strings.Join(list, ", "))).WithNumber(ambiguousModify)
 }
