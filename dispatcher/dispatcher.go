@@ -53,6 +53,7 @@ import (
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 	servicemain "schedrestd/service"
+	"schedrestd/sockdiag"
 )
 
 // Rename gives the process its name. Call it from an init function.
@@ -262,14 +263,14 @@ func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.subuids
 
 // accept starts the acceptor. The parent sends accepted connections over the
 // channel at descriptor fd. diag is a netlink socket for asking the kernel
-// which users the clients run as.
+// about these connections.
 func (d *dispatcher) accept(fd, diag int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err != nil {
 		return err
 	}
 	d.announceServing()
-	d.accepting.Go(func() { d.acceptor.Run(from, diag) })
+	d.accepting.Go(func() { d.acceptor.Run(from, sockdiag.NewSocket(diag)) })
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -81,6 +82,10 @@ func playWorker(part string) int {
 	return playHostile(part)
 }
 
+// keptConns keeps the garbage collector from closing connections. Tests request
+// one at a time.
+var keptConns []net.Conn
+
 // refusedCluster is a cluster name that makes workers refuse to serve.
 const refusedCluster = "refused"
 
@@ -122,6 +127,12 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 		line := strings.Repeat("x", 50) + "\n"
 		for range 20_000 {
 			os.Stderr.WriteString(line)
+		}
+	})
+	mux.HandleFunc("/keep", func(w http.ResponseWriter, _ *http.Request) { // keeps the connection permanently
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			keptConns = append(keptConns, c)
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkept")
 		}
 	})
 	mux.HandleFunc("/attack", capture)

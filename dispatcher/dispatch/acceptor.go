@@ -30,9 +30,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 }
 
 // Run submits the connections that the parent sends over a channel, until the
-// channel is closed. diag is a netlink socket for asking the kernel which users
-// the clients run as.
-func (a *Acceptor) Run(from *ipc.Channel, diag int) {
+// channel is closed. kernel answers which users the clients run as.
+func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
+	a.slots.Do(func() { a.slots.SetKernel(kernel) })
 	for {
 		m, err := from.Receive()
 		if err != nil {
@@ -40,7 +40,7 @@ func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Arrival:
-			addr, uid := client(msg, m.FDs[0], diag)
+			addr, uid := client(msg, m.FDs[0], kernel)
 			a.waitForSlot()
 			a.submit(msg, m.FDs[0], addr, uid)
 		default:
@@ -70,7 +70,7 @@ func (a *Acceptor) waitForSlot() {
 // its socket. On loopback, the uid matters only for admission, since anyone
 // with a token may connect. If the kernel does not know the uid, uid is
 // ipc.NoID.
-func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
+func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, uid uint32) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()
 	}
@@ -79,7 +79,7 @@ func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 	}
 	local, remote, err := sockdiag.Addrs(fd)
 	if err == nil {
-		uid, err = sockdiag.ClientUIDVia(diag, local, remote)
+		uid, err = kernel.ClientUID(local, remote)
 	}
 	if err != nil {
 		return addr, ipc.NoID
@@ -89,7 +89,7 @@ func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 
 // submit passes a connection to the loop. addr and uid identify the client.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
-	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd}
+	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, OtherNetns: m.OtherNetns}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
 		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.DenyReason)) })
 		return

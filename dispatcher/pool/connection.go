@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
+	"schedrestd/sockdiag"
 )
 
 // Connection is an accepted connection.
@@ -21,6 +22,10 @@ type Connection struct {
 	tries     int          // number of workers that were given the connection
 	timer     *time.Timer  // ends its time in a queue
 	holder    *ipc.Channel // channel of the worker that was given the connection
+
+	OtherNetns bool                 // the kernel can't be asked about it, because it belongs to another network namespace
+	socket     *sockdiag.Connection // for looking it up; nil: the kernel can't find it
+	goneSince  time.Time            // when this process noticed that it is gone; zero if it is not
 }
 
 // peer describes the client for the log.

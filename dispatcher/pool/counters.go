@@ -17,6 +17,8 @@ type counters struct {
 	// source is blocked), and 503.
 	unidentified, forbidden, blocked, unavailable uint64
 
+	replaced uint64 // workers that kept connections that were gone
+
 	// Workers: started, exited as intended, exited unexpectedly, killed by the
 	// dispatcher, killed by their sandbox.
 	started, done, died, killed, violated uint64
@@ -55,7 +57,7 @@ func (s *Slots) logCounters() {
 			slog.Uint64("blocks", a.Blocks), slog.Int("debts", a.Debts), slog.Uint64("evicted", a.Evicted)),
 		"workers", slog.GroupValue(
 			slog.Uint64("started", c.started), slog.Uint64("done", c.done), slog.Uint64("died", c.died),
-			slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated)),
+			slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated), slog.Uint64("replaced", c.replaced)),
 		"dials", slog.GroupValue(
 			slog.Uint64("opened", c.dial.Dialed.Load()), slog.Uint64("failed", c.dial.Failed.Load()),
 			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("prepared", c.dial.Spares.Load())))

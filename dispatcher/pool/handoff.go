@@ -56,7 +56,7 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	if p.gen.Replacing && !p.SingleUse {
 		return false
 	}
-	unusable := func(w *worker) bool { return !w.ready || w.EndReason != "" }
+	unusable := func(w *worker) bool { return !w.ready || w.replaced || w.EndReason != "" }
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), unusable)
 	// A worker that sends Done for connections but still uses them always
 	// appears to have the fewest connections. As long as the other workers have
@@ -123,7 +123,7 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
-		if w.ready && w.EndReason == "" && w.pingOverdue() == 0 && (best == nil || w.load() < best.load()) {
+		if w.ready && !w.replaced && w.EndReason == "" && w.pingOverdue() == 0 && (best == nil || w.load() < best.load()) {
 			best = w
 		}
 	}

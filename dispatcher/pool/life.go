@@ -180,7 +180,7 @@ func (p *Pool) prove(at *place, err error) {
 // A departure describes why and how a worker left its pool.
 type departure struct {
 	cause          error             // why its channel is no longer read: the error that receive returned
-	drained        bool              // the pool was ending
+	drained        bool              // it was asked to exit
 	suspects       []*admission.Conn // connections whose clients may be the cause
 	lost, requeued int               // how many connections were closed, and how many another worker will get
 	status         string            // exit status of the process
@@ -193,7 +193,7 @@ func (p *Pool) removeWorker(w *worker, cause error) departure {
 	if w.violation != nil {
 		cause = w.violation
 	}
-	d := departure{cause: cause, drained: p.IsLeaving(), suspects: w.suspects()}
+	d := departure{cause: cause, drained: p.IsLeaving() || w.replaced, suspects: w.suspects()}
 	d.lost, d.requeued = p.reclaimConns(w)
 	return d
 }
@@ -239,7 +239,7 @@ func (p *Pool) reportExit(w *worker, d departure) error {
 			p.alarm("worker killed", attrs...)
 		}
 		return d.cause
-	case d.drained && d.lost == 0:
+	case d.drained && (d.lost == 0 || w.replaced):
 		counts.done++
 		p.logRoutine("worker exited", attrs...)
 		return nil
@@ -270,6 +270,11 @@ func (p *Pool) recordStartFailure(at *place, err error) {
 // machine busy starting new ones.
 func (p *Pool) refill(at *place, w *worker) {
 	p.running--
+	if w != nil && w.replaced { // another worker already has the place
+		p.notifyIdle()
+		p.endIfDone()
+		return
+	}
 	if w != nil && (w.finished > 0 || w.assigned > 1) {
 		at.failures = 0
 	} else {

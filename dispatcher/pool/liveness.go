@@ -7,13 +7,15 @@ import (
 )
 
 // checkLiveness kills workers that do not read their channel, and workers that
-// should already have exited.
+// should already have exited. It replaces workers that keep connections that
+// are gone.
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
 			w.liveness.Check(w.Process, p.Silence)
 		}
 	}
+	p.checkGone()
 	p.EndIdle(p.Silence)
 	p.endRetired()
 }
@@ -36,6 +38,7 @@ func (p *Pool) excuseSilent() {
 		}
 		if since.IsZero() || time.Since(since) < pingLimit {
 			answering = true
+			list = append(list, p.overdue(w)...)
 			continue
 		}
 		for _, c := range w.held {

@@ -17,6 +17,7 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	if !ok || c.FD < 0 {
 		return fmt.Errorf("sent Taken for connection %d, which it was not given", id)
 	}
+	p.Slots.identify(c)
 	fdpass.Close(c.FD)
 	c.FD = -1
 	p.Slots.Taken(&c.Conn)

@@ -10,6 +10,7 @@ import (
 	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 	"schedrestd/rate"
+	"schedrestd/sockdiag"
 )
 
 // A Slots carries out the decisions of package admission about the connections
@@ -21,6 +22,8 @@ type Slots struct {
 	Admit       func(*Connection)                                         // gives a worker a connection that has a slot
 	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
 	OnClose     func(*Connection)                                         // called when a connection is closed, possibly several times for the same connection
+	kernel      *sockdiag.Socket                                          // for looking up connections; nil before SetKernel
+	findable    map[string]bool                                           // UNIX listeners whose connections kernel finds
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	turnedAway *limitedCount // counts connections that were turned away
@@ -48,6 +51,7 @@ type Options struct {
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
+		findable:   map[string]bool{},
 		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
 		Answer: func(*Connection, int, time.Duration) {}, OnClose: func(*Connection) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, WaitLimit: o.WaitLimit,
@@ -56,6 +60,9 @@ func newSlots(o Options, l *Loop) *Slots {
 	l.afterEvent = s.applyDecisions
 	return s
 }
+
+// SetKernel sets the netlink socket that is used to look up connections.
+func (s *Slots) SetKernel(kernel *sockdiag.Socket) { s.kernel = kernel }
 
 // applyDecisions carries out the decisions of package admission, and any new
 // decisions that result, until none are left.

@@ -22,6 +22,7 @@ type worker struct {
 	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
 	ready      bool                   // it has loaded its keys and can serve
 	startTimer *time.Timer            // kills a worker that is not ready in time
+	replaced   bool                   // it was asked to finish, and another worker has its place
 	violation  error                  // protocol violation that a service reported, for which the worker was killed; nil: none
 	held       map[uint64]*Connection // connections that it was given and for which it has not sent Done
 	assigned   uint64                 // number of connections given to it
