@@ -32,7 +32,11 @@ type Content uint8
 const (
 	Controller Content = 1 << iota // openapi/schedctld
 	Accounting                     // openapi/scheddb
+	Util                           // openapi/util
 )
+
+// AllContent is the set of all content plugins.
+const AllContent = Controller | Accounting | Util
 
 // Has reports whether the set a contains all methods of the set other.
 func (a Auth) Has(other Auth) bool { return a&other == other }
@@ -65,6 +69,7 @@ var Auths = []AuthEntry{
 var Contents = []ContentEntry{
 	{Controller, Entry{"openapi/schedctld", "paths under /sched, from the controller"}},
 	{Accounting, Entry{"openapi/scheddb", "paths under /scheddb, from the accounting daemon"}},
+	{Util, Entry{"openapi/util", "paths under /util, which need no daemon"}},
 }
 
 // ParseAuth parses the value of -a.

@@ -62,7 +62,9 @@ func TestParseSets(t *testing.T) {
 		{parse: content, value: "openapi/schedctld", want: int(Controller)},
 		{parse: content, value: "scheddb", want: int(Accounting)},
 		{parse: content, value: "openapi/slurmctld,slurmdbd", want: int(Controller | Accounting)},
-		{parse: content, value: "dbd", error: `-s: unknown plugin "dbd"`, hint: "openapi/schedctld, openapi/scheddb"},
+		{parse: content, value: "slurmctld,slurmdbd,util", want: int(AllContent)},
+		{parse: content, value: "openapi/util", want: int(Util)},
+		{parse: content, value: "dbd", error: `-s: unknown plugin "dbd"`, hint: "openapi/schedctld, openapi/scheddb, openapi/util"},
 	}
 	for _, tt := range tests {
 		got, err := tt.parse(tt.value)

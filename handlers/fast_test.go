@@ -71,7 +71,9 @@ func TestContent(t *testing.T) {
 	for _, tt := range []struct {
 		content                feature.Content
 		controller, accounting int
-	}{{0, 200, 200}, {feature.Controller, 200, 404}, {feature.Accounting, 404, 200}, {feature.Controller | feature.Accounting, 200, 200}} {
+		util                   int
+	}{{0, 200, 200, 200}, {feature.Controller, 200, 404, 404}, {feature.Accounting, 404, 200, 404}, {feature.Util, 404, 404, 200},
+		{feature.Controller | feature.Accounting, 200, 200, 404}, {feature.AllContent, 200, 200, 200}} {
 		cfg := config(demo())
 		cfg.Content = tt.content
 		if w := serve(t, cfg, request("GET", "/sched/v0.0.42/ping", "")); w.Code != tt.controller {
@@ -79,6 +81,9 @@ func TestContent(t *testing.T) {
 		}
 		if w := serve(t, cfg, request("GET", "/scheddb/v0.0.42/ping", "")); w.Code != tt.accounting {
 			t.Errorf("content %d, accounting: status %d", tt.content, w.Code)
+		}
+		if w := serve(t, cfg, request("POST", "/util/v0.0.45/hostnames", `{"hostlist": "n[1-2]"}`)); w.Code != tt.util {
+			t.Errorf("content %d, util: status %d", tt.content, w.Code)
 		}
 	}
 }

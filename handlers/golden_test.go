@@ -217,7 +217,7 @@ func allGoldens(t *testing.T) []golden {
 func requestedEndpoints(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())
-	cfg.Parsers, cfg.Content = feature.AllParsers(), feature.Controller|feature.Accounting
+	cfg.Parsers, cfg.Content = feature.AllParsers(), feature.AllContent
 	h := &handler{Config: cfg}
 	rt := newRouter(h.routes(), h.pages(), cfg)
 	requested := map[*api.Endpoint]bool{}

@@ -81,7 +81,7 @@ func newHandler(cfg Config) *handler {
 		cfg.Parsers = feature.AllParsers()
 	}
 	if cfg.Content == 0 {
-		cfg.Content = feature.Controller | feature.Accounting
+		cfg.Content = feature.AllContent
 	}
 	if cfg.Users == nil {
 		cfg.Users = api.Numbers{}

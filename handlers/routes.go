@@ -44,6 +44,10 @@ func (h *handler) routes() []route {
 			bind(api.DeletePartition, h.deletePartition),
 			bind(api.GetResources, h.getResources),
 			bind(api.GetConf, h.getConf),
+		)
+	}
+	if h.Content.Has(feature.Util) {
+		routes = append(routes,
 			bind(api.PostHostnames, h.postHostnames),
 			bind(api.PostHostlist, h.postHostlist),
 		)

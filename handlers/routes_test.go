@@ -12,7 +12,7 @@ import (
 // other endpoint is served.
 func TestRoutes(t *testing.T) {
 	cfg := config(demo())
-	cfg.Content = feature.Controller | feature.Accounting
+	cfg.Content = feature.AllContent
 	h := &handler{Config: cfg}
 	served := map[*api.Endpoint]int{}
 	for _, r := range h.routes() {

@@ -45,7 +45,7 @@ func fullSetup() work.Setup {
 		AuthSocket: "/run/sched/ctld.sock", Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
 		RequireUserName: true, StrictBodies: true,
 		UserClaim: "preferred_username", Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
-		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting, Statuses: []string{"200", "default"},
+		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil, Statuses: []string{"200", "default"},
 		JSON: work.Pretty, YAML: work.NoTag,
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},

@@ -87,8 +87,10 @@ func TestOptions(t *testing.T) {
 		{name: "content", args: "-s openapi/scheddb", got: contentOf, want: work.ContentAccounting},
 		{name: "content, Slurm's name", args: "-s slurmctld", got: contentOf, want: work.ContentController},
 		{name: "content, variable", env: "SLURMRESTD_OPENAPI_PLUGINS=schedctld", got: contentOf, want: work.ContentController},
-		{name: "content, default", got: contentOf, want: work.ContentController | work.ContentAccounting},
-		{name: "content, no accounting", conf: "AccountingStorageType=accounting_storage/none", got: contentOf, want: work.ContentController},
+		{name: "content, default", got: contentOf, want: work.ContentController | work.ContentAccounting | work.ContentUtil},
+		{name: "content, util", args: "-s slurmctld,slurmdbd,util", got: contentOf, want: work.ContentController | work.ContentAccounting | work.ContentUtil},
+		{name: "content, util, variable", env: "SLURMRESTD_OPENAPI_PLUGINS=openapi/util,openapi/slurmctld", got: contentOf, want: work.ContentController | work.ContentUtil},
+		{name: "content, no accounting", conf: "AccountingStorageType=accounting_storage/none", got: contentOf, want: work.ContentController | work.ContentUtil},
 
 		{name: "JSON", env: "SCHED_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.JSON }, want: work.Pretty},
 		{name: "JSON, the nearer name first", env: "SCHED_JSON=pretty SCHEDRESTD_JSON=compact", got: func(c *query.WholePlan) any { return c.Setup.JSON }, want: work.Compact},

@@ -57,7 +57,7 @@ func (o *options) requestedVersions() ([]feature.Parser, error) {
 // or all.
 func (o *options) requestedContent() (feature.Content, error) {
 	if o.content.origin == "" {
-		return feature.Controller | feature.Accounting, nil
+		return feature.AllContent, nil
 	}
 	return feature.ParseContent(o.content.origin, o.content.value)
 }
@@ -243,13 +243,16 @@ func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content
 	if requested.Has(feature.Controller) {
 		content |= work.ContentController
 	}
+	if requested.Has(feature.Util) {
+		content |= work.ContentUtil
+	}
 	switch {
 	case !requested.Has(feature.Accounting):
 	case c.Accounting != nil:
 		content |= work.ContentAccounting
 	case o.content.origin != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
-			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or list only openapi/schedctld", c.Path)
+			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or leave openapi/scheddb out of the list", c.Path)
 	default:
 		log.Info("openapi/scheddb is not loaded: " + noAccounting)
 	}

@@ -38,7 +38,7 @@ func TestSameConstants(t *testing.T) {
 		}
 	}
 
-	contents := map[string]work.Content{"openapi/schedctld": work.ContentController, "openapi/scheddb": work.ContentAccounting}
+	contents := map[string]work.Content{"openapi/schedctld": work.ContentController, "openapi/scheddb": work.ContentAccounting, "openapi/util": work.ContentUtil}
 	for _, e := range feature.Contents {
 		if wire := contents[e.Name]; feature.Content(wire) != e.Content || work.Content(e.Content) != wire {
 			t.Errorf("%s: %d and %d", e.Name, wire, e.Content)

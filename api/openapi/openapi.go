@@ -125,7 +125,10 @@ func (d *Document) collect() {
 }
 
 func (d *Document) serves(e *api.Endpoint) bool {
-	if e.Accounting {
+	switch {
+	case e.Util:
+		return d.Content.Has(feature.Util)
+	case e.Accounting:
 		return d.Content.Has(feature.Accounting)
 	}
 	return d.Content.Has(feature.Controller)

@@ -19,7 +19,7 @@ import (
 
 // everything returns the options for a document of the whole API.
 func everything() Options {
-	return Options{Parsers: feature.AllParsers(), Names: api.NamesBoth, Content: feature.Controller | feature.Accounting,
+	return Options{Parsers: feature.AllParsers(), Names: api.NamesBoth, Content: feature.AllContent,
 		Auth: feature.JWT | feature.Local, Release: "1.2.3"}
 }
 

@@ -32,7 +32,7 @@ var documentRouters = func() map[string]func() (routers.Router, error) {
 
 func newDocumentRouter(version feature.Parser) (routers.Router, error) {
 	d, err := openapi.New(openapi.Options{Parsers: []feature.Parser{version}, Names: api.NamesBoth,
-		Content: feature.Controller | feature.Accounting, Auth: feature.JWT, YAML: true})
+		Content: feature.AllContent, Auth: feature.JWT, YAML: true})
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	w.Text(maxName, &s.UserClaim)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
-	ipc.Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting)
+	ipc.Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting|ContentUtil)
 	ipc.List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
 	ipc.Enum(w, &s.JSON, "layout", Compact, NoTag)
 	ipc.Enum(w, &s.YAML, "layout", Compact, NoTag)
@@ -165,6 +165,7 @@ type Content uint8
 const (
 	ContentController Content = 1 << iota // openapi/schedctld
 	ContentAccounting                     // openapi/scheddb
+	ContentUtil                           // openapi/util
 )
 
 // Layout is the formatting of a body.
