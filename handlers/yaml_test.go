@@ -153,7 +153,7 @@ func TestSubmitYAMLRefuses(t *testing.T) {
 		{"aliases of a long text", "script: &x " + strings.Repeat("y", 1<<20) + "\njob: {environment: [*x, *x]}\n", 413, "#",
 			"line 2, column 25: aliases add too many values or too much text"},
 		{"a word for a number", "job:\n  script: x\n  tasks: many\n", 422, "#/job/tasks", `expected integer, got string "many" (line 3, column 10)`},
-		{"yes is a word", "job:\n  script: x\n  contiguous: yes\n", 422, "#/job/contiguous", "expected boolean, got string (line 3, column 15)"},
+		{"a word for a boolean", "job:\n  script: x\n  contiguous: none\n", 422, "#/job/contiguous", `expected true or false, got string "none" (line 3, column 15)`},
 		{"given twice", "job:\n  script: x\n  name: a\n  name: b\n", 422, "#/job/name", "set twice (line 4, column 9)"},
 	}
 	for _, tt := range tests {

@@ -118,7 +118,7 @@ func TestParse(t *testing.T) {
 				{Source: "#/port", Text: "70000 is out of range, 0 to 65535", Line: 1, Column: 9},
 				{Source: "#/offset", Text: `expected integer, got string "many"`, Line: 1, Column: 24},
 				{Source: "#/load", Text: "expected number, got string \"x\"", Line: 1, Column: 38},
-				{Source: "#/big", Text: "expected boolean, got string", Line: 1, Column: 48},
+				{Source: "#/big", Text: `expected true or false, got string "maybe"`, Line: 1, Column: 48},
 				{Source: "#/parts", Text: "expected array, got object", Line: 1, Column: 64},
 				{Source: "#/state", Text: `unknown word "GREEN"; expected one of RED, BLUE, DARK`, Line: 1, Column: 75},
 				{Source: "#/inner", Text: "expected object, got array", Line: 1, Column: 93},

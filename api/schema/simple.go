@@ -59,14 +59,31 @@ func Boolean() Type[bool] {
 		ParseBool}
 }
 
-// ParseBool parses a boolean. It also accepts the strings "true" and "false"
-// and the numbers 1 and 0, but adds a warning.
+// boolWords contains the texts that slurmrestd recognizes as booleans, in lower
+// case (_convert_data_bool and _convert_data_null in its data.c).
+var boolWords = map[string]bool{
+	"true": true, "t": true, "yes": true, "y": true, "on": true, "1": true,
+	"false": false, "f": false, "no": false, "n": false, "off": false, "0": false, "": false,
+}
+
+// ParseBool parses a boolean. It also accepts the numbers 1 and 0, the words in
+// boolWords in upper or lower case, and the empty string, which stands for
+// false, but adds a warning. slurmrestd takes every other number or string,
+// such as "none", as true; ParseBool refuses these.
 func ParseBool(r *Report, v *Value, into *bool) bool {
-	switch v.Text {
-	case "true", "1":
-		*into = true
-	case "false", "0":
-		*into = false
+	known := false
+	switch v.Kind {
+	case Bool, Number, Text:
+		if len(v.Text) <= len("false") && (v.Text != "" || !v.Untyped) {
+			*into, known = boolWords[strings.ToLower(v.Text)]
+		}
+	}
+	switch {
+	case known:
+	case v.Kind == Text:
+		return r.Error(v, "expected true or false, got string %q", Shorten(v.Text))
+	case v.Kind == Number:
+		return r.Error(v, "expected true or false, got %s", v.Text)
 	default:
 		return r.Error(v, "expected boolean, got %s", v.Kind)
 	}
