@@ -11,7 +11,8 @@ var namedReservationParams = nameParams("reservation_name", "reservation", "Name
 // DeleteReservation deletes a reservation.
 var DeleteReservation = declare(namedReservationParams, Endpoint{
 	Method: http.MethodDelete, Path: "reservation/{reservation_name}", ID: "delete_reservation",
-	Doc: "Delete a reservation", Answer: Empty, Since: V43,
+	Doc: "Delete a reservation", Answer: Empty,
 	Description: "Deletes the reservation with this name. Requires operator rights, unless the reservation allows its users to delete it. Returns 409 while jobs run in the reservation and 404 if the name is unknown.",
 	AnswerDoc:   "The reservation was deleted",
+	SlurmSince:  V43, // in the documents of 24.11; Slurm 25.05 added the operation to v0.0.40 to v0.0.42
 })
