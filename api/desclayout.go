@@ -83,7 +83,8 @@ var (
 )
 
 // setCPUFrequency parses a frequency, a range "low-high", or a governor. A
-// frequency or a range may be followed by ":governor".
+// range may be followed by ":governor". As in sbatch, a single frequency has
+// the governor userspace, and no range has this governor.
 func setCPUFrequency(d *model.JobDesc, s string) error {
 	rest, governor, hasGovernor := strings.Cut(strings.ToLower(s), ":")
 	if n, isGovernor := governors[rest]; isGovernor && !hasGovernor {
@@ -102,9 +103,16 @@ func setCPUFrequency(d *model.JobDesc, s string) error {
 	if err != nil {
 		return err
 	}
+	userspace := model.Some(governors["userspace"])
 	if !isRange {
-		d.CPUFreqMax = model.Some(n)
+		if hasGovernor && d.CPUFreqGov != userspace {
+			return fmt.Errorf("the governor %s needs a range of frequencies", governor)
+		}
+		d.CPUFreqMax, d.CPUFreqGov = model.Some(n), userspace
 		return nil
+	}
+	if d.CPUFreqGov == userspace {
+		return errors.New("the governor userspace needs a single frequency, not a range")
 	}
 	upper, err := frequency(high)
 	if err != nil {

@@ -115,7 +115,7 @@ func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 // comma-separated list of acceptable counts and ranges.
 func setNodes(d *model.JobDesc, s string) error {
 	if strings.ContainsAny(s, ",:") {
-		d.JobSizes = s
+		d.JobSizes = model.Text(s)
 	}
 	minNodes, maxNodes := uint64(1<<32), uint64(0)
 	for part := range strings.SplitSeq(s, ",") {

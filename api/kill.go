@@ -42,6 +42,14 @@ func selectedName(s *model.SelectedStep) string {
 	return name
 }
 
+// SelectedJob returns the job that an id such as "12" or "12_3" selects.
+func SelectedJob(id string) (s model.SelectedStep) {
+	if job, err := jobSelection(id); err == nil {
+		s = model.SelectedStep{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}
+	}
+	return s
+}
+
 // KilledAnswer is the answer to DeleteJob.
 type KilledAnswer struct {
 	Results []model.KillResult

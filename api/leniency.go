@@ -99,6 +99,30 @@ var (
 		Sched:      "the answer contains all of them",
 		Reason:     "clients that identify jobs by their number",
 	})
+
+	NodeQueryText = exception(Leniency{
+		Operations: []string{"slurm_get_node"},
+		Request:    "the node does not exist",
+		Slurm:      "the error's text begins with `Failure to query node`",
+		Sched:      "the error's text only says so",
+		Reason:     "clients compare the beginning of the text, such as Slurm-web",
+	})
+
+	GoneJob = exception(Leniency{
+		Operations: []string{"slurm_delete_job"},
+		Request:    "the job has ended or is unknown",
+		Slurm:      "the answer is 200; from v0.0.42 on, status has Slurm's error number, 2021 or 2017",
+		Sched:      "the answer is 409 or 404",
+		Reason:     "clients cancel jobs that may just have ended, such as JupyterHub's spawners, FirecREST and slurm-bridge",
+	})
+
+	NoChange = exception(Leniency{
+		Operations: []string{"slurm_post_job", "slurm_post_node", "slurm_post_nodes", "slurm_post_partitions", "slurm_post_reservation", "slurm_post_reservations"},
+		Request:    "a body has no field to change",
+		Slurm:      "the answer is 200, with a warning",
+		Sched:      "the answer is 422",
+		Reason:     "clients send a record whose other fields are not set",
+	})
 )
 
 // exception returns a row, and adds it to Leniencies.

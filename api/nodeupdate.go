@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -12,14 +11,14 @@ import (
 // NodeUpdateBody declares the fields of a change to nodes.
 var NodeUpdateBody = schema.Object("update_node_msg", func() schema.Fields[model.NodeUpdate] {
 	return schema.Fields[model.NodeUpdate]{
-		schema.F("comment", schema.String, func(u *model.NodeUpdate) *string { return &u.Comment }, "Any text"),
+		schema.F("comment", text, func(u *model.NodeUpdate) *model.Text { return &u.Comment }, "Any text"),
 		schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
-		schema.F("extra", schema.String, func(u *model.NodeUpdate) *string { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
-		schema.F("features", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.Features }, "Available features of the node"),
-		schema.F("features_act", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.ActiveFeatures }, "Active features"),
-		schema.F("gres", schema.String, func(u *model.NodeUpdate) *string { return &u.GRES }, "Generic resources"),
-		schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one per node"),
-		schema.F("hostname", nodeArray, func(u *model.NodeUpdate) *string { return &u.Hostname }, "Names of the machines, one for each node"),
+		schema.F("extra", text, func(u *model.NodeUpdate) *model.Text { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
+		schema.F("features", textOf(schema.Named("csv_string", nodeList)), func(u *model.NodeUpdate) *model.Text { return &u.Features }, "Available features of the node"),
+		schema.F("features_act", textOf(schema.Named("csv_string", nodeList)), func(u *model.NodeUpdate) *model.Text { return &u.ActiveFeatures }, "Active features"),
+		schema.F("gres", text, func(u *model.NodeUpdate) *model.Text { return &u.GRES }, "Generic resources"),
+		schema.F("address", textOf(nodeArray), func(u *model.NodeUpdate) *model.Text { return &u.Address }, "Addresses, one per node"),
+		schema.F("hostname", textOf(nodeArray), func(u *model.NodeUpdate) *model.Text { return &u.Hostname }, "Names of the machines, one for each node"),
 		schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
 		schema.Set("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
 			if s != 0 {
@@ -27,21 +26,17 @@ var NodeUpdateBody = schema.Object("update_node_msg", func() schema.Fields[model
 			}
 			return nil
 		}, "New state, such as DRAIN, RESUME or DOWN"),
-		schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Reason why the node is down or drained"),
-		schema.Set("reason_uid", schema.String, setReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
+		schema.F("reason", text, func(u *model.NodeUpdate) *model.Text { return &u.Reason }, "Reason why the node is down or drained"),
+		schema.Set("reason_uid", schema.String, setReasonUser, "User who sets the reason, by id or by name on the gateway's host", schema.Until(V43)),
 		schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
 		schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
-		schema.F("topology_str", schema.String, func(u *model.NodeUpdate) *string { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
+		schema.F("topology_str", text, func(u *model.NodeUpdate) *model.Text { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
 		schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
 	}
 })
 
-func setReasonUser(u *model.NodeUpdate, s string) error {
-	number, name, err := identity(s)
-	if name != "" {
-		return errors.New("expected a user id")
-	}
-	u.ReasonUID = number
+func setReasonUser(u *model.NodeUpdate, s string) (err error) {
+	u.ReasonUID, u.ReasonUser, err = identity(s)
 	return err
 }
 

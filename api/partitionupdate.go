@@ -18,6 +18,7 @@ type PartitionChange struct {
 	NodeSets      string            // added to Nodes
 	Exclusive     string            // "NODE", "USER", "TOPO", "NO" or "" if the request lacks it
 	Oversubscribe model.Opt[uint16] // value for MaxShare
+	PreemptGlobal bool              // whether the request has the mode of the cluster, which can't be set
 }
 
 type partitionField = schema.Field[PartitionChange]
@@ -34,25 +35,25 @@ func changedPartition() schema.Type[PartitionChange] {
 var partitionChange = schema.Object("partition_info", func() schema.Fields[PartitionChange] {
 	return schema.Fields[PartitionChange]{
 		schema.Group("nodes", "Nodes of the partition", []partitionField{
-			schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),
-			schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Names of the nodes, as a host list; ALL for all"),
+			schema.F("allowed_allocation", text, func(p *PartitionChange) *model.Text { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),
+			schema.F("configured", text, func(p *PartitionChange) *model.Text { return &p.Nodes }, "Names of the nodes, as a host list; ALL for all"),
 			schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 		}),
 		schema.Group("accounts", "Access by account", []partitionField{
-			schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may use the partition; ALL for all"),
-			schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not use the partition"),
+			schema.F("allowed", text, func(p *PartitionChange) *model.Text { return &p.AllowAccounts }, "Accounts that may use the partition; ALL for all"),
+			schema.F("deny", text, func(p *PartitionChange) *model.Text { return &p.DenyAccounts }, "Accounts that may not use the partition"),
 		}),
 		schema.Group("groups", "Access by group", []partitionField{
-			schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may use the partition; ALL for all"),
+			schema.F("allowed", text, func(p *PartitionChange) *model.Text { return &p.AllowGroups }, "Groups that may use the partition; ALL for all"),
 		}),
 		schema.Group("qos", "Qualities of service", []partitionField{
-			schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowQOS }, "Qualities of service whose jobs may use the partition; ALL for all"),
-			schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyQOS }, "Qualities of service whose jobs may not use the partition"),
-			schema.F("assigned", schema.String, func(p *PartitionChange) *string { return &p.QOS }, "Quality of service whose limits apply to the partition"),
+			schema.F("allowed", text, func(p *PartitionChange) *model.Text { return &p.AllowQOS }, "Qualities of service whose jobs may use the partition; ALL for all"),
+			schema.F("deny", text, func(p *PartitionChange) *model.Text { return &p.DenyQOS }, "Qualities of service whose jobs may not use the partition"),
+			schema.F("assigned", text, func(p *PartitionChange) *model.Text { return &p.QOS }, "Quality of service whose limits apply to the partition"),
 		}),
-		schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
+		schema.F("alternate", text, func(p *PartitionChange) *model.Text { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
 		schema.Group("tres", "Trackable resources", []partitionField{
-			schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
+			schema.F("billing_weights", text, func(p *PartitionChange) *model.Text { return &p.BillingWeights }, "Weight of each resource in billing"),
 			schema.Ignore[PartitionChange]("configured", schema.String, "Ignored: the controller determines it"),
 		}),
 		schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
@@ -64,7 +65,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 		schema.Group("defaults", "Defaults for jobs that request nothing else", append(
 			partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
 			schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
-			schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
+			schema.F("job", text, func(p *PartitionChange) *model.Text { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
 		)),
 		schema.Set("flags", partitionFlags.Type, setPartitionFlags, "Flags to set; a word that ends with _CLEAR removes the flag, and other flags stay as they are"),
 		schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
@@ -86,7 +87,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 		}),
 		schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
 		schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
-		schema.Set("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when a job of the partition is preempted"),
+		schema.Set("preempt_mode", partitionPreemption.Type, setPreemption, "Action when a job of the partition is preempted; CLUSTER_GLOBAL is ignored, because only the configuration can set it"),
 		schema.Group("priority", "Priority of the partition's jobs", []partitionField{
 			schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
 			schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Tier; jobs of partitions with a higher tier are scheduled first, and may preempt others", schema.Bare),
@@ -95,9 +96,9 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 			schema.Ignore[PartitionChange]("resume", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 			schema.Ignore[PartitionChange]("suspend", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 		}),
-		schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that the partition uses"),
+		schema.F("topology", text, func(p *PartitionChange) *model.Text { return &p.Topology }, "Name of the topology that the partition uses"),
 		schema.Group("partition", "State and sharing of the partition", []partitionField{
-			schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
+			schema.Set("state", partitionStates.Type, setPartitionState, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
 			schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
 			schema.Set("oversubscribe", schema.String, setOversubscription, "Number of jobs that share a resource: NO, YES or FORCE; YES and FORCE may have a number, such as \"YES:4\""),
 		}),
@@ -130,14 +131,22 @@ func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partit
 	}
 }
 
-// setWord sets a field to n, the number of a word. It returns an error if n is
-// the number for "not set", because the controller would then leave the field
-// unchanged.
-func setWord(into *model.Opt[uint16], n uint16, word string) error {
+// setPartitionState sets the state. It refuses UNKNOWN, whose number means "not
+// set", because the controller would then leave the state unchanged.
+func setPartitionState(p *PartitionChange, n uint16) error {
 	if n == model.NoVal16 {
-		return fmt.Errorf("%s can't be set, it can only be configured", word)
+		return errors.New("UNKNOWN can't be set")
 	}
-	*into = model.Some(n)
+	p.StateUp = model.Some(n)
+	return nil
+}
+
+// setPreemption sets the action for preempted jobs. CLUSTER_GLOBAL can't be
+// set, but every partition that has no action of its own shows it in answers.
+func setPreemption(p *PartitionChange, n uint16) error {
+	if p.PreemptGlobal = n == model.NoVal16; !p.PreemptGlobal {
+		p.PreemptMode = model.Some(n)
+	}
 	return nil
 }
 
@@ -203,11 +212,11 @@ func setOversubscription(p *PartitionChange, s string) error {
 func (p *PartitionChange) Update(share model.Opt[uint16]) *model.PartitionUpdate {
 	u := p.PartitionUpdate
 	switch {
-	case p.NodeSets == "", strings.EqualFold(u.Nodes, "ALL"):
-	case u.Nodes == "":
-		u.Nodes = p.NodeSets
+	case p.NodeSets == "", strings.EqualFold(u.Nodes.String(), "ALL"):
+	case u.Nodes.Empty():
+		u.Nodes = model.Text(p.NodeSets)
 	default:
-		u.Nodes += "," + p.NodeSets
+		u.Nodes += "," + model.Text(p.NodeSets)
 	}
 	exclusive, share := p.sharing(share)
 	u.Flags, u.MaxShare = u.Flags|exclusive, share

@@ -14,27 +14,27 @@ import (
 // ReservationUpdate declares the fields of a reservation to create or change.
 var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fields[model.ReservationUpdate] {
 	return schema.Fields[model.ReservationUpdate]{
-		schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
-		schema.F("burst_buffer", schema.String, func(u *model.ReservationUpdate) *string { return &u.BurstBuffer }, "Burst buffers that it holds"),
-		schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
+		schema.F("accounts", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
+		schema.F("burst_buffer", text, func(u *model.ReservationUpdate) *model.Text { return &u.BurstBuffer }, "Burst buffers that it holds"),
+		schema.F("comment", text, func(u *model.ReservationUpdate) *model.Text { return &u.Comment }, "Any text"),
 		schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
 		schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
 		schema.F("end_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
-		schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
+		schema.F("features", text, func(u *model.ReservationUpdate) *model.Text { return &u.Features }, "Features that its nodes must have"),
 		schema.F("flags", flagsInput, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
-		schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
-		schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
+		schema.F("groups", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Groups }, "Groups that may use it"),
+		schema.F("licenses", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Licenses }, "Licenses that it holds"),
 		schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
 		schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
 		schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
-		schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
-		schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
+		schema.F("node_list", textOf(nodeArray), func(u *model.ReservationUpdate) *model.Text { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
+		schema.F("partition", text, func(u *model.ReservationUpdate) *model.Text { return &u.Partition }, "Partition to take the nodes from"),
 		schema.Group("purge_completed", "Deletion of the unused reservation", schema.Fields[model.ReservationUpdate]{
 			schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
 		}),
 		schema.F("start_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
-		schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
-		schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
+		schema.F("tres", textOf(tresText), func(u *model.ReservationUpdate) *model.Text { return &u.TRES }, "Trackable resources that it holds"),
+		schema.F("users", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 	}
 })
 
@@ -171,13 +171,13 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 		return "end_time", errors.New("the reservation would end before it begins")
 	case u.EndTime != 0 && u.Duration.Set && u.EndTime != u.StartTime+60*model.Time(u.Duration.Number):
 		return "duration", errors.New("duration and end_time contradict each other")
-	case u.Users == "" && u.Groups == "" && u.Accounts == "":
+	case u.Users.Empty() && u.Groups.Empty() && u.Accounts.Empty():
 		return "users", errors.New("a new reservation needs users, groups or accounts")
-	case u.Users != "" && u.Groups != "":
+	case !u.Users.Empty() && !u.Groups.Empty():
 		return "groups", errors.New("users and groups can't both be set")
 	case flags&reservationForceStart != 0 && flags&reservationRecurring == 0:
 		return "flags", errors.New("FORCE_START is for reservations that recur")
-	case flags&reservationPartNodes != 0 && (u.Partition == "" || u.Nodes != "" && !strings.EqualFold(u.Nodes, "ALL")):
+	case flags&reservationPartNodes != 0 && (u.Partition.Empty() || !u.Nodes.Empty() && !strings.EqualFold(u.Nodes.String(), "ALL")):
 		return "flags", errors.New("PART_NODES needs partition, and ALL as node_list")
 	}
 	return "", nil
@@ -186,9 +186,9 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 // ReserveWholePartition completes a new reservation that names a partition but
 // no resources. The reservation then reserves all nodes of the partition.
 func ReserveWholePartition(u *model.ReservationUpdate) {
-	resources := u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" ||
-		u.TRES != "" || u.Features != ""
-	if u.Partition == "" || resources {
+	resources := !u.Nodes.Empty() || u.NodeCount.Set || u.Cores.Set || !u.Licenses.Empty() || !u.BurstBuffer.Empty() ||
+		!u.TRES.Empty() || !u.Features.Empty()
+	if u.Partition.Empty() || resources {
 		return
 	}
 	u.Nodes, u.Flags = "ALL", model.Some(u.Flags.Or(0)|reservationPartNodes)

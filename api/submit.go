@@ -28,6 +28,16 @@ var SubmissionBody = schema.Object("job_submit_req", func() schema.Fields[Submis
 	}
 })
 
+// externalJob is the flag EXTERNAL_JOB.
+const externalJob uint64 = 1 << 24
+
+// NeedsScript reports whether a job with this description needs a script. The
+// steps of a job in a container, and of a job that another program runs on an
+// external node, come from elsewhere.
+func NeedsScript(d *model.JobDesc) bool {
+	return d.Container.Empty() && d.Flags&externalJob == 0
+}
+
 // maxComponents is the largest number of components of a heterogeneous job.
 const maxComponents = 128
 

@@ -74,3 +74,26 @@ var parseMoment = wrapper[uint64]{}.Parser(schema.View{Version: V43})
 // seconds returns the type of a time that is shown as seconds since 1970,
 // without a wrapper.
 func seconds() schema.Type[model.Time] { return schema.Int64[model.Time]() }
+
+// finite returns a type like typ, but an infinite time in a request is ignored
+// with a warning, as "never" would be: a controller would take the number for
+// "infinite" as a date.
+func finite(typ func() schema.Type[model.Time]) func() schema.Type[model.Time] {
+	return func() schema.Type[model.Time] { return finiteType{typ()} }
+}
+
+type finiteType struct{ schema.Type[model.Time] }
+
+func (t finiteType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Time) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Time) bool {
+		if !parse(r, doc, into) {
+			return false
+		}
+		if *into == timeInfinite {
+			r.Warn(doc, "infinite, ignored")
+			return false
+		}
+		return true
+	}
+}

@@ -106,7 +106,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // desc returns the description of a job with one task that runs script in dir.
 func desc(dir, script string) *model.JobDesc {
 	return &model.JobDesc{
-		Name: "test", Script: "#!/bin/sh\n" + script + "\n", Environment: []string{"PATH=/usr/bin:/bin"}, WorkDir: dir,
+		Name: "test", Script: "#!/bin/sh\n" + script + "\n", Environment: []string{"PATH=/usr/bin:/bin"}, WorkDir: model.Text(dir),
 	}
 }
 
@@ -229,9 +229,9 @@ func TestRefusedSubmissions(t *testing.T) {
 			"cpus_per_task: must be at least 1"},
 		{"many tasks", ownUser, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: needs 60000 CPUs"},
 		{"many cpus", ownUser, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: needs 60000 CPUs"},
-		{"long comment", ownUser, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) },
+		{"long comment", ownUser, func(d *model.JobDesc) { d.Comment = model.Text(strings.Repeat("x", maxComment+1)) },
 			fault.PathTooLong, "comment: longer than 4096 bytes"},
-		{"long account", ownUser, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) },
+		{"long account", ownUser, func(d *model.JobDesc) { d.Account = model.Text(strings.Repeat("x", maxName+1)) },
 			fault.PathTooLong, "account: longer than 1024 bytes"},
 		{"long argument", ownUser, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} },
 			fault.PathTooLong, "argv: longer than 4096 bytes"},
@@ -439,7 +439,7 @@ func TestJobOfARenamedUserFails(t *testing.T) {
 	if got := viewJob(t, c, pendingID).StateDescription; got != want {
 		t.Errorf("reason %q, want %q", got, want)
 	}
-	if _, err := os.Stat(filepath.Join(d.WorkDir, "started")); err == nil {
+	if _, err := os.Stat(filepath.Join(d.WorkDir.String(), "started")); err == nil {
 		t.Error("the job has run")
 	}
 }

@@ -68,7 +68,7 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 
 	env, stripped := stripSecrets(d.Environment)
 	spec := &step.Spec{
-		Script: step.Raw(d.Script), Environment: env, WorkDir: step.Raw(d.WorkDir),
+		Script: step.Raw(d.Script), Environment: env, WorkDir: step.Raw(d.WorkDir.String()),
 		Append: d.OpenMode == openAppend, TimeLimit: time.Duration(limit.Number) * c.cfg.minute, Memory: need.Memory << 20,
 	}
 	for _, a := range arguments(d) {
@@ -138,7 +138,7 @@ func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, 
 func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 	for i := range c.cfg.Partitions {
 		p := &c.cfg.Partitions[i]
-		if p.Name != d.Partition && (d.Partition != "" || p.Flags&partitionDefault == 0) {
+		if p.Name != d.Partition.String() && (!d.Partition.Empty() || p.Flags&partitionDefault == 0) {
 			continue
 		}
 		if p.StateUp != partitionUp {
@@ -146,11 +146,11 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 		}
 		return p, nil
 	}
-	if d.Partition == "" {
+	if d.Partition.Empty() {
 		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition",
 			"missing, and the cluster has no default partition")
 	}
-	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition)
+	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition.String())
 }
 
 // refuseField returns an error about one field of a job. The text begins with
@@ -168,32 +168,32 @@ func checkSupported(d *model.JobDesc) error {
 		field, feature string
 		requested      bool
 	}{
-		{"array", "job arrays", d.Array != ""},
-		{"dependency", "dependencies", d.Dependency != ""},
-		{"reservation", "reservations", d.Reservation != ""},
-		{"licenses", "licenses", d.Licenses != ""},
-		{"container", "containers", d.Container != ""},
-		{"container_id", "containers", d.ContainerID != ""},
-		{"tres_per_job", "generic resources", d.TRESPerJob != ""},
-		{"tres_per_node", "generic resources", d.TRESPerNode != ""},
-		{"tres_per_socket", "generic resources", d.TRESPerSocket != ""},
-		{"tres_per_task", "generic resources", d.TRESPerTask != ""},
-		{"cpus_per_tres", "generic resources", d.CPUsPerTRES != ""},
-		{"memory_per_tres", "generic resources", d.MemPerTRES != ""},
-		{"constraints", "features", d.Features != ""},
-		{"batch_features", "features", d.BatchFeatures != ""},
-		{"cluster_constraint", "features", d.ClusterFeatures != ""},
-		{"burst_buffer", "burst buffers", d.BurstBuffer != ""},
+		{"array", "job arrays", !d.Array.Empty()},
+		{"dependency", "dependencies", !d.Dependency.Empty()},
+		{"reservation", "reservations", !d.Reservation.Empty()},
+		{"licenses", "licenses", !d.Licenses.Empty()},
+		{"container", "containers", !d.Container.Empty()},
+		{"container_id", "containers", !d.ContainerID.Empty()},
+		{"tres_per_job", "generic resources", !d.TRESPerJob.Empty()},
+		{"tres_per_node", "generic resources", !d.TRESPerNode.Empty()},
+		{"tres_per_socket", "generic resources", !d.TRESPerSocket.Empty()},
+		{"tres_per_task", "generic resources", !d.TRESPerTask.Empty()},
+		{"cpus_per_tres", "generic resources", !d.CPUsPerTRES.Empty()},
+		{"memory_per_tres", "generic resources", !d.MemPerTRES.Empty()},
+		{"constraints", "features", !d.Features.Empty()},
+		{"batch_features", "features", !d.BatchFeatures.Empty()},
+		{"cluster_constraint", "features", !d.ClusterFeatures.Empty()},
+		{"burst_buffer", "burst buffers", !d.BurstBuffer.Empty()},
 		{"crontab", "repeating jobs", d.Cron.Set != 0},
 		{"x11", "X11 forwarding", d.X11 != 0},
 		{"immediate", "immediate jobs", d.Immediate != 0},
 		{"job_id", "job ids chosen by the client", d.JobID.Or(0) != 0},
 		{"nodes", "more than one node", d.MinNodes.Or(1) > 1 && d.MaxNodes.Set},
 		{"minimum_nodes", "more than one node", d.MinNodes.Or(1) > 1},
-		{"clusters", "other clusters", d.Clusters != ""},
+		{"clusters", "other clusters", !d.Clusters.Empty()},
 		{"kill_warning_signal", "warning signals before the time limit", d.WarnSignal != 0},
 		{"reboot", "a reboot before the job", d.Reboot.Or(0) != 0},
-		{"excluded_nodes", "jobs that exclude a node", d.ExcNodes != ""},
+		{"excluded_nodes", "jobs that exclude a node", !d.ExcNodes.Empty()},
 		{"overcommit", "more tasks than processors", d.Overcommit.Or(0) != 0},
 	} {
 		if t.requested {
@@ -238,13 +238,13 @@ func checkEnvironment(d *model.JobDesc) error {
 }
 
 func checkPaths(d *model.JobDesc) error {
-	if d.WorkDir == "" || !filepath.IsAbs(d.WorkDir) {
+	if d.WorkDir.Empty() || !filepath.IsAbs(d.WorkDir.String()) {
 		return refuseField(errs.Invalid, fault.NoWorkDir, "current_working_directory", "must be an absolute path")
 	}
 	type path struct{ field, path string }
 	paths := []path{
-		{"current_working_directory", d.WorkDir}, {"standard_output", d.StdOut},
-		{"standard_error", d.StdErr}, {"standard_input", d.StdIn},
+		{"current_working_directory", d.WorkDir.String()}, {"standard_output", d.StdOut.String()},
+		{"standard_error", d.StdErr.String()}, {"standard_input", d.StdIn.String()},
 	}
 	for _, arg := range d.Argv {
 		paths = append(paths, path{"argv", arg})
@@ -268,10 +268,10 @@ func checkTexts(d *model.JobDesc) error {
 		field, text string
 		limit       int
 	}{
-		{"name", d.Name, maxName}, {"account", d.Account, maxName}, {"qos", d.QOS, maxName}, {"wckey", d.WCKey, maxName},
-		{"allocation_node_list", d.AllocNode, maxName}, {"mail_user", d.MailUser, maxName}, {"mcs_label", d.MCSLabel, maxName},
-		{"network", d.Network, maxName}, {"required_nodes", d.ReqNodes, maxName},
-		{"comment", d.Comment, maxComment}, {"admin_comment", d.AdminComment, maxComment}, {"extra", d.Extra, maxComment},
+		{"name", d.Name.String(), maxName}, {"account", d.Account.String(), maxName}, {"qos", d.QOS.String(), maxName}, {"wckey", d.WCKey.String(), maxName},
+		{"allocation_node_list", d.AllocNode.String(), maxName}, {"mail_user", d.MailUser.String(), maxName}, {"mcs_label", d.MCSLabel.String(), maxName},
+		{"network", d.Network.String(), maxName}, {"required_nodes", d.ReqNodes.String(), maxName},
+		{"comment", d.Comment.String(), maxComment}, {"admin_comment", d.AdminComment.String(), maxComment}, {"extra", d.Extra.String(), maxComment},
 	} {
 		if len(t.text) > t.limit {
 			return refuseField(errs.TooLarge, fault.PathTooLong, t.field, "longer than %d bytes", t.limit)
@@ -368,19 +368,19 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 // follow from the request and the current time.
 func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
-		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra,
-		QOS: d.QOS, WCKey: d.WCKey,
-		AllocNode: d.AllocNode, AllocSID: d.AllocSID.Or(0), BatchFlag: 1, Cluster: c.cfg.Cluster, Detailed: true,
+		Name: d.Name.String(), Account: d.Account.String(), AdminComment: d.AdminComment.String(), Comment: d.Comment.String(), Extra: d.Extra.String(),
+		QOS: d.QOS.String(), WCKey: d.WCKey.String(),
+		AllocNode: d.AllocNode.String(), AllocSID: d.AllocSID.Or(0), BatchFlag: 1, Cluster: c.cfg.Cluster, Detailed: true,
 		State: model.JobPending, SubmitTime: model.At(now),
 		EligibleTime: max(model.At(now), d.BeginTime), AccrueTime: model.At(now),
 		Priority: d.Priority.Or(1), Nice: d.Nice.Or(model.NiceOffset), SiteFactor: model.NiceOffset,
-		MailType: d.MailType, MailUser: d.MailUser, MCSLabel: d.MCSLabel, Network: d.Network, Deadline: d.Deadline,
+		MailType: d.MailType.Or(0), MailUser: d.MailUser.String(), MCSLabel: d.MCSLabel.String(), Network: d.Network.String(), Deadline: d.Deadline,
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
-		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
+		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes.String(), Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared,
-		StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
-		WorkDir:    d.WorkDir,
-		SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // truncated: it is only informative, and a shell allows much longer lines
+		StdOut: cmp.Or(d.StdOut.String(), defaultOutput), StdErr: d.StdErr.String(), StdIn: d.StdIn.String(),
+		WorkDir:    d.WorkDir.String(),
+		SubmitLine: d.SubmitLine.String()[:min(len(d.SubmitLine.String()), maxComment)], // truncated: it is only informative, and a shell allows much longer lines
 		// Slurm's commands would print a large number for some of these fields
 		// if they were unset. So a field that would be unset is 0 instead.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),

@@ -100,7 +100,7 @@ func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	s := newSite(t)
 	s.start()
 	d := heldJob(t.TempDir())
-	text := strings.Repeat("x", 4000)
+	text := model.Text(strings.Repeat("x", 4000))
 	d.Comment, d.AdminComment, d.Extra, d.SubmitLine = text, text, text, text
 	d.StdOut, d.StdErr, d.StdIn = "/"+text, "/"+text, "/"+text
 	for range 300 {

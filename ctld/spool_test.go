@@ -167,18 +167,18 @@ func TestBatchIsBoundedInBytes(t *testing.T) {
 func TestLongTextsAreRefused(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for field, change := range map[string]func(d *model.JobDesc, s string){
-		"comment":       func(d *model.JobDesc, s string) { d.Comment = s },
-		"admin comment": func(d *model.JobDesc, s string) { d.AdminComment = s },
-		"extra":         func(d *model.JobDesc, s string) { d.Extra = s },
-		"account":       func(d *model.JobDesc, s string) { d.Account = s },
-		"qos":           func(d *model.JobDesc, s string) { d.QOS = s },
-		"wckey":         func(d *model.JobDesc, s string) { d.WCKey = s },
-		"mail user":     func(d *model.JobDesc, s string) { d.MailUser = s },
-		"network":       func(d *model.JobDesc, s string) { d.Network = s },
-		"nodes":         func(d *model.JobDesc, s string) { d.ReqNodes = s },
-		"node":          func(d *model.JobDesc, s string) { d.AllocNode = s },
-		"label":         func(d *model.JobDesc, s string) { d.MCSLabel = s },
-		"name":          func(d *model.JobDesc, s string) { d.Name = s },
+		"comment":       func(d *model.JobDesc, s string) { d.Comment = model.Text(s) },
+		"admin comment": func(d *model.JobDesc, s string) { d.AdminComment = model.Text(s) },
+		"extra":         func(d *model.JobDesc, s string) { d.Extra = model.Text(s) },
+		"account":       func(d *model.JobDesc, s string) { d.Account = model.Text(s) },
+		"qos":           func(d *model.JobDesc, s string) { d.QOS = model.Text(s) },
+		"wckey":         func(d *model.JobDesc, s string) { d.WCKey = model.Text(s) },
+		"mail user":     func(d *model.JobDesc, s string) { d.MailUser = model.Text(s) },
+		"network":       func(d *model.JobDesc, s string) { d.Network = model.Text(s) },
+		"nodes":         func(d *model.JobDesc, s string) { d.ReqNodes = model.Text(s) },
+		"node":          func(d *model.JobDesc, s string) { d.AllocNode = model.Text(s) },
+		"label":         func(d *model.JobDesc, s string) { d.MCSLabel = model.Text(s) },
+		"name":          func(d *model.JobDesc, s string) { d.Name = model.Text(s) },
 	} {
 		d := desc("/tmp", "true")
 		change(d, strings.Repeat("x", 5000))
@@ -188,7 +188,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 	d := desc("/tmp", "true")
 	d.Priority = model.Some[uint32](0)
-	d.SubmitLine = strings.Repeat("x", 100_000)
+	d.SubmitLine = model.Text(strings.Repeat("x", 100_000))
 	d.Environment = append(d.Environment, "LARGE="+strings.Repeat("x", 1<<20))
 	d.Script += "#" + strings.Repeat("x", maxScript-len(d.Script)-1)
 	if j := viewJob(t, c, submit(t, c, d)); len(j.SubmitLine) != maxComment {

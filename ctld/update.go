@@ -109,9 +109,6 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	remaining := *d
 	remaining.JobID, remaining.JobIDText = model.Opt[uint32]{}, ""
 	remaining.AllocSID, remaining.SubmitLine = model.Opt[uint32]{}, ""
-	if remaining.MailType == model.NoVal16 {
-		remaining.MailType = 0
-	}
 	for _, field := range []*model.Opt[uint16]{
 		&remaining.OOMKillStep, &remaining.NTasksPerBoard, &remaining.BoardsPerNode, &remaining.SocketsPerBoard,
 		&remaining.ResvPortCnt, &remaining.SegmentSize, &remaining.MemUpdateDelay, &remaining.MemUpdateMargin,
@@ -175,7 +172,7 @@ func (u *jobUpdate) decide(j *job) (func(*record), error) {
 	}{
 		{"begin_time", d.BeginTime != 0},
 		{"nice", d.Nice.Set},
-		{"partition", d.Partition != "" && d.Partition != j.Job.Partition},
+		{"partition", !d.Partition.Empty() && d.Partition.String() != j.Job.Partition},
 	} {
 		if t.set && !pending {
 			return nil, refuse(errs.Conflict, fault.JobNotPending,
@@ -199,13 +196,13 @@ func (u *jobUpdate) decide(j *job) (func(*record), error) {
 		m := &r.Job
 		for _, t := range []struct {
 			field *string
-			text  string
+			text  model.Text
 		}{
 			{&m.Account, d.Account}, {&m.AdminComment, d.AdminComment}, {&m.Comment, d.Comment}, {&m.Extra, d.Extra},
 			{&m.Name, d.Name}, {&m.QOS, d.QOS}, {&m.WCKey, d.WCKey},
 		} {
 			if t.text != "" {
-				*t.field = t.text
+				*t.field = t.text.String()
 			}
 		}
 		if d.BeginTime != 0 {
@@ -280,7 +277,7 @@ func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err e
 // partition returns the partition to which j will be moved. It returns nil if j
 // stays in its partition.
 func (u *jobUpdate) partition(j *job) (*model.Partition, error) {
-	if u.d.Partition == "" || u.d.Partition == j.Job.Partition {
+	if u.d.Partition.Empty() || u.d.Partition.String() == j.Job.Partition {
 		return nil, nil
 	}
 	return u.c.partitionOf(u.d)
@@ -310,7 +307,7 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 		return requested, nil
 	}
 	for i := range u.c.cfg.Partitions {
-		if p := &u.c.cfg.Partitions[i]; p.Name == cmp.Or(u.d.Partition, j.Job.Partition) {
+		if p := &u.c.cfg.Partitions[i]; p.Name == cmp.Or(u.d.Partition.String(), j.Job.Partition) {
 			return timeLimit(requested, p)
 		}
 	}

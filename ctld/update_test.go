@@ -58,7 +58,7 @@ func TestUpdate(t *testing.T) {
 			func(j, _ model.Job) bool {
 				return j.Name == "n" && j.Comment == "c" && j.Extra == "e" && j.Account == "a" && j.QOS == "q" && j.WCKey == "w"
 			}},
-		{"text that is too long", []step{{owner, model.JobDesc{Name: strings.Repeat("x", maxName+1), Comment: "c"}, fault.PathTooLong}},
+		{"text that is too long", []step{{owner, model.JobDesc{Name: model.Text(strings.Repeat("x", maxName+1)), Comment: "c"}, fault.PathTooLong}},
 			func(j, b model.Job) bool { return j.Name == b.Name && j.Comment == "" }},
 		{"an administrator's text",
 			[]step{{owner, model.JobDesc{AdminComment: "x"}, fault.AccessDenied}, {admin, model.JobDesc{AdminComment: "y"}, 0}},
@@ -95,11 +95,11 @@ func TestUpdate(t *testing.T) {
 			[]step{{owner, model.JobDesc{BeginTime: begin + 2*366*86400}, fault.InvalidTimeValue}},
 			func(j, b model.Job) bool { return j.EligibleTime == b.EligibleTime }},
 		{"unsupported", []step{{owner, model.JobDesc{Name: "n", Licenses: "x"}, fault.NotSupported},
-			{owner, model.JobDesc{MailType: 1}, fault.NotSupported},
+			{owner, model.JobDesc{MailType: model.Some[uint16](1)}, fault.NotSupported},
 			{admin, model.JobDesc{MemUpdateDelay: model.Some[uint16](5)}, fault.NotSupported}},
 			func(j, b model.Job) bool { return j.Name == b.Name }},
 		{"what scontrol sends unasked",
-			[]step{{owner, model.JobDesc{Name: "n", PowerFlags: model.Some[uint8](0), NTasksPerBoard: model.Some[uint16](0), MailType: model.NoVal16,
+			[]step{{owner, model.JobDesc{Name: "n", PowerFlags: model.Some[uint8](0), NTasksPerBoard: model.Some[uint16](0),
 				MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0), Flags: commandFlags}, 0}},
 			func(j, _ model.Job) bool { return j.Name == "n" }},
 		{"partition", []step{{owner, model.JobDesc{Partition: "long"}, 0}},

@@ -42,7 +42,7 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 		}
 		d.AllocRespPort, d.OtherPort = 0, 0 // nothing here listens for the controller
 		if d.AllocNode == "" {
-			d.AllocNode = c.origin()
+			d.AllocNode = model.Text(c.origin())
 		}
 		if !d.MinNodes.Set {
 			d.MinNodes = model.Some[uint32](1)
@@ -59,6 +59,7 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return c.annotateComponents(err, descs, at)
 	}
+	c.warnOfSubmission(allocated, at)
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -35,6 +36,7 @@ type fake struct {
 	lastUpdate   model.Time
 	backfill     model.Time
 	submitErr    error
+	killErr      error
 	midwayErr    error  // error after the elements of a list
 	midwayCall   string // the only accounting list that ends with midwayErr; "" for all lists
 	stats        model.AccountingStats
@@ -221,7 +223,7 @@ func (f *fake) logChange(call string, cred model.Credential) error {
 func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	f.cancelled = append(f.cancelled, id)
 	f.killArgs = append(f.killArgs, [2]uint16{signal, uint16(flags)})
-	return f.logCall("cancel", cred)
+	return cmp.Or(f.logCall("cancel", cred), f.killErr)
 }
 
 func (f *fake) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {

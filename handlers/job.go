@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"syscall"
@@ -85,7 +86,9 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 		}
 		return signalResult(list)
 	})
-	if err != nil {
+	if gone, ok := c.goneJob(err); ok && len(results) == 0 {
+		results = []model.KillResult{{Code: uint32(gone.Number), Reason: c.h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
+	} else if err != nil && !ok {
 		return err
 	}
 	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
@@ -96,7 +99,9 @@ func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	_, err := change(c, p.Job, func() (string, error) {
 		return p.Job, h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 	}, func(job string) Result { return Result{Objects: job} })
-	if err != nil {
+	if gone, ok := c.goneJob(err); ok {
+		c.warn(inPath+"job_id", "%s", gone.Message)
+	} else if err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
@@ -109,4 +114,14 @@ func killFlags(p *api.KillParams) model.Kill {
 		return model.KillFullJob
 	}
 	return p.Flags
+}
+
+// goneJob returns err if it says that the job to cancel has ended or is
+// unknown, and the client may expect a success.
+func (c *call) goneJob(err error) (e *errs.Error, ok bool) {
+	e, ok = errors.AsType[*errs.Error](err)
+	if !ok || e.Number != invalidJobID && e.Number != alreadyDone {
+		return nil, false
+	}
+	return e, c.lenient(api.GoneJob)
 }

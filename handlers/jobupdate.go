@@ -24,7 +24,9 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	}
 	desc.JobID = model.Opt[uint32]{}
 	if reflect.DeepEqual(*desc, model.JobDesc{}) {
-		return errs.New(errs.Invalid, "update job %s: the body has no field to change", p.Job).WithSource("#")
+		if err := c.noChange("job", p.Job, "#"); err != nil {
+			return err
+		}
 	}
 	if err := resolve(c, desc, "#/"); err != nil {
 		return err

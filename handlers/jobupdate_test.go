@@ -1,10 +1,11 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -17,6 +18,8 @@ func TestUpdateJob(t *testing.T) {
 		want            *model.JobDesc // nil if the controller must not be called
 		status          int
 		source          string
+		warning         string // source of the only warning
+		spelling        string // first segment of the path; "" for slurm
 	}{
 		{name: "fields", job: "12", body: `{"comment": "c", "time_limit": 5, "priority": {"set": true, "number": 7}}`, status: 200,
 			want: &model.JobDesc{Comment: "c", TimeLimit: model.Some[uint32](5), Priority: model.Some[uint32](7)}},
@@ -26,8 +29,15 @@ func TestUpdateJob(t *testing.T) {
 		{name: "another number", job: "12", body: `{"job_id": 1, "comment": "c"}`, status: 422, source: "#/job_id"},
 		{name: "a number in parts", job: "12", body: `{"step_id": {"job_id": 13}, "comment": "c"}`, status: 422, source: "#/job_id"},
 		{name: "a token", job: "12", body: `{"environment": ["SLURM_JWT=x", "A=b"]}`, status: 200, want: &model.JobDesc{Environment: []string{"A=b"}}},
-		{name: "nothing", job: "12", body: `{}`, status: 422, source: "#"},
-		{name: "nothing that is known", job: "12", body: `{"colour": "red"}`, status: 422, source: "#"},
+		{name: "empty texts", job: "12", body: `{"comment": "", "licenses": "", "nice": 9, "excluded_nodes": [], "mail_type": []}`, status: 200,
+			want: &model.JobDesc{Comment: model.Emptied, Licenses: model.Emptied, ExcNodes: model.Emptied, Nice: model.Some[uint32](model.NiceOffset + 9), MailType: model.Some[uint16](0)}},
+		{name: "an empty text", job: "12", spelling: "sched", body: `{"comment": ""}`, status: 200, want: &model.JobDesc{Comment: model.Emptied}},
+		{name: "null", job: "12", body: `{"comment": null, "nice": 0}`, status: 200, want: &model.JobDesc{Nice: model.Some[uint32](model.NiceOffset)}},
+		{name: "an infinite time", job: "12", body: `{"begin_time": {"infinite": true}, "comment": "c"}`, status: 200, warning: "#/begin_time", want: &model.JobDesc{Comment: "c"}},
+		{name: "nothing", job: "12", spelling: "sched", body: `{}`, status: 422, source: "#"},
+		{name: "nothing that is known", job: "12", spelling: "sched", body: `{"colour": "red"}`, status: 422, source: "#"},
+		{name: "nothing, in Slurm's spelling", job: "12", body: `{}`, status: 200, warning: "#", want: &model.JobDesc{}},
+		{name: "nothing, of an unknown job", job: "99", body: `{}`, refused: &errs.Error{Kind: errs.NotFound, Message: "no such job", Number: 2017}, status: 404, source: "path/job_id", want: &model.JobDesc{}},
 		{name: "wrong type", job: "12", body: `{"tasks": "many", "comment": "c"}`, status: 422, source: "#/tasks"},
 		{name: "no job", job: "twelve", body: `{"comment": "c"}`, status: 404, source: "path/job_id"},
 		{name: "refused field", job: "12", body: `{"partition": "p"}`, refused: &errs.Error{Kind: errs.Invalid, Message: "no such partition", Number: 2000}, status: 422, source: "#/partition",
@@ -42,16 +52,19 @@ func TestUpdateJob(t *testing.T) {
 			if tt.refused != nil {
 				f.submitErr = tt.refused
 			}
-			w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.45/job/"+tt.job, tt.body))
+			w := serve(t, config(f), request(http.MethodPost, "/"+cmp.Or(tt.spelling, "slurm")+"/v0.0.45/job/"+tt.job, tt.body))
 			body := envelope(t, w.Body.Bytes())
 			if w.Code != tt.status || tt.source != "" && (len(body.Errors) != 1 || body.Errors[0].Source != tt.source) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			if tt.warning != "" && (len(body.Warnings) != 1 || body.Warnings[0].Source != tt.warning) {
+				t.Errorf("warnings %+v, want one about %s", body.Warnings, tt.warning)
 			}
 			var got *model.JobDesc
 			if len(f.submitted) > 0 {
 				got = f.submitted[0]
 			}
-			if d := cmp.Diff(tt.want, got); d != "" {
+			if d := gocmp.Diff(tt.want, got); d != "" {
 				t.Error(d)
 			}
 		})

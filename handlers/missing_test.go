@@ -54,6 +54,9 @@ func TestMissing(t *testing.T) {
 				t.Errorf("%s: error %+v, want %d %q", slurm, body.Errors[0], tt.number, tt.error)
 			}
 			wantEmpty(t, slurm, tt.list, w.Body.Bytes())
+			if prefix := "Failure to query node n9"; tt.list == "nodes" && !strings.HasPrefix(body.Errors[0].Description, prefix) {
+				t.Errorf("%s: %q does not begin with %q", slurm, body.Errors[0].Description, prefix)
+			}
 		}
 	}
 }

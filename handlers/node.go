@@ -1,9 +1,12 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -33,6 +36,11 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 func (h *handler) getNode(c *call, p *api.NodeParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, query)
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.lenient(api.NodeQueryText) {
+		missing := *e
+		missing.Message = "Failure to query node " + redact(schema.Shorten(p.Name)) + ": " + e.Message
+		return &missing
+	}
 	if err != nil {
 		return err
 	}

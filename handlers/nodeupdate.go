@@ -37,7 +37,12 @@ func (h *handler) postNodes(c *call, _ *api.NoParams) error {
 
 func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error {
 	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
-		return errs.New(errs.Invalid, "update node %s: the body has no field to change", u.Names).WithSource("#")
+		if err := c.noChange("node", u.Names, "#"); err != nil {
+			return err
+		}
+	}
+	if err := resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {
+		return err
 	}
 	if err := h.checkNodesExist(c, u.Names, source); err != nil {
 		return err
@@ -48,6 +53,19 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 		}
 	}
 	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
+}
+
+// noChange returns the error for a body that has no field to change. If the
+// client may expect a success, noChange adds a warning instead and returns nil.
+// Then the controller still receives the change, and refuses it if there is no
+// such object, or if the user may not change it.
+func (c *call) noChange(kind, name, source string) error {
+	const text = "the body has no field to change"
+	if c.lenient(api.NoChange) {
+		c.warn(source, text+", so nothing is changed")
+		return nil
+	}
+	return errs.New(errs.Invalid, "%s %s: "+text, kind, name).WithSource(source)
 }
 
 // changeNamed calls the function do to change an object, and then answers

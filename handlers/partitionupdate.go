@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"schedrestd/api"
-	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -20,9 +19,9 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	if err := checkNames("partition", at, names); err != nil {
 		return err
 	}
-	existing := map[string]uint16{} // the MaxShare of each partition
+	existing := map[string]model.Partition{}
 	_, err = h.Controller.Partitions(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
-		existing[p.Name] = p.MaxShare
+		existing[p.Name] = *p
 		return nil
 	})
 	if err != nil {
@@ -33,20 +32,24 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 		if p.OversubscribeIgnored() {
 			c.warn(sourceOf(at, i, "partition/oversubscribe"), "has no effect: jobs get whole nodes, see exclusive")
 		}
-		share, known := existing[p.Name]
-		u := p.Update(model.Opt[uint16]{Number: share, Set: known})
+		current, known := existing[p.Name]
+		if p.PreemptGlobal && known && current.PreemptMode != model.NoVal16 {
+			c.warn(sourceOf(at, i, "preempt_mode"), "CLUSTER_GLOBAL is ignored: only the configuration can set it")
+		}
+		u := p.Update(model.Opt[uint16]{Number: current.MaxShare, Set: known})
 		// "default" can always be changed. It is not a partition, but contains
 		// the initial values of partitions that are configured later.
 		if known || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
-				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).
-					WithSource(sourceOf(at, i, "name"))
+				if err := c.noChange("partition", u.Name, sourceOf(at, i, "name")); err != nil {
+					return err
+				}
 			}
 			return h.Controller.UpdatePartition(c.ctx, c.cred, u)
 		}
 		err := h.Controller.CreatePartition(c.ctx, c.cred, u)
 		if err == nil {
-			existing[u.Name] = u.MaxShare.Or(1)
+			existing[u.Name] = model.Partition{MaxShare: u.MaxShare.Or(1), PreemptMode: u.PreemptMode.Or(model.NoVal16)}
 		}
 		return err
 	})

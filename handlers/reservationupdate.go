@@ -49,8 +49,9 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 		if name, known := existing[strings.ToLower(u.Name)]; known {
 			u.Name = name
 			if u == (model.ReservationUpdate{Name: name}) {
-				return errs.New(errs.Invalid, "reservation %s exists, and the body has no field to change", name).
-					WithSource(sourceOf(at, i, "name"))
+				if err := c.noChange("reservation", name, sourceOf(at, i, "name")); err != nil {
+					return err
+				}
 			}
 			return h.Controller.UpdateReservation(c.ctx, c.cred, &u)
 		}

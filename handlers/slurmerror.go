@@ -13,6 +13,7 @@ const (
 	partitionUnavailable  = 2015       // REQUESTED_PART_CONFIG_UNAVAILABLE
 	invalidJobID          = 2017       // INVALID_JOB_ID
 	invalidNodeName       = 2018       // INVALID_NODE_NAME
+	alreadyDone           = 2021       // ALREADY_DONE
 	badDistribution       = 2023       // BAD_DIST
 	badTaskCount          = 2025       // BAD_TASK_COUNT
 	invalidFeature        = 2029       // INVALID_FEATURE

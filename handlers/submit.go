@@ -29,7 +29,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at)
 	}
-	if descs[0].Script == "" && descs[0].Container == "" {
+	if descs[0].Script == "" && api.NeedsScript(&descs[0]) {
 		return errs.New(errs.Invalid, "the job has no script").WithSource(componentAt(at, 0) + "script")
 	}
 	if err := prepareDescs(c, descs, at); err != nil {
@@ -46,7 +46,16 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return c.annotateComponents(err, descs, at)
 	}
+	c.warnOfSubmission(submitted, at)
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
+}
+
+// warnOfSubmission adds the controller's remark about a job that it accepted,
+// such as that the job is held.
+func (c *call) warnOfSubmission(s *model.Submitted, at string) {
+	if s.ErrorCode != 0 {
+		c.warn(at, "%s", c.h.ErrorText(int(int32(s.ErrorCode))))
+	}
 }
 
 // componentAt returns the place of component i in the body. The argument at is
@@ -91,34 +100,43 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
 	}
-	for _, n := range []struct {
-		kind   string
-		code   int // Slurm's error number for an unknown name
-		name   *string
-		number *model.Opt[uint32]
-		lookup func(Resolver, context.Context, string) (uint32, error)
-	}{
-		{"user", unknownUser, &d.UserName, &d.UserID, Resolver.UserID},
-		{"group", unknownGroup, &d.GroupName, &d.GroupID, Resolver.GroupID},
-	} {
-		if *n.name == "" {
-			continue
-		}
-		notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.kind, schema.Shorten(*n.name)).
-			WithSource(at + n.kind + "_id")
-		notFound.Number = n.code
-		if c.h.Resolver == nil {
-			return notFound
-		}
-		id, err := n.lookup(c.h.Resolver, c.ctx, *n.name)
-		switch {
-		case errs.KindOf(err) == errs.NotFound:
-			return notFound
-		case err != nil:
-			return err
-		}
-		*n.name, *n.number = "", model.Some(id)
+	if err := resolveName(c, userNames, &d.UserName, &d.UserID, at+"user_id"); err != nil {
+		return err
 	}
+	return resolveName(c, groupNames, &d.GroupName, &d.GroupID, at+"group_id")
+}
+
+// nameKind is a kind of name that the gateway's host knows.
+type nameKind struct {
+	name   string
+	code   int // Slurm's error number for an unknown name
+	lookup func(Resolver, context.Context, string) (uint32, error)
+}
+
+var (
+	userNames  = nameKind{"user", unknownUser, Resolver.UserID}
+	groupNames = nameKind{"group", unknownGroup, Resolver.GroupID}
+)
+
+// resolveName replaces a name, unless it is "", with a number. The source
+// argument is the place of the name in the request.
+func resolveName(c *call, kind nameKind, name *string, number *model.Opt[uint32], source string) error {
+	if *name == "" {
+		return nil
+	}
+	notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", kind.name, schema.Shorten(*name)).WithSource(source)
+	notFound.Number = kind.code
+	if c.h.Resolver == nil {
+		return notFound
+	}
+	id, err := kind.lookup(c.h.Resolver, c.ctx, *name)
+	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		return notFound
+	case err != nil:
+		return err
+	}
+	*name, *number = "", model.Some(id)
 	return nil
 }
 

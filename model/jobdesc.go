@@ -4,25 +4,25 @@ package model
 type JobDesc struct {
 	JobID               Opt[uint32] // job to change; not set for a new job
 	SiteFactor          Opt[uint32]
-	BatchFeatures       string
-	ClusterFeatures     string
-	Clusters            string
+	BatchFeatures       Text
+	ClusterFeatures     Text
+	Clusters            Text
 	Contiguous          Opt[uint16]
-	Container           string
-	ContainerID         string
-	ContainerType       string
+	Container           Text
+	ContainerID         Text
+	ContainerType       Text
 	CoreSpec            Opt[uint16]
 	Distribution        Opt[uint32]
 	KillOnNodeFail      Opt[uint16]
-	Features            string
+	Features            Text
 	FedSiblingsActive   uint64
 	FedSiblingsViable   uint64
 	JobIDText           string
-	Name                string
-	AllocNode           string
+	Name                Text
+	AllocNode           Text
 	AllocSID            Opt[uint32]
-	Array               string
-	BurstBuffer         string
+	Array               Text
+	BurstBuffer         Text
 	MinCPUsPerNode      Opt[uint16]
 	MinMemory           Opt[uint64] // in MiB: per CPU if the bit MemPerCPU is set, otherwise per node
 	MemUpdateDelay      Opt[uint16]
@@ -30,38 +30,38 @@ type JobDesc struct {
 	OOMKillStep         Opt[uint16]
 	MinTmpDisk          Opt[uint32] // in MiB
 	PowerFlags          Opt[uint8]
-	Prefer              string
+	Prefer              Text
 	CPUFreqMin          Opt[uint32]
 	CPUFreqMax          Opt[uint32]
 	CPUFreqGov          Opt[uint32]
-	Partition           string
+	Partition           Text
 	Priority            Opt[uint32]
 	Release             bool // in a change, restores the job's usual priority; not sent
-	Dependency          string
-	Account             string
-	AdminComment        string
-	Comment             string
+	Dependency          Text
+	Account             Text
+	AdminComment        Text
+	Comment             Text
 	Nice                Opt[uint32] // offset by NiceOffset
 	Profile             uint32
-	QOS                 string
-	MCSLabel            string
-	OriginCluster       string
+	QOS                 Text
+	MCSLabel            Text
+	OriginCluster       Text
 	OpenMode            uint8
 	Overcommit          Opt[uint8]
-	AccountingFrequency string
+	AccountingFrequency Text
 	NumTasks            Opt[uint32]
-	ReqContext          string
-	ReqNodes            string
-	ExcNodes            string
+	ReqContext          Text
+	ReqNodes            Text
+	ExcNodes            Text
 	Environment         []string // NAME=value
 	SpankEnvironment    []string
 	Script              string // text of the batch script
 	Argv                []string
-	StdErr              string
-	StdIn               string
-	StdOut              string
-	SubmitLine          string
-	WorkDir             string
+	StdErr              Text
+	StdIn               Text
+	StdOut              Text
+	SubmitLine          Text
+	WorkDir             Text
 	Immediate           uint16
 	Reboot              Opt[uint16]
 	Requeue             Opt[uint16]
@@ -75,15 +75,15 @@ type JobDesc struct {
 	PlaneSize           Opt[uint16]
 	CPUBindType         Opt[uint16]
 	MemBindType         Opt[uint16]
-	CPUBind             string
-	MemBind             string
+	CPUBind             Text
+	MemBind             Text
 	TimeLimit           Opt[uint32] // in minutes
 	TimeMin             Opt[uint32] // in minutes
 	MinCPUs             Opt[uint32]
 	MaxCPUs             Opt[uint32]
 	MinNodes            Opt[uint32]
 	MaxNodes            Opt[uint32]
-	JobSizes            string
+	JobSizes            Text
 	BoardsPerNode       Opt[uint16]
 	SocketsPerBoard     Opt[uint16]
 	SocketsPerNode      Opt[uint16]
@@ -94,41 +94,41 @@ type JobDesc struct {
 	GroupID             Opt[uint32] // not set for the group of the authenticated user
 	GroupName           string      // replaces GroupID until the name is resolved; never sent
 	AllocRespPort       uint16
-	AllocTLSCert        string
-	RespHost            string
+	AllocTLSCert        Text
+	RespHost            Text
 	OtherPort           uint16
 	ResvPortCnt         Opt[uint16]
-	Network             string
+	Network             Text
 	BeginTime           Time
 	EndTime             Time
 	Deadline            Time
-	Licenses            string
-	MailType            uint16
-	MailUser            string
-	Reservation         string
+	Licenses            Text
+	MailType            Opt[uint16]
+	MailUser            Text
+	Reservation         Text
 	RestartCnt          uint16
 	WarnFlags           uint16
 	WarnSignal          uint16
 	WarnTime            uint16 // seconds before the time limit
-	WCKey               string
+	WCKey               Text
 	ReqSwitches         Opt[uint32]
 	WaitForSwitch       Opt[uint32]
 	WaitAllNodes        Opt[uint16]
 	Flags               uint64
 	DelayBoot           Opt[uint32] // in seconds
-	Extra               string
+	Extra               Text
 	X11                 uint16
-	X11MagicCookie      string
-	X11Target           string
+	X11MagicCookie      Text
+	X11Target           Text
 	X11TargetPort       uint16
-	CPUsPerTRES         string
-	MemPerTRES          string
-	TRESBind            string
-	TRESFreq            string
-	TRESPerJob          string
-	TRESPerNode         string
-	TRESPerSocket       string
-	TRESPerTask         string
+	CPUsPerTRES         Text
+	MemPerTRES          Text
+	TRESBind            Text
+	TRESFreq            Text
+	TRESPerJob          Text
+	TRESPerNode         Text
+	TRESPerSocket       Text
+	TRESPerTask         Text
 	Cron                CronEntry // Cron.Set is 0 if the job is not a cron job
 	SegmentSize         Opt[uint16]
 }

@@ -10,19 +10,19 @@ type ReservationUpdate struct {
 	Flags             Opt[uint64]
 	NodeCount         Opt[uint32]
 	Cores             Opt[uint32]
-	Nodes             string // host list
-	Features          string
-	Licenses          string
+	Nodes             Text // host list
+	Features          Text
+	Licenses          Text
 	MaxStartDelay     Opt[uint32] // in seconds
-	Partition         string
+	Partition         Text
 	PurgeCompleted    Opt[uint32] // in seconds
 	Watts             Opt[uint32]
-	AllowedPartitions string
-	QOS               string
-	Users             string
-	Accounts          string
-	BurstBuffer       string
-	Groups            string
-	Comment           string
-	TRES              string // "cpu=4,gres/gpu=2"
+	AllowedPartitions Text
+	QOS               Text
+	Users             Text
+	Accounts          Text
+	BurstBuffer       Text
+	Groups            Text
+	Comment           Text
+	TRES              Text // "cpu=4,gres/gpu=2"
 }

@@ -341,7 +341,7 @@ func (l *leaks) sendRPC(kind string, newToken func(origin string) string) {
 		"to the controller":        func(cred model.Credential) error { return ctl.Verify(ctx, cred) },
 		"to the accounting daemon": func(cred model.Credential) error { return dbd.Verify(ctx, cred) },
 		"for a job": func(cred model.Credential) error {
-			_, err := ctl.Submit(ctx, cred, &model.JobDesc{Name: "rpc", Script: "#!/bin/sh\nenv\n", WorkDir: l.Work, Environment: []string{"PATH=/usr/bin:/bin", "SCHED_JWT=" + cred.Token}})
+			_, err := ctl.Submit(ctx, cred, &model.JobDesc{Name: "rpc", Script: "#!/bin/sh\nenv\n", WorkDir: model.Text(l.Work), Environment: []string{"PATH=/usr/bin:/bin", "SCHED_JWT=" + cred.Token}})
 			return err
 		},
 	} {

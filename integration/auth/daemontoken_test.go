@@ -25,7 +25,7 @@ import (
 // heldJob returns the description of a job. If script is "", the job is held,
 // and waits until it is cancelled. Otherwise it runs script.
 func (d *daemons) heldJob(script string) *model.JobDesc {
-	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
+	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: model.Text(d.Work),
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}
 	if script != "" {
 		desc.Priority = model.Opt[uint32]{}

@@ -109,7 +109,7 @@ func controller() *server.Server {
 				e.Number = 1<<32 - 1 // the error number of a submit policy that fails
 				return 0, nil, e
 			}
-			answer := &message.SubmitResponse{Submitted: model.Submitted{UserMessage: "hello " + req.Desc.Name}}
+			answer := &message.SubmitResponse{Submitted: model.Submitted{UserMessage: "hello " + req.Desc.Name.String()}}
 			answer.StepID.JobID = 42
 			return message.ResponseSubmitBatchJob, answer, nil
 		},

@@ -29,17 +29,10 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 	if d.Release && !d.Priority.Set {
 		d.Priority = model.Infinite[uint32]()
 	}
-	if d.MailType == 0 {
-		d.MailType = unchangedMailType
-	}
 	r := request{kind: message.RequestUpdateJob, body: &message.SubmitRequest{Desc: d}}
 	results, err := c.changeTasks(ctx, cred, r)
 	return results, policyError(err)
 }
-
-// unchangedMailType is the value that leaves a job's mail types unchanged. A
-// value of 0 would remove them.
-const unchangedMailType = 0xfffe
 
 // changeTasks sends r, which changes a job. If the results of an array's tasks
 // differ and at least one task was changed, changeTasks returns all results. If

@@ -40,7 +40,7 @@ func TestUpdateJob(t *testing.T) {
 			s := controller()
 			s.Newest = v
 			s.Handlers[message.RequestUpdateJob] = decoded(tt.kind, func(r *message.SubmitRequest) (message.Body, error) {
-				want := model.JobDesc{JobID: model.Some[uint32](12), JobIDText: "12_3", Comment: "c", Priority: model.Infinite[uint32](), MailType: 0xfffe}
+				want := model.JobDesc{JobID: model.Some[uint32](12), JobIDText: "12_3", Comment: "c", Priority: model.Infinite[uint32]()}
 				if d := cmp.Diff(want, r.Desc); d != "" {
 					t.Errorf("protocol %d: %s", v, d)
 				}

@@ -50,7 +50,7 @@ func TestKillEach(t *testing.T) {
 	}
 	done, ended := model.KillResult{}, model.KillResult{Code: fault.AlreadyDone}
 	unknown, denied := model.KillResult{Code: fault.InvalidJobID}, model.KillResult{Code: fault.AccessDenied}
-	alreadyDone := fault.Of(fault.AlreadyDone, "").Message
+	alreadyDone, unknownJob, noAccess := fault.Of(fault.AlreadyDone, "").Message, fault.Of(fault.InvalidJobID, "").Message, fault.Of(fault.AccessDenied, "").Message
 	for _, tt := range []struct {
 		name      string
 		results   func() ([]model.KillResult, error)
@@ -62,13 +62,13 @@ func TestKillEach(t *testing.T) {
 		{name: "no results", results: list(), many: 1},
 		{name: "signalled", results: list(done), many: 1},
 		{name: "signalled, verbose", results: list(done), verbose: true, want: []string{"No error"}, many: 1},
-		{name: "one that failed", results: list(unknown), kind: errs.NotFound, many: 1},
-		{name: "one that failed, verbose", results: list(unknown), verbose: true, kind: errs.NotFound, many: 1},
+		{name: "one that failed", results: list(unknown), want: []string{unknownJob}, kind: errs.NotFound, many: 1},
+		{name: "one that failed, verbose", results: list(unknown), verbose: true, want: []string{unknownJob}, kind: errs.NotFound, many: 1},
 		{name: "one task of an array has ended", results: list(ended, done), want: []string{alreadyDone}, many: 1},
 		{name: "several tasks have ended", results: list(ended, done, ended), want: []string{alreadyDone, alreadyDone}, many: 1},
 		{name: "several tasks have ended, verbose", results: list(ended, done, ended), verbose: true, want: []string{alreadyDone, "No error", alreadyDone}, many: 1},
-		{name: "all tasks have ended", results: list(ended, ended), kind: errs.Conflict, many: 1},
-		{name: "ended or of another user", results: list(ended, denied, ended), kind: errs.Denied, many: 1},
+		{name: "all tasks have ended", results: list(ended, ended), want: []string{alreadyDone, alreadyDone}, kind: errs.Conflict, many: 1},
+		{name: "ended or of another user", results: list(ended, denied, ended), want: []string{alreadyDone, noAccess, alreadyDone}, kind: errs.Denied, many: 1},
 		{name: "refused", results: func() ([]model.KillResult, error) { return nil, fault.Of(fault.AccessDenied, "") }, kind: errs.Denied, many: 1},
 		{name: "unknown message", one: 1},
 	} {

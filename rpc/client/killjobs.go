@@ -39,7 +39,8 @@ func (c *Client) killJobs(ctx context.Context, cred model.Credential, k *model.K
 // KillEach signals jobs like Kill, but with KillJobs' message. It returns a
 // result for each job that could not be signalled, such as an array task that
 // has already ended. If model.KillVerbose is set, it returns a result for every
-// job. If no job could be signalled, KillEach returns an error, as Kill does.
+// job. If no job could be signalled, KillEach also returns an error, as Kill
+// does.
 //
 // Some controllers, such as Slurm's before 24.05, do not know KillJobs'
 // message. KillEach sends them Kill's message and returns no results.
@@ -66,7 +67,7 @@ func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string,
 	case err != nil:
 		return nil, err
 	case failed != nil && !signalled:
-		return nil, fault.Of(failed.Code, failed.Message)
+		return results, fault.Of(failed.Code, failed.Message)
 	}
 	return results, nil
 }

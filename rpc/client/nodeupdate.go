@@ -15,7 +15,7 @@ func (c *Client) UpdateNodes(ctx context.Context, cred model.Credential, u *mode
 // CreateNode creates a node from a line of the configuration. It never repeats
 // the request.
 func (c *Client) CreateNode(ctx context.Context, cred model.Credential, line string) error {
-	return c.changeNodes(ctx, cred, message.RequestCreateNode, &model.NodeUpdate{Extra: line})
+	return c.changeNodes(ctx, cred, message.RequestCreateNode, &model.NodeUpdate{Extra: model.Text(line)})
 }
 
 // DeleteNodes deletes the nodes in a host list. It never repeats the request.

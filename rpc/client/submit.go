@@ -38,7 +38,7 @@ const (
 // slurmctld does not change the job's memory. slurmctld would interpret the
 // usual number for "not set" as a time in minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
-	for flag, value := range map[uint64]string{
+	for flag, value := range map[uint64]model.Text{
 		defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey,
 	} {
 		if value == "" {

@@ -20,20 +20,44 @@ func (c *Codec) String(name string, v *string) {
 	case encoding:
 		c.putString(*v)
 	case decoding:
-		b := c.mem(name)
-		if len(b) == 0 {
-			*v = ""
-			return
-		}
-		if b[len(b)-1] != 0 {
-			c.Fail(name, ErrNoNUL)
-			return
-		}
-		*v = string(b[:len(b)-1])
+		*v, _ = c.readText(name)
 	case filling:
 		*v = c.randomText()
 	case describing:
 		c.row(name, "str")
+	}
+}
+
+// readText decodes a String, and reports whether it is set (not null).
+func (c *Codec) readText(name string) (s string, set bool) {
+	b := c.mem(name)
+	if len(b) == 0 {
+		return "", false
+	}
+	if b[len(b)-1] != 0 {
+		c.Fail(name, ErrNoNUL)
+		return "", false
+	}
+	return string(b[:len(b)-1]), true
+}
+
+// Text encodes or decodes a String that may be unset. An unset text is null on
+// the wire.
+func (c *Codec) Text(name string, v *model.Text) {
+	switch {
+	case c.mode == encoding && *v == model.Emptied:
+		c.buf = append(c.buf, 0, 0, 0, 1, 0)
+	case c.mode == decoding:
+		*v = ""
+		if s, set := c.readText(name); set {
+			*v = model.SetText(s)
+		}
+	case c.mode == filling && c.rng.IntN(8) == 0:
+		*v = model.Emptied
+	default:
+		s := string(*v)
+		c.String(name, &s)
+		*v = model.Text(s)
 	}
 }
 

@@ -12,33 +12,33 @@ type NodeUpdate struct{ model.NodeUpdate }
 // Walk encodes or decodes the fields in wire order.
 func (m *NodeUpdate) Walk(c *codec.Codec) {
 	if c.Since(codec.V2411) {
-		c.String("cert_token", &m.CertToken)
+		c.Text("cert_token", &m.CertToken)
 	}
-	c.String("comment", &m.Comment)
+	c.Text("comment", &m.Comment)
 	c.Uint32("cpu_bind", &m.CPUBind)
-	c.String("extra", &m.Extra)
-	c.String("features", &m.Features)
-	c.String("features_act", &m.ActiveFeatures)
-	c.String("gres", &m.GRES)
+	c.Text("extra", &m.Extra)
+	c.Text("features", &m.Features)
+	c.Text("features_act", &m.ActiveFeatures)
+	c.Text("gres", &m.GRES)
 	if c.Since(codec.V2311) {
-		c.String("instance_id", &m.InstanceID)
-		c.String("instance_type", &m.InstanceType)
+		c.Text("instance_id", &m.InstanceID)
+		c.Text("instance_type", &m.InstanceType)
 	}
-	c.String("node_addr", &m.Address)
-	c.String("node_hostname", &m.Hostname)
+	c.Text("node_addr", &m.Address)
+	c.Text("node_hostname", &m.Hostname)
 	c.String("node_names", &m.Names)
 	optAs(c, "node_state", &m.State, model.NodeStateNone)
 	if c.Since(codec.V2605) {
-		c.String("power_action_name", &m.PowerActionName)
+		c.Text("power_action_name", &m.PowerActionName)
 	}
-	c.String("reason", &m.Reason)
+	c.Text("reason", &m.Reason)
 	if c.Until(codec.V2302) {
 		c.OptUint32("reason_uid", &m.ReasonUID)
 	} else {
 		c.OptUint32("resume_after", &m.ResumeAfter)
 	}
 	if c.Since(codec.V2505) {
-		c.String("topology_str", &m.Topology)
+		c.Text("topology_str", &m.Topology)
 	}
 	c.OptUint32("weight", &m.Weight)
 }

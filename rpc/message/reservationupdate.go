@@ -24,27 +24,27 @@ func (m *ReservationUpdate) Walk(c *codec.Codec) {
 		c.OptUint32("node_cnt", &m.NodeCount)
 		c.OptUint32("core_cnt", &m.Cores)
 	}
-	c.String("node_list", &m.Nodes)
-	c.String("features", &m.Features)
-	c.String("licenses", &m.Licenses)
+	c.Text("node_list", &m.Nodes)
+	c.Text("features", &m.Features)
+	c.Text("licenses", &m.Licenses)
 	c.OptUint32("max_start_delay", &m.MaxStartDelay)
-	c.String("partition", &m.Partition)
+	c.Text("partition", &m.Partition)
 	c.OptUint32("purge_comp_time", &m.PurgeCompleted)
 	if c.Until(codec.V2511) {
 		c.OptUint32("resv_watts", &m.Watts)
 	} else {
-		c.String("allowed_parts", &m.AllowedPartitions)
-		c.String("qos", &m.QOS)
+		c.Text("allowed_parts", &m.AllowedPartitions)
+		c.Text("qos", &m.QOS)
 	}
-	c.String("users", &m.Users)
-	c.String("accounts", &m.Accounts)
-	c.String("burst_buffer", &m.BurstBuffer)
-	c.String("groups", &m.Groups)
+	c.Text("users", &m.Users)
+	c.Text("accounts", &m.Accounts)
+	c.Text("burst_buffer", &m.BurstBuffer)
+	c.Text("groups", &m.Groups)
 	if c.Since(codec.V2302) {
-		c.String("comment", &m.Comment)
+		c.Text("comment", &m.Comment)
 	}
 	if c.Since(codec.V2311) {
-		c.String("tres_str", &m.TRES)
+		c.Text("tres_str", &m.TRES)
 	}
 }
 

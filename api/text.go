@@ -1,0 +1,59 @@
+package api
+
+import (
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// text returns the type of a text in a change. An empty text in a request
+// removes the value of the field.
+func text() schema.Type[model.Text] { return textOf(schema.String)() }
+
+// textOf returns the type of a model.Text that has the form of typ in requests,
+// such as an array.
+func textOf(typ func() schema.Type[string]) func() schema.Type[model.Text] {
+	return func() schema.Type[model.Text] { return textType{typ()} }
+}
+
+type textType struct{ typ schema.Type[string] }
+
+func (t textType) Shape(v schema.View) *schema.Shape { return t.typ.Shape(v) }
+
+func (t textType) Renderer(v schema.View) func(schema.Encoder, *model.Text) {
+	render := t.typ.Renderer(v)
+	return func(e schema.Encoder, value *model.Text) {
+		s := value.String()
+		render(e, &s)
+	}
+}
+
+func (t textType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Text) bool {
+	parse := t.typ.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Text) bool {
+		var s string
+		if !parse(r, doc, &s) {
+			return false
+		}
+		*into = model.SetText(s)
+		return true
+	}
+}
+
+// present returns a type like typ, but an empty text or object in a request is
+// ignored with a warning.
+func present[T any](typ func() schema.Type[T]) func() schema.Type[T] {
+	return func() schema.Type[T] { return presentType[T]{typ()} }
+}
+
+type presentType[T any] struct{ schema.Type[T] }
+
+func (t presentType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *T) bool {
+		if (doc.Kind == schema.Text || doc.Kind == schema.Map) && doc.Text == "" && len(doc.Items) == 0 {
+			r.Warn(doc, "empty, ignored")
+			return false
+		}
+		return parse(r, doc, into)
+	}
+}
