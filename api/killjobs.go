@@ -3,6 +3,8 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -12,7 +14,27 @@ import (
 // also accepts a single string.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState returns the type of an array that contains at most one job state.
+// condition returns a type like typ, for a condition that selects jobs. Its
+// parser refuses an empty value, because without the condition a request would
+// also cancel other jobs.
+func condition[T any](typ func() schema.Type[T]) func() schema.Type[T] {
+	return func() schema.Type[T] { return conditionType[T]{typ()} }
+}
+
+type conditionType[T any] struct{ schema.Type[T] }
+
+func (t conditionType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *T) bool {
+		isEmpty := func(v schema.Value) bool { return v.Kind == schema.Text && strings.TrimSpace(v.Text) == "" }
+		if isEmpty(*doc) || doc.Kind == schema.Array && (len(doc.Items) == 0 || slices.ContainsFunc(doc.Items, isEmpty)) {
+			return r.Error(doc, "is empty; omit the field to cancel jobs whatever its value")
+		}
+		return parse(r, doc, into)
+	}
+}
+
+// oneState returns the type of an array that contains one job state.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }
@@ -30,19 +52,19 @@ func (t oneStateType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 // KillJobsBody declares the fields of a request to signal jobs.
 var KillJobsBody = schema.Object("kill_jobs_msg", func() schema.Fields[model.KillJobs] {
 	return schema.Fields[model.KillJobs]{
-		schema.F("account", schema.String, func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
+		schema.F("account", condition(schema.String), func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
 		schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "Processes that receive the signal; defaults to all processes of each job"),
-		schema.F("job_name", schema.String, func(k *model.KillJobs) *string { return &k.Name }, "Name of the jobs"),
-		schema.F("jobs", schema.Named("kill_jobs_msg_jobs_array", stringArray), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
-		schema.F("partition", schema.String, func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
-		schema.F("qos", schema.String, func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
-		schema.F("reservation", schema.String, func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
+		schema.F("job_name", condition(schema.String), func(k *model.KillJobs) *string { return &k.Name }, "Name of the jobs"),
+		schema.F("jobs", condition(schema.Named("kill_jobs_msg_jobs_array", stringArray)), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
+		schema.F("partition", condition(schema.String), func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
+		schema.F("qos", condition(schema.String), func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
+		schema.F("reservation", condition(schema.String), func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
 		schema.Set("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
-		schema.Set("job_state", oneState, setState, "Base state of the jobs"),
-		schema.Set("user_id", schema.String, setKilledUser, "User of the jobs, by number or name"),
-		schema.Set("user_name", schema.String, setKilledUser, "User of the jobs, by name"),
-		schema.F("wckey", schema.String, func(k *model.KillJobs) *string { return &k.WCKey }, "Workload key of the jobs"),
-		schema.F("nodes", nodeArray, func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
+		schema.Set("job_state", condition(oneState), setState, "Base state of the jobs"),
+		schema.Set("user_id", condition(schema.String), setKilledUser, "User of the jobs, by number or name"),
+		schema.Set("user_name", condition(schema.String), setKilledUser, "User of the jobs, by name"),
+		schema.F("wckey", condition(schema.String), func(k *model.KillJobs) *string { return &k.WCKey }, "Workload key of the jobs"),
+		schema.F("nodes", condition(nodeArray), func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
 	}
 })
 

@@ -12,7 +12,7 @@ import (
 var NodeUpdateBody = schema.Object("update_node_msg", func() schema.Fields[model.NodeUpdate] {
 	return schema.Fields[model.NodeUpdate]{
 		schema.F("comment", text, func(u *model.NodeUpdate) *model.Text { return &u.Comment }, "Any text"),
-		schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
+		schema.Set("cpu_bind", schema.Int32, func(u *model.NodeUpdate, n uint32) error { u.CPUBind = n; return checkBinding(n) }, "How tasks are bound to processors by default, as bits", schema.Bare),
 		schema.F("extra", text, func(u *model.NodeUpdate) *model.Text { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
 		schema.F("features", textOf(schema.Named("csv_string", nodeList)), func(u *model.NodeUpdate) *model.Text { return &u.Features }, "Available features of the node"),
 		schema.F("features_act", textOf(schema.Named("csv_string", nodeList)), func(u *model.NodeUpdate) *model.Text { return &u.ActiveFeatures }, "Active features"),

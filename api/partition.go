@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -187,6 +188,18 @@ var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 	schema.Part("CPU_BIND_OFF", uint32(0xc0000), 0x80000),
 	schema.Bit("VERBOSE", uint32(0x1)),
 )
+
+// checkBinding returns an error unless the bits of n are one of
+// partitionBindings, with or without VERBOSE. Slurm's commands permit nothing
+// else, and slurmctld writes the names of all bits into a buffer of limited
+// size: a number with many bits makes slurmctld 26.05 crash.
+func checkBinding(n uint32) error {
+	switch n &^ 0x1 {
+	case 0, 0x2, 0x4, 0x8, 0x10, 0x20, 0x80000:
+		return nil
+	}
+	return errors.New("expected one binding: 2 (threads), 4 (cores), 8 (sockets), 16 (NUMA domains), 32 (none) or 524288 (off); add 1 for verbose")
+}
 
 var oversubscription = schema.Words("oversubscribe_flags", schema.Bit("force", shareForced))
 

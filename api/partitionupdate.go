@@ -59,7 +59,7 @@ var partitionChange = schema.Object("partition_info", func() schema.Fields[Parti
 		schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
 		schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Ignored: the configuration sets it"),
 		schema.Group("cpus", "Processors of the partition", []partitionField{
-			schema.F("task_binding", partitionBindings.Type, func(p *PartitionChange) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default"),
+			schema.Set("task_binding", partitionBindings.Type, func(p *PartitionChange, n uint32) error { p.CPUBind = n; return checkBinding(n) }, "How tasks are bound to processors by default"),
 			schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 		}),
 		schema.Group("defaults", "Defaults for jobs that request nothing else", append(

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,13 +29,15 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	var report schema.Report
 	params := new(P)
 	table.Parser(c.view)(&report, doc, params)
+	fast := c.fast && !c.removesRecords()
 	for _, n := range report.Warnings {
-		if c.fast {
+		if fast {
 			break
 		}
 		source := c.paramSource(n)
 		if n.Unknown {
-			if api.IsFilter(strings.TrimPrefix(source, inQuery)) && !c.lenient(api.UnknownParameter) {
+			isCondition := c.removesRecords() || api.IsFilter(strings.TrimPrefix(source, inQuery))
+			if isCondition && !c.lenient(api.UnknownParameter) {
 				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
 				continue
@@ -49,10 +52,22 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 			return nil, errs.New(errs.NotFound, "%s", n.Text).WithSource(report.Errors[i].Source)
 		}
 	}
-	if !report.OK() && !c.fast {
+	if !report.OK() && !fast {
 		return nil, &notesError{"parameters", report.Errors}
 	}
 	return params, nil
+}
+
+// removesRecords reports whether the request removes accounting records. Its
+// parameters are then conditions. If the gateway ignored a condition that is
+// misspelt, empty or invalid, it would remove more than the request says.
+func (c *call) removesRecords() bool {
+	return c.r.Method == http.MethodDelete && c.route.Accounting
+}
+
+// isEmpty reports whether no value contains a name.
+func isEmpty(values []string) bool {
+	return !slices.ContainsFunc(values, func(s string) bool { return strings.Trim(s, ", ") != "" })
 }
 
 // paramsHint returns a hint with the names of the operation's query parameters.
@@ -120,6 +135,10 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 		if c.route.InPath(name) {
 			c.warn(inQuery+name, "ignored in the query: it is part of the path")
 			continue
+		}
+		if c.removesRecords() && isEmpty(query[name]) {
+			return nil, errs.New(errs.Invalid, "the parameter is empty").WithSource(inQuery + name).
+				WithHint("omit it to remove records whatever their value")
 		}
 		if len(query[name]) == 1 {
 			add(name, query[name][0])

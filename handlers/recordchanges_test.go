@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/errs"
+	"schedrestd/feature"
 	"schedrestd/model"
 )
 
@@ -139,6 +140,29 @@ func TestRecordChanges(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRemovalConditions checks that a removal with a condition that the gateway
+// can't apply is refused, even with the parser flag +fast. Without the
+// condition it would remove more records.
+func TestRemovalConditions(t *testing.T) {
+	for _, query := range []string{
+		"account=lab&user=", "account=lab&user=%20", "account=lab&user=,", "account=lab&partition=", "account=lab&cluster=", "account=lab&id=",
+		"account=lab&qos=", "account=lab&default_qos=", "account=lab&parent_account=", "account=&user=bob", "account=lab&usr=bob", "account=lab&User=bob",
+		"account=lab&id=many", "account=lab&cluster=a/b", "account=lab&user=a&user=%00", "account=lab&Filter%20to%20only%20defaults=maybe",
+	} {
+		for _, path := range []string{"/slurmdb/v0.0.45/association/?", "/slurmdb/v0.0.45/associations/?", "/scheddb/v0.0.45/associations/?"} {
+			for _, flags := range []feature.Flags{0, feature.Fast} {
+				f := demo()
+				cfg := config(f)
+				cfg.Parsers = []feature.Parser{{Version: 45, Flags: flags}}
+				w := serve(t, cfg, request(http.MethodDelete, path+query, ""))
+				if w.Code != http.StatusUnprocessableEntity || len(f.recorded.changes) != 0 {
+					t.Errorf("%s%s, flags %v: status %d, changes %v: %s", path, query, flags, w.Code, f.recorded.changes, w.Body)
+				}
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,6 +54,22 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
+// TestEmptyConditions checks that a condition with an empty value is refused.
+// If the gateway dropped the condition, the request would also cancel jobs that
+// the client does not mean.
+func TestEmptyConditions(t *testing.T) {
+	for _, name := range []string{"account", "job_name", "job_state", "nodes", "partition", "qos", "reservation", "user_id", "user_name", "wckey"} {
+		for _, value := range []string{`""`, `" "`} {
+			f := demo()
+			body := fmt.Sprintf(`{"jobs": ["12"], %q: %s}`, name, value)
+			w := serve(t, config(f), request(http.MethodDelete, "/slurm/v0.0.42/jobs", body))
+			if w.Code != http.StatusUnprocessableEntity || len(f.killRequests) != 0 {
+				t.Errorf("%s: status %d, requests %v: %s", body, w.Code, f.killRequests, w.Body)
+			}
+		}
+	}
+}
+
 func TestDeleteJobs(t *testing.T) {
 	some := model.Some[uint32]
 	for _, tt := range []struct {
@@ -73,6 +90,12 @@ func TestDeleteJobs(t *testing.T) {
 		{name: "a signal alone", body: `{"signal": "KILL", "flags": ["FULL_JOB"]}`, status: 422},
 		{name: "no jobs of a list", body: `{"jobs": [], "partition": "p"}`, status: 422},
 		{name: "an unknown condition", body: `{"colour": "red"}`, status: 422},
+		{name: "an unknown condition and a known one", body: `{"colour": "red", "partition": "p"}`, status: 422},
+		{name: "an empty list of states", body: `{"job_state": [], "partition": "p"}`, status: 422},
+		{name: "an empty list of nodes", body: `{"nodes": [], "partition": "p"}`, status: 422},
+		{name: "an empty node", body: `{"nodes": [""], "partition": "p"}`, status: 422},
+		{name: "an empty job", body: `{"jobs": [""]}`, status: 422},
+		{name: "an empty state", body: `{"job_state": [""], "partition": "p"}`, status: 422},
 		{name: "no body", status: 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
