@@ -71,7 +71,7 @@ func components(job *model.JobDesc, list []model.JobDesc, listField string) (des
 	case list != nil:
 		return nil, "#/" + listField, errors.New("the list is empty")
 	case job == nil:
-		return nil, "#/job", errors.New("missing")
+		return nil, "#/job", errors.New("required, but missing")
 	}
 	return []model.JobDesc{*job}, "#/job", nil
 }

@@ -194,6 +194,9 @@ func problems(err error, code int) []api.Error {
 		p.Description = auth.Refused
 	default:
 		p.Description, p.Number, p.Source = e.Message, e.Number, e.Source
+		if e.Kind == errs.Invalid && e.Number == 0 {
+			p.Description = nameField(e.Source, e.Message)
+		}
 		if hint := errs.HintOf(err); hint != "" {
 			p.Description += "; " + hint
 		}
@@ -260,16 +263,34 @@ func (e *notesError) problems() []api.Error {
 	list := make([]api.Error, len(e.notes))
 	for i, n := range e.notes {
 		list[i] = api.Error{
-			Description: n.Text,
+			Description: nameField(n.Source, n.Text),
 			Source:      n.Source,
 			Name:        http.StatusText(http.StatusUnprocessableEntity),
 			Code:        errcode.Of(errs.Invalid),
 		}
-		if n.Line > 0 {
+		if n.Source == "#" && n.Line > 0 {
+			list[i].Description = "the body: " + n.Text
+		}
+		switch {
+		case n.Line > 0 && n.Missing:
+			list[i].Description += fmt.Sprintf(" from the object at line %d, column %d", n.Line, n.Column)
+		case n.Line > 0:
 			list[i].Description += fmt.Sprintf(" (line %d, column %d)", n.Line, n.Column)
 		}
 	}
 	return list
+}
+
+// nameField returns text with the name of the field or parameter that it is
+// about, because clients often show or log an error without its source. An
+// error about a name in the path contains the name itself.
+func nameField(source, text string) string {
+	for _, prefix := range []string{"#/", inQuery} {
+		if name, ok := strings.CutPrefix(source, prefix); ok {
+			return name + ": " + text
+		}
+	}
+	return text
 }
 
 // recover answers a request whose handler panicked.

@@ -47,7 +47,7 @@ func TestStrictBodies(t *testing.T) {
 		if w.Code != http.StatusUnprocessableEntity || len(f.submitted) != 0 || len(body.Errors) != 2 {
 			t.Fatalf("flags %v: status %d, %d submitted: %s", flags, w.Code, len(f.submitted), w.Body)
 		}
-		if d := cmp.Diff("unknown field; did you mean time_limit? (line 1, column 38)", body.Errors[0].Description); d != "" {
+		if d := cmp.Diff("job/time_limt: unknown field; did you mean time_limit? (line 1, column 38)", body.Errors[0].Description); d != "" {
 			t.Error(d)
 		}
 		w = serve(t, cfg, request(http.MethodPost, "/sched/v0.0.43/job/submit", `{"job": {"script": "x"}}`))

@@ -102,12 +102,12 @@ func TestParametersRefused(t *testing.T) {
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/sched/v0.0.43/jobs?users=me", ""))
 	body := envelope(t, w.Body.Bytes())
-	if want := "unknown parameter; this operation takes update_time, flags"; len(body.Errors) != 1 || body.Errors[0].Description != want {
+	if want := "users: unknown parameter; this operation takes update_time, flags"; len(body.Errors) != 1 || body.Errors[0].Description != want {
 		t.Errorf("errors %+v, want %q", body.Errors, want)
 	}
 	w = serve(t, config(demo()), request(http.MethodGet, "/scheddb/v0.0.43/jobs?user=me", ""))
 	body = envelope(t, w.Body.Bytes())
-	if want := "unknown parameter; did you mean users?; this operation takes account, "; len(body.Errors) != 1 || !strings.HasPrefix(body.Errors[0].Description, want) {
+	if want := "user: unknown parameter; did you mean users?; this operation takes account, "; len(body.Errors) != 1 || !strings.HasPrefix(body.Errors[0].Description, want) {
 		t.Errorf("errors %+v, want %q", body.Errors, want)
 	}
 	f := demo()

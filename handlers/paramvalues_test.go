@@ -146,7 +146,7 @@ func TestRepeatedParameters(t *testing.T) {
 		if status != repeatedStatus || queries != repeatedQueries {
 			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, queries, repeatedStatus, repeatedQueries)
 		}
-		if repeatedStatus == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": set more than once" {
+		if repeatedStatus == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": "+p.Name+": set more than once" {
 			t.Errorf("%s: %s twice: %s", path, p.Name, refused)
 		} else if repeatedStatus == http.StatusOK {
 			lists++

@@ -112,8 +112,8 @@ func TestSubmitAsUnknownUser(t *testing.T) {
 	}{
 		{`"user_id": "nosuch"`, "#/job/user_id", `the gateway's host has no user "nosuch"`, 422},
 		{`"group_id": "nosuch"`, "#/job/group_id", `the gateway's host has no group "nosuch"`, 422},
-		{`"user_id": "4294967294"`, "#/job/user_id", "4294967294 is out of range, 0 to 4294967293", 422},
-		{`"user_id": "99999999999999999999"`, "#/job/user_id", "99999999999999999999 is out of range", 422},
+		{`"user_id": "4294967294"`, "#/job/user_id", "job/user_id: 4294967294 is out of range, 0 to 4294967293", 422},
+		{`"user_id": "99999999999999999999"`, "#/job/user_id", "job/user_id: 99999999999999999999 is out of range", 422},
 		{`"user_id": "-1"`, "#/job/user_id", `the gateway's host has no user "-1"`, 422},
 		{`"user_id": "slow"`, "", "the user database is unavailable", 503},
 	} {

@@ -198,7 +198,7 @@ func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []stri
 	}
 	for i, f := range list {
 		if f.required && !seen[i] {
-			r.In(f.name, func() { r.Error(doc, "missing") })
+			r.In(f.name, func() { r.missing(doc) })
 		}
 	}
 	return len(r.Errors) == before // a Lenient report never gets errors; o just lacks the invalid fields

@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 				{Source: "#/inner", Text: "expected object, got array", Line: 1, Column: 93},
 				{Source: "#/even", Text: "must be even", Line: 1, Column: 103},
 				{Source: "#/numbers", Text: "can't be set", Line: 1, Column: 115},
-				{Source: "#/name", Text: "missing", Line: 1, Column: 1},
+				{Source: "#/name", Missing: true, Text: "required, but missing", Line: 1, Column: 1},
 			}},
 		{name: "fractions and half words are not integers", version: 42, text: `{"name":"a","offset":1.5,"even":"4x"}`, want: thing{Name: "a"},
 			errors: []Note{

@@ -12,6 +12,7 @@ import (
 type Note struct {
 	Source       string // place of the value, as "#/job/tasks"
 	Unknown      bool   // the value is a field that the object does not have
+	Missing      bool   // the object lacks this required field; Line and Column are those of the object
 	Text         string // lower case, no full stop
 	Line, Column int
 }
@@ -75,6 +76,14 @@ func (r *Report) unknown(v *Value, known []string) {
 func (r *Report) Error(v *Value, format string, args ...any) bool {
 	r.note(&r.Errors, v, "", format, args)
 	return false
+}
+
+// missing adds an error about a required field that object lacks.
+func (r *Report) missing(object *Value) {
+	r.note(&r.Errors, object, "", "required, but missing", nil)
+	if n := len(r.Errors); n > 0 && n <= maxNotes {
+		r.Errors[n-1].Missing = true
+	}
 }
 
 // WarnKind adds the warning that v was accepted although it is not of the

@@ -46,7 +46,7 @@ func (p problem) String() string {
 	case p.Error != "" && p.Number != 0 && !strings.EqualFold(p.Error, p.Description):
 		text += " (" + p.Error + ")"
 	}
-	if strings.HasPrefix(p.Source, "#/") {
+	if name, ok := strings.CutPrefix(p.Source, "#/"); ok && !strings.HasPrefix(text, name) {
 		text = p.Source + ": " + text
 	}
 	return printable.Text(text)
