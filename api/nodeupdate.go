@@ -14,11 +14,11 @@ var NodeUpdateBody = schema.Object("update_node_msg", func() schema.Fields[model
 		schema.F("comment", text, func(u *model.NodeUpdate) *model.Text { return &u.Comment }, "Any text"),
 		schema.Set("cpu_bind", schema.Int32, func(u *model.NodeUpdate, n uint32) error { u.CPUBind = n; return checkBinding(n) }, "How tasks are bound to processors by default, as bits", schema.Bare),
 		schema.F("extra", text, func(u *model.NodeUpdate) *model.Text { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
-		schema.F("features", textOf(schema.Named("csv_string", nodeList)), func(u *model.NodeUpdate) *model.Text { return &u.Features }, "Available features of the node"),
-		schema.F("features_act", textOf(schema.Named("csv_string", nodeList)), func(u *model.NodeUpdate) *model.Text { return &u.ActiveFeatures }, "Active features"),
+		schema.F("features", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.NodeUpdate) *model.Text { return &u.Features }, "Available features of the node"),
+		schema.F("features_act", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.NodeUpdate) *model.Text { return &u.ActiveFeatures }, "Active features"),
 		schema.F("gres", text, func(u *model.NodeUpdate) *model.Text { return &u.GRES }, "Generic resources"),
-		schema.F("address", textOf(nodeArray), func(u *model.NodeUpdate) *model.Text { return &u.Address }, "Addresses, one per node"),
-		schema.F("hostname", textOf(nodeArray), func(u *model.NodeUpdate) *model.Text { return &u.Hostname }, "Names of the machines, one for each node"),
+		schema.F("address", nonempty(textOf(nodeArray)), func(u *model.NodeUpdate) *model.Text { return &u.Address }, "Addresses, one per node"),
+		schema.F("hostname", nonempty(textOf(nodeArray)), func(u *model.NodeUpdate) *model.Text { return &u.Hostname }, "Names of the machines, one for each node"),
 		schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
 		schema.Set("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
 			if s != 0 {

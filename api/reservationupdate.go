@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // ReservationUpdate declares the fields of a reservation to create or change.
 var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fields[model.ReservationUpdate] {
 	return schema.Fields[model.ReservationUpdate]{
-		schema.F("accounts", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
+		schema.F("accounts", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
 		schema.F("burst_buffer", text, func(u *model.ReservationUpdate) *model.Text { return &u.BurstBuffer }, "Burst buffers that it holds"),
 		schema.F("comment", text, func(u *model.ReservationUpdate) *model.Text { return &u.Comment }, "Any text"),
 		schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
@@ -22,34 +23,50 @@ var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fiel
 		schema.F("end_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
 		schema.F("features", text, func(u *model.ReservationUpdate) *model.Text { return &u.Features }, "Features that its nodes must have"),
 		schema.F("flags", flagsInput, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
-		schema.F("groups", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Groups }, "Groups that may use it"),
-		schema.F("licenses", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Licenses }, "Licenses that it holds"),
+		schema.F("groups", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Groups }, "Groups that may use it"),
+		schema.F("licenses", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Licenses }, "Licenses that it holds"),
 		schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
 		schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
 		schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
-		schema.F("node_list", textOf(nodeArray), func(u *model.ReservationUpdate) *model.Text { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
+		schema.F("node_list", nonempty(textOf(nodeArray)), func(u *model.ReservationUpdate) *model.Text { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
 		schema.F("partition", text, func(u *model.ReservationUpdate) *model.Text { return &u.Partition }, "Partition to take the nodes from"),
 		schema.Group("purge_completed", "Deletion of the unused reservation", schema.Fields[model.ReservationUpdate]{
 			schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
 		}),
 		schema.F("start_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
-		schema.F("tres", textOf(tresText), func(u *model.ReservationUpdate) *model.Text { return &u.TRES }, "Trackable resources that it holds"),
-		schema.F("users", textOf(schema.Named("csv_string", nodeList)), func(u *model.ReservationUpdate) *model.Text { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
+		schema.F("tres", present(textOf(tresText)), func(u *model.ReservationUpdate) *model.Text { return &u.TRES }, "Trackable resources that it holds"),
+		schema.F("users", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 	}
 })
 
 // momentInput returns the type of a time in a request. In the model, 0 means
-// that the time is not set.
+// that the time is not set, so it refuses 0. A controller would take the number
+// for "infinite" as a date.
 func momentInput() schema.Type[model.Time] {
 	plain := moment()
-	render := plain.Renderer(schema.View{})
+	render, parse := plain.Renderer(schema.View{}), plain.Parser(schema.View{})
 	return shaped[model.Time]{schema.Simple(nil, func(e schema.Encoder, t *model.Time) {
 		at := *t
 		if at == 0 {
 			at = timeNotSet
 		}
 		render(e, &at)
-	}, plain.Parser(schema.View{})), plain.Shape}
+	}, func(r *schema.Report, doc *schema.Value, into *model.Time) bool {
+		switch {
+		case !parse(r, doc, into):
+			return false
+		case *into == timeInfinite:
+			return r.Error(doc, "must not be infinite")
+		case *into == 0 && (doc.Kind == schema.Number || isSet(doc)):
+			return r.Error(doc, "must not be 0")
+		}
+		return true
+	}), plain.Shape}
+}
+
+// isSet reports whether doc is an object {set, infinite, number} that is set.
+func isSet(doc *schema.Value) bool {
+	return slices.ContainsFunc(doc.Items, func(m schema.Value) bool { return m.Key == "set" && m.Text == "true" })
 }
 
 // flagsInput returns the type of the flags in a request. If the client sends no

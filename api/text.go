@@ -39,18 +39,36 @@ func (t textType) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// present returns a type like typ, but an empty text or object in a request is
-// ignored with a warning.
+// present returns a type like typ, but an empty list in a request is ignored
+// with a warning, as slurmrestd ignores it: many clients send empty lists for
+// the fields that they do not mean to change.
 func present[T any](typ func() schema.Type[T]) func() schema.Type[T] {
-	return func() schema.Type[T] { return presentType[T]{typ()} }
+	return ignoring(typ, func(v *schema.Value) bool { return v.Kind == schema.Array && len(v.Items) == 0 })
 }
 
-type presentType[T any] struct{ schema.Type[T] }
+// nonempty returns a type like typ, but an empty text or object in a request is
+// ignored with a warning.
+func nonempty[T any](typ func() schema.Type[T]) func() schema.Type[T] {
+	return ignoring(typ, func(v *schema.Value) bool {
+		return v.Kind == schema.Text && v.Text == "" || v.Kind == schema.Map && len(v.Items) == 0
+	})
+}
 
-func (t presentType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
+// ignoring returns a type like typ, but a value that is empty in a request is
+// ignored with a warning.
+func ignoring[T any](typ func() schema.Type[T], empty func(*schema.Value) bool) func() schema.Type[T] {
+	return func() schema.Type[T] { return ignoringType[T]{typ(), empty} }
+}
+
+type ignoringType[T any] struct {
+	schema.Type[T]
+	empty func(*schema.Value) bool
+}
+
+func (t ignoringType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
 	parse := t.Type.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *T) bool {
-		if (doc.Kind == schema.Text || doc.Kind == schema.Map) && doc.Text == "" && len(doc.Items) == 0 {
+		if t.empty(doc) {
 			r.Warn(doc, "empty, ignored")
 			return false
 		}

@@ -116,8 +116,8 @@ func killFlags(p *api.KillParams) model.Kill {
 	return p.Flags
 }
 
-// goneJob returns err if it says that the job to cancel has ended or is
-// unknown, and the client may expect a success.
+// goneJob returns err if its reason is that the job to cancel has ended or is
+// unknown, and if the client may expect a success.
 func (c *call) goneJob(err error) (e *errs.Error, ok bool) {
 	e, ok = errors.AsType[*errs.Error](err)
 	if !ok || e.Number != invalidJobID && e.Number != alreadyDone {

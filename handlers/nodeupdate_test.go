@@ -31,7 +31,7 @@ func TestChangeNodes(t *testing.T) {
 		{name: "not an administrator", method: "POST", path: "node/n1", body: `{"comment": "c"}`, refused: denied, status: 403, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, wantText: "path/node_name"},
 		{name: "another name", method: "POST", path: "node/n1", body: `{"name": "n2", "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, wantText: "#/name"},
 		{name: "no state", method: "POST", path: "node/n1", body: `{"state": []}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1"}, wantText: "nothing is changed"},
-		{name: "empty texts", method: "POST", path: "node/n1", body: `{"comment": "", "features": [], "extra": ""}`, status: 200, call: "update node n1",
+		{name: "empty texts", method: "POST", path: "node/n1", body: `{"comment": "", "features_act": [], "features": "", "extra": ""}`, status: 200, call: "update node n1", wantText: `"#/features_act"`,
 			want: &model.NodeUpdate{Names: "n1", Comment: model.Emptied, Features: model.Emptied, Extra: model.Emptied}},
 		{name: "a binding", method: "POST", path: "node/n1", body: `{"cpu_bind": 5}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", CPUBind: 5}},
 		{name: "two bindings", method: "POST", path: "node/n1", body: `{"cpu_bind": 6}`, status: 422, wantText: "#/cpu_bind"},
