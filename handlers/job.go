@@ -79,16 +79,22 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 // deleteJob cancels a job, or sends it the signal that the request contains.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
-		return h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		list, err := h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		gone, ok := c.goneJob(err)
+		if ok && len(list) == 0 {
+			list = []model.KillResult{{Code: uint32(gone.Number), Reason: c.h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
+		}
+		if ok {
+			err = nil
+		}
+		return list, err
 	}, func(list []model.KillResult) Result {
 		if len(list) == 0 { // without VERBOSE the list has only failures
 			return Result{Objects: p.Job}
 		}
 		return signalResult(list)
 	})
-	if gone, ok := c.goneJob(err); ok && len(results) == 0 {
-		results = []model.KillResult{{Code: uint32(gone.Number), Reason: c.h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
-	} else if err != nil && !ok {
+	if err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
@@ -96,12 +102,22 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 
 // oldDeleteJob implements deleteJob for versions before v0.0.42.
 func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
+	var gone *errs.Error
 	_, err := change(c, p.Job, func() (string, error) {
-		return p.Job, h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
-	}, func(job string) Result { return Result{Objects: job} })
-	if gone, ok := c.goneJob(err); ok {
-		c.warn(inPath+"job_id", "%s", gone.Message)
-	} else if err != nil {
+		err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		var ok bool
+		if gone, ok = c.goneJob(err); ok {
+			c.warn(inPath+"job_id", "%s", gone.Message)
+			err = nil
+		}
+		return p.Job, err
+	}, func(job string) Result {
+		if gone != nil {
+			return Result{Objects: job, Number: uint32(gone.Number), Code: "partial"}
+		}
+		return Result{Objects: job}
+	})
+	if err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
@@ -120,8 +136,8 @@ func killFlags(p *api.KillParams) model.Kill {
 // unknown, and if the client may expect a success.
 func (c *call) goneJob(err error) (e *errs.Error, ok bool) {
 	e, ok = errors.AsType[*errs.Error](err)
-	if !ok || e.Number != invalidJobID && e.Number != alreadyDone {
+	if !ok || e.Number != invalidJobID && e.Number != alreadyDone || !c.lenient(api.GoneJob) {
 		return nil, false
 	}
-	return e, c.lenient(api.GoneJob)
+	return e, true
 }
