@@ -36,6 +36,9 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 		if p.PreemptGlobal && known && current.PreemptMode != model.NoVal16 {
 			c.warn(sourceOf(at, i, "preempt_mode"), "CLUSTER_GLOBAL is ignored: only the configuration can set it")
 		}
+		if known && current.DenyQOS == "" && p.DenyQOS == model.Emptied { // slurmctld 24.11 would show an empty DenyQos instead of AllowQos
+			p.DenyQOS = ""
+		}
 		u := p.Update(model.Opt[uint16]{Number: current.MaxShare, Set: known})
 		// "default" can always be changed. It is not a partition, but contains
 		// the initial values of partitions that are configured later.

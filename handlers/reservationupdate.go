@@ -36,9 +36,9 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 	if err := checkNames("reservation", at, names); err != nil {
 		return err
 	}
-	existing := map[string]string{} // key: name in lower case
+	existing := map[string]model.Reservation{} // key: name in lower case
 	_, err := h.Controller.Reservations(c.ctx, c.cred, model.Query{}, func(r *model.Reservation) error {
-		existing[strings.ToLower(r.Name)] = r.Name
+		existing[strings.ToLower(r.Name)] = *r
 		return nil
 	})
 	if err != nil {
@@ -46,8 +46,10 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 	}
 	results, err := changeEach(c, "reservation", at, names, func(i int) error {
 		u := list[i]
-		if name, known := existing[strings.ToLower(u.Name)]; known {
+		if current, known := existing[strings.ToLower(u.Name)]; known {
+			name := current.Name
 			u.Name = name
+			dropHeld(&u, &current)
 			if u == (model.ReservationUpdate{Name: name}) {
 				if err := c.noChange("reservation", name, sourceOf(at, i, "name")); err != nil {
 					return err
@@ -63,7 +65,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 		api.ReserveWholePartition(&u)
 		err := h.Controller.CreateReservation(c.ctx, c.cred, &u)
 		if err == nil {
-			existing[strings.ToLower(u.Name)] = u.Name
+			existing[strings.ToLower(u.Name)] = model.Reservation{Name: u.Name}
 		}
 		return err
 	})
@@ -77,4 +79,26 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 		}
 	}
 	return send(c, results.status(), api.ReservationsChanged, &answer)
+}
+
+// dropHeld removes the resources from a change that the reservation already
+// holds. An answer has all of them, so a client that sends an answer back, with
+// another comment, sends all of them too. But slurmctld refuses a change that
+// has several, and would choose other nodes for some.
+func dropHeld(u *model.ReservationUpdate, current *model.Reservation) {
+	if u.Nodes.String() == current.Nodes {
+		u.Nodes = ""
+	}
+	if u.TRES.String() == current.TRES {
+		u.TRES = ""
+	}
+	if u.Partition.String() == current.Partition {
+		u.Partition = ""
+	}
+	if u.NodeCount == model.Some(current.NodeCount) {
+		u.NodeCount = model.Opt[uint32]{}
+	}
+	if u.Cores == model.Some(current.Cores) {
+		u.Cores = model.Opt[uint32]{}
+	}
 }

@@ -166,3 +166,31 @@ func TestResources(t *testing.T) {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }
+
+// TestUnchangedResources sends the resources of an existing reservation back,
+// as a client does that changes only one field of an answer. slurmctld must
+// receive only the resources that differ: it refuses a change of several, and
+// would choose other nodes for some.
+func TestUnchangedResources(t *testing.T) {
+	held := model.Reservation{Name: "r", Nodes: "n[1-2]", NodeCount: 2, Cores: 8, TRES: "cpu=8"}
+	for _, tt := range []struct {
+		name, resources string
+		want            model.ReservationUpdate
+	}{
+		{"unchanged", `"node_list": "n[1-2]", "node_count": {"set": true, "number": 2}, "core_count": 8, "tres": "cpu=8", "partition": ""`, model.ReservationUpdate{}},
+		{"more nodes", `"node_count": 3, "core_count": 8, "tres": "cpu=8"`, model.ReservationUpdate{NodeCount: model.Some[uint32](3)}},
+		{"other nodes", `"node_list": ["n3"], "core_count": 8`, model.ReservationUpdate{Nodes: "n3"}},
+		{"other resources", `"core_count": 9, "tres": [{"type": "cpu", "count": 4}], "partition": "long"`,
+			model.ReservationUpdate{Cores: model.Some[uint32](9), TRES: "cpu=4", Partition: "long"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			f.reservations = []model.Reservation{held}
+			w := serve(t, config(f), request("POST", "/slurm/v0.0.45/reservation", `{"name": "r", "comment": "c", `+tt.resources+`}`))
+			tt.want.Name, tt.want.Comment = "r", "c"
+			if d := cmp.Diff([]*model.ReservationUpdate{&tt.want}, f.reservationUpdates); w.Code != 200 || d != "" {
+				t.Errorf("status %d, %s%s", w.Code, d, w.Body)
+			}
+		})
+	}
+}
