@@ -37,6 +37,7 @@ type fake struct {
 	backfill     model.Time
 	submitErr    error
 	killErr      error
+	remark       uint32 // ErrorCode of submissions
 	midwayErr    error  // error after the elements of a list
 	midwayCall   string // the only accounting list that ends with midwayErr; "" for all lists
 	stats        model.AccountingStats
@@ -168,7 +169,7 @@ func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobD
 		return nil, f.submitErr
 	}
 	f.submitted = append(f.submitted, desc)
-	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, UserMessage: ""}, nil
+	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, ErrorCode: f.remark}, nil
 }
 
 func (f *fake) UpdateJob(_ context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
