@@ -30,9 +30,9 @@ var Account = schema.Object("account", func() schema.Fields[model.Account] {
 	return schema.Fields[model.Account]{
 		schema.Show("associations", assocShorts, func(a *model.Account) []model.Association { return a.Associations }, "Associations, if requested"),
 		schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
-		schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
+		schema.F("description", text, func(a *model.Account) *model.Text { return &a.Description }, "Any text", schema.Required(0)),
 		schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Name of the account", schema.Required(0)),
-		schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization of the account", schema.Required(0)),
+		schema.F("organization", text, func(a *model.Account) *model.Text { return &a.Organization }, "Organization of the account", schema.Required(0)),
 		schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "Flags of the record"),
 	}
 })

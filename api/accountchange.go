@@ -47,8 +47,8 @@ type AccountsWithAssocs struct {
 
 var accountShort = schema.Object("account_short", func() schema.Fields[model.Account] {
 	return schema.Fields[model.Account]{
-		schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text; default: the name of the account"),
-		schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
+		schema.F("description", text, func(a *model.Account) *model.Text { return &a.Description }, "Any text; default: the name of the account"),
+		schema.F("organization", text, func(a *model.Account) *model.Text { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
 	}
 })
 

@@ -53,9 +53,9 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 	return schema.Fields[AccountingJobRow]{
 		schema.F("account", schema.String, func(j *AccountingJobRow) *string { return &j.Account }, "Account"),
 		schema.Group("comment", "Comments", schema.Fields[AccountingJobRow]{
-			schema.F("administrator", schema.String, func(j *AccountingJobRow) *string { return &j.AdminComment }, "Comment of an administrator"),
-			schema.F("job", schema.String, func(j *AccountingJobRow) *string { return &j.DerivedExitText }, "Comment of the user"),
-			schema.F("system", schema.String, func(j *AccountingJobRow) *string { return &j.SystemComment }, "Comment of the scheduler"),
+			schema.F("administrator", text, func(j *AccountingJobRow) *model.Text { return &j.AdminComment }, "Comment of an administrator"),
+			schema.F("job", text, func(j *AccountingJobRow) *model.Text { return &j.DerivedExitText }, "Comment of the user"),
+			schema.F("system", text, func(j *AccountingJobRow) *model.Text { return &j.SystemComment }, "Comment of the scheduler"),
 		}),
 		schema.F("allocation_nodes", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.AllocNodes }, "Number of nodes that were allocated", schema.Count),
 		schema.Group("array", "Job array to which the job belongs", schema.Fields[AccountingJobRow]{
@@ -91,7 +91,7 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 			cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.UserCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.UserCPUUsec }),
 		}),
 		schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "Result of the job"),
-		schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection, with a meaning defined by the site"),
+		schema.F("extra", text, func(j *AccountingJobRow) *model.Text { return &j.Extra }, "Text for node selection, with a meaning defined by the site"),
 		schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node whose failure ended the job"),
 		schema.F("flags", scheduleFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
 		schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
@@ -146,7 +146,7 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 		}),
 		schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "No longer used: see tres"),
 		schema.Show("user", schema.String, accountingUser, "User of the job"),
-		schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey }, "Workload key"),
+		schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey.String() }, "Workload key"),
 		schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
 	}
 })

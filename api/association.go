@@ -13,7 +13,8 @@ type AssociationRow struct {
 	*model.Association
 	*Records
 	Limits     []Limit[model.Association] // limits that the client sent
-	DefaultQOS string                     // name that the client sent
+	Number     uint32                     // number that the client sent; 0 for none
+	DefaultQOS model.Text                 // name that the client sent
 	QOS        *[]string                  // names that the client sent; nil if it sent no list
 }
 
@@ -70,9 +71,9 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 		schema.Show("accounting", usages, func(a *AssociationRow) []model.Usage { return a.Usage }, "Usage, if requested"),
 		schema.F("account", schema.String, func(a *AssociationRow) *string { return &a.Account }, "Account"),
 		schema.F("cluster", schema.String, func(a *AssociationRow) *string { return &a.Cluster }, "Cluster"),
-		schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
+		schema.F("comment", text, func(a *AssociationRow) *model.Text { return &a.Comment }, "Any text"),
 		schema.Group("default", "Defaults for jobs", schema.Fields[AssociationRow]{
-			schema.GetSet("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = name; return nil }, "Quality of service"),
+			schema.GetSet("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = model.SetText(name); return nil }, "Quality of service"),
 		}),
 		schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
 		schema.Group("max", "Limits", schema.Fields[AssociationRow]{
@@ -111,7 +112,7 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 			}),
 		}),
 		schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Fields that identify the association", schema.Until(V41)),
-		schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Number of the association", schema.Bare, schema.Since(V41)),
+		schema.GetSet("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, func(a *AssociationRow, n uint32) error { a.Number = n; return nil }, "Number of the association. In a change it identifies the association if the account is missing", schema.Bare, schema.Since(V41)),
 		schema.GetSet("is_default", schema.Boolean, isDefault, setDefault, "Whether this is the user's default association"),
 		schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),
 		schema.Group("min", "Minimum values", schema.Fields[AssociationRow]{

@@ -33,8 +33,8 @@ func blankAssociation() AssociationRow {
 // a request. The fields have the same names as in Slurm's commands.
 var commonAssoc = schema.Object("assoc_rec_set", func() schema.Fields[AssociationRow] {
 	return schema.Fields[AssociationRow]{
-		schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
-		schema.F("defaultqos", schema.String, func(a *AssociationRow) *string { return &a.DefaultQOS }, "Default quality of service"),
+		schema.F("comment", text, func(a *AssociationRow) *model.Text { return &a.Comment }, "Any text"),
+		schema.F("defaultqos", text, func(a *AssociationRow) *model.Text { return &a.DefaultQOS }, "Default quality of service"),
 		schema.F("grpjobs", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Maximum number of running jobs, for the association and those below it together", schema.Count),
 		schema.F("grpjobsaccrue", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Maximum number of jobs that gain priority with age, for the association and those below it together", schema.Count),
 		schema.F("grpsubmitjobs", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Maximum number of pending and running jobs, for the association and those below it together", schema.Count),

@@ -31,12 +31,12 @@ func blankJobChange() JobChange {
 var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] {
 	return schema.Fields[JobChange]{
 		schema.Group("comment", "Comments", schema.Fields[JobChange]{
-			schema.F("administrator", schema.String, func(j *JobChange) *string { return &j.AdminComment }, "Comment of administrators"),
-			schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Comment of the user"),
-			schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Comment of the system"),
+			schema.F("administrator", text, func(j *JobChange) *model.Text { return &j.AdminComment }, "Comment of administrators"),
+			schema.F("job", text, func(j *JobChange) *model.Text { return &j.DerivedExitText }, "Comment of the user"),
+			schema.F("system", text, func(j *JobChange) *model.Text { return &j.SystemComment }, "Comment of the system"),
 		}),
 		schema.GetSet("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, setExitCode, "Exit code for all steps together"),
-		schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site"),
+		schema.F("extra", text, func(j *JobChange) *model.Text { return &j.Extra }, "Any text of the site"),
 		schema.Group("tres", "Trackable resources", schema.Fields[JobChange]{
 			schema.GetSet("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
 				if len(list) == 0 || slices.ContainsFunc(list, func(t model.TRES) bool { return t.Count == NoLimit }) {
@@ -47,7 +47,7 @@ var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] 
 				return nil
 			}, "Allocated resources"),
 		}),
-		schema.F("wckey", schema.String, func(j *JobChange) *string { return &j.WCKey }, "Workload key"),
+		schema.F("wckey", text, func(j *JobChange) *model.Text { return &j.WCKey }, "Workload key"),
 	}
 })
 

@@ -58,7 +58,7 @@ var qosPreemptModes = schema.Words("qos_preempt_modes",
 // QOS declares the fields of a quality of service.
 var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 	return schema.Fields[QOSRow]{
-		schema.F("description", schema.String, func(q *QOSRow) *string { return &q.Description }, "Any text"),
+		schema.F("description", text, func(q *QOSRow) *model.Text { return &q.Description }, "Any text"),
 		schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
 		schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Number of the quality of service", schema.Bare),
 		schema.Group("limits", "Limits", schema.Fields[QOSRow]{

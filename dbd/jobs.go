@@ -69,19 +69,19 @@ func checkFilter(f *model.AccountingJobFilter) error {
 // accountingJob returns the accounting record of a job.
 func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	return model.AccountingJob{
-		Account: j.Account, AdminComment: j.AdminComment, AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID,
+		Account: j.Account, AdminComment: model.Text(j.AdminComment), AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID,
 		ArrayMaxTasks: j.ArrayMaxTasks, ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, Cluster: cluster,
 		Constraints: j.Features, Container: j.Container, DerivedExitCode: j.DerivedExitCode,
-		DerivedExitText: j.Comment, Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
-		ExitCode: j.ExitCode, Extra: j.Extra, FailedNode: j.FailedNode, GroupID: j.GroupID,
+		DerivedExitText: model.Text(j.Comment), Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
+		ExitCode: j.ExitCode, Extra: model.Text(j.Extra), FailedNode: j.FailedNode, GroupID: j.GroupID,
 		JobID: j.StepID.JobID, Name: j.Name, Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes,
 		HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
 		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: notCancelled,
 		RestartCnt: j.RestartCnt, ShowFull: 1, StartTime: j.StartTime, State: j.State,
 		StateReason: j.StateReason, Steps: []model.AccountingStep{}, StdErr: j.StdErr, StdIn: j.StdIn,
-		StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: j.SystemComment,
+		StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: model.Text(j.SystemComment),
 		TimeLimit: j.TimeLimit, TRESAlloc: tresByID(j.TRESAlloc), TRESReq: tresByID(j.TRESReq),
-		UserID: j.UserID, User: j.UserName, WCKey: j.WCKey, WorkDir: j.WorkDir,
+		UserID: j.UserID, User: j.UserName, WCKey: model.Text(j.WCKey), WorkDir: j.WorkDir,
 	}
 }
 

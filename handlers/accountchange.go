@@ -42,16 +42,18 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	var current []model.Coordinator
 	switch {
 	case old == nil:
-		if record.Description == "" {
-			record.Description = a.Name
-		}
-		if record.Organization == "" {
-			record.Organization = a.Name
+		for _, field := range []struct {
+			name  string
+			value *model.Text
+		}{{"description", &record.Description}, {"organization", &record.Organization}} {
+			if field.value.Empty() {
+				*field.value = model.Text(a.Name)
+				c.warn(at+"/"+field.name, "a new account needs this field: it is the name of the account")
+			}
 		}
 		changed = true
 		_, err = e.Change(model.Add[model.Account]{Records: []model.Account{record}})
-	case a.Description != "" && a.Description != old.Description,
-		a.Organization != "" && a.Organization != old.Organization,
+	case a.Description.Changes(old.Description), a.Organization.Changes(old.Organization),
 		a.Flags != 0:
 		current, changed = old.Coordinators, true
 		record.Name = ""

@@ -82,7 +82,7 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 		if err := step(changeRecords(c, e, "associations", body.Associations, associationName, c.putAssociation)); err != nil {
 			return nil, err
 		}
-		if err := changeAgain(c, e, "accounts", body.Accounts, accountName, c.putAccount); err != nil {
+		if err := changeAgain(c, e, "accounts", onlyCoordinators(body.Accounts), accountName, c.putAccount); err != nil {
 			return nil, err
 		}
 		return all, changeAgain(c, e, "users", body.Users, userName, c.putUser)
@@ -106,6 +106,16 @@ func withoutCoordinators(all []model.Account) []model.Account {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].Coordinators = nil
+	}
+	return all
+}
+
+// onlyCoordinators returns a copy of the accounts in which only the coordinators
+// are set, for a change of accounts that have all other values already.
+func onlyCoordinators(all []model.Account) []model.Account {
+	all = slices.Clone(all)
+	for i, a := range all {
+		all[i] = model.Account{Name: a.Name, Coordinators: a.Coordinators, Flags: a.Flags & recordDeleted}
 	}
 	return all
 }

@@ -1,7 +1,11 @@
 package handlers
 
 import (
+	"cmp"
+	"fmt"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"schedrestd/api"
@@ -20,6 +24,9 @@ func (h *handler) postAssociations(c *call, _ *api.NoParams) error {
 }
 
 func associationName(a *api.AssociationRow) string {
+	if a.Account == "" && a.Number != 0 {
+		return fmt.Sprintf("%d", a.Number)
+	}
 	name := a.Cluster + "/" + a.Account
 	for _, part := range []string{a.User, a.Partition} {
 		if part != "" {
@@ -36,6 +43,11 @@ func associationName(a *api.AssociationRow) string {
 // account, the shares and the limits. For the account root, it would make root
 // its own parent, and a daemon with such a record may not start again.
 func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string) (bool, error) {
+	if row.Account == "" && row.Number != 0 {
+		if err := c.nameAssociation(e, row, at); err != nil {
+			return false, err
+		}
+	}
 	for _, part := range []struct{ name, value string }{{"account", row.Account}, {"cluster", row.Cluster}} {
 		if part.value == "" {
 			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name).WithNumber(missingField)
@@ -62,6 +74,9 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	if err != nil {
 		return false, err
 	}
+	if old != nil && row.Number != 0 && row.Number != old.ID {
+		c.warn(at+"/id", "has no effect: this association has the number %d", old.ID)
+	}
 	if err := c.checkReferences(e, row.Association, old, at); err != nil {
 		return false, err
 	}
@@ -74,6 +89,9 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return true, err
 	}
 	record.Account, record.Cluster, record.User, record.Partition = "", "", "", ""
+	if !record.Comment.Changes(old.Comment) {
+		record.Comment = ""
+	}
 	if record.ParentAccount == old.ParentAccount {
 		record.ParentAccount = ""
 	}
@@ -82,6 +100,26 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	}
 	filter.Flags = 0
 	return c.modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record}, at)
+}
+
+// nameAssociation sets the names in row to those of the existing association
+// with its number. Each cluster has numbers of its own: without a cluster in
+// the request, it is the gateway's cluster.
+func (c *call) nameAssociation(e model.Editor, row *api.AssociationRow, at string) error {
+	filter := model.AssocFilter{IDs: []string{strconv.FormatUint(uint64(row.Number), 10)}}
+	if cluster := cmp.Or(row.Cluster, c.h.Cluster); cluster != "" {
+		filter.Clusters = []string{cluster}
+	}
+	found, err := findOne[model.Association](e, filter)
+	switch {
+	case err != nil:
+		return err
+	case found == nil, row.User != "" && row.User != found.User, row.Partition != "" && row.Partition != found.Partition:
+		return errs.New(errs.NotFound, "there is no association with the number %d and these names", row.Number).
+			WithSource(at + "/id").WithNumber(invalidAssociation)
+	}
+	row.Account, row.Cluster, row.User, row.Partition = found.Account, found.Cluster, found.User, found.Partition
+	return nil
 }
 
 // checkReferences returns an error if the association a refers to a record that
@@ -187,8 +225,13 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at).WithNumber(invalidTRES)
 	}
-	if row.DefaultQOS != "" {
-		id, err := r.QOSNumber(row.DefaultQOS)
+	switch {
+	case row.DefaultQOS == model.Emptied:
+		if old != nil && old.DefaultQOSID != 0 {
+			record.DefaultQOSID = noDefaultQOS
+		}
+	case row.DefaultQOS != "":
+		id, err := r.QOSNumber(row.DefaultQOS.String())
 		if err != nil {
 			return errs.New(errs.Invalid, "%v", err).WithSource(at + "/default/qos").WithNumber(invalidQOS)
 		}
@@ -209,6 +252,9 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 	}
 	return nil
 }
+
+// noDefaultQOS is the number that removes the default QOS of an association.
+const noDefaultQOS = math.MaxUint32
 
 // selectsAssociations reports whether a filter has a condition. Without one, it
 // would select all associations.

@@ -66,7 +66,7 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 	if record.Flags&^qosChangesFlags == old.Flags&^model.QOSFlagsNotSet && record.Flags&qosChangesFlags == 0 {
 		record.Flags = model.QOSFlagsNotSet
 	}
-	if record.Description == old.Description {
+	if !record.Description.Changes(old.Description) {
 		record.Description = ""
 	}
 	if reflect.DeepEqual(record, model.BlankQOS()) {

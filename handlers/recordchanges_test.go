@@ -39,6 +39,8 @@ func describeChange(change any) string {
 		return names("wckey", len(c.Records), func(i int) string { return wckeyName(&c.Records[i]) })
 	case model.AddCoordinators:
 		return fmt.Sprintf("coordinators %q of %q", c.Users, c.Accounts)
+	case model.Modify[model.Account]:
+		return fmt.Sprintf("modify account %q: description %q, organization %q", c.Filter.(model.AccountFilter).Assoc.Accounts, string(c.Record.Description), string(c.Record.Organization))
 	case model.Modify[model.Association]:
 		f := c.Filter.(model.AssocFilter)
 		return fmt.Sprintf("modify association %q of %q in %q: shares %d", f.Accounts, f.Users, f.Partitions, c.Record.Shares)
@@ -75,6 +77,13 @@ func TestRecordChanges(t *testing.T) {
 		{name: "the account root below another", path: "associations", body: `{"associations": [{"account": "root", "cluster": "demo", "user": "", "parent_account": "lab"}]}`, status: 422, source: "#/associations/0/parent_account"},
 		{name: "an association of a user below another account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob", "parent_account": "root"}]}`, status: 200, source: "#/associations/0/parent_account", changes: []string{"add association demo/lab/bob"}},
 		{name: "a change of an account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "shares_raw": 5}]}`, status: 200, changes: []string{`modify association ["lab"] of [""] in [""]: shares 5`}},
+		{name: "an account without a description", path: "accounts", body: `{"accounts": [{"name": "lab", "description": "", "organization": "uni"}]}`, status: 200, changes: []string{`modify account ["lab"]: description "\x00", organization "uni"`}},
+		{name: "a new account without a description", path: "accounts", body: `{"accounts": [{"name": "new", "description": "", "organization": "uni"}]}`, status: 200, source: "#/accounts/0/description", changes: []string{"add account new"}},
+		{name: "an association by its number", path: "associations", body: `{"associations": [{"id": 3, "user": "", "shares_raw": 6}]}`, status: 200, changes: []string{`modify association ["lab"] of [""] in [""]: shares 6`}},
+		{name: "an association by its number and cluster", path: "associations", body: `{"associations": [{"id": 4, "cluster": "demo", "user": "alice", "shares_raw": 6}]}`, status: 200, changes: []string{`modify association ["lab"] of ["alice"] in ["debug"]: shares 6`}},
+		{name: "an association by the number of another", path: "associations", body: `{"associations": [{"id": 4, "user": "bob", "shares_raw": 6}]}`, status: 404, source: "#/associations/0/id"},
+		{name: "an association by an unknown number", path: "associations", body: `{"associations": [{"id": 99, "user": "", "shares_raw": 6}]}`, status: 404, source: "#/associations/0/id"},
+		{name: "an association with the number of another", path: "associations", body: `{"associations": [{"id": 4, "account": "lab", "cluster": "demo", "user": "", "shares_raw": 6}]}`, status: 200, source: "#/associations/0/id", changes: []string{`modify association ["lab"] of [""] in [""]: shares 6`}},
 		{name: "a new QOS with a number", path: "qos", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 404, source: "#/qos/0/id"},
 		{name: "a load of a QOS with the number of another database", path: "config", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 200, changes: []string{"add QOS new"}},
 		{name: "a QOS with NOT_SET and a flag", path: "qos", body: `{"qos": [{"name": "fast", "flags": ["NOT_SET", "NO_DECAY"]}]}`, status: 422, source: "#/qos/0/flags"},
@@ -87,7 +96,7 @@ func TestRecordChanges(t *testing.T) {
 		{name: "users with another default workload key", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"], "wckeys": ["k"]}, "user": {"defaultwckey": "other"}}`, status: 422, source: "#/user/defaultwckey"},
 		{name: "a default account without an association", path: "users", body: `{"users": [{"name": "bob", "default": {"account": "lab"}}]}`, status: 404, source: "#/users/0/default/account"},
 		{name: "a default workload key that is another's", path: "users", body: `{"users": [{"name": "bob", "default": {"wckey": "k"}}]}`, status: 404, source: "#/users/0/default/wckey"},
-		{name: "an unknown coordinator", path: "accounts", body: `{"accounts": [{"name": "lab", "description": "", "organization": "", "coordinators": [{"name": "alice"}, {"name": "nosuch"}]}]}`, status: 404, source: "#/accounts/0/coordinators/1"},
+		{name: "an unknown coordinator", path: "accounts", body: `{"accounts": [{"name": "lab", "description": "the lab", "organization": "uni", "coordinators": [{"name": "alice"}, {"name": "nosuch"}]}]}`, status: 404, source: "#/accounts/0/coordinators/1"},
 		{name: "a workload key of an unknown user", sched: true, path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/wckeys/0/user"},
 		{name: "a workload key in an unknown cluster", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/wckeys/0/cluster"},
 		{name: "several, of which one is refused", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "bob"}, {"name": "", "cluster": "demo", "user": "bob"}]}`, status: 422, source: "#/wckeys/1/name", changes: []string{"add wckey w/demo/bob"}},
@@ -95,7 +104,7 @@ func TestRecordChanges(t *testing.T) {
 		{name: "a load of deleted records", path: "config", body: `{"clusters": [{"name": "c", "flags": ["DELETED"]}], "qos": [{"name": "q", "flags": ["DELETED"]}], "accounts": [{"name": "a", "description": "", "organization": "", "flags": ["DELETED"]}],
 			"users": [{"name": "u", "flags": ["DELETED"]}], "wckeys": [{"name": "w", "cluster": "demo", "user": "bob", "flags": ["DELETED"]}], "associations": [{"account": "lab", "cluster": "demo", "user": "bob", "flags": ["DELETED"]}]}`,
 			status: 200, source: "#/clusters/0/flags #/qos/0/flags #/accounts/0/flags #/users/0/flags #/wckeys/0/flags #/associations/0/flags"},
-		{name: "a load of records that refer to each other", path: "config", body: `{"clusters": [{"name": "c"}], "accounts": [{"name": "a", "description": "", "organization": "", "coordinators": [{"name": "u"}]}],
+		{name: "a load of records that refer to each other", path: "config", body: `{"clusters": [{"name": "c"}], "accounts": [{"name": "a", "description": "d", "organization": "o", "coordinators": [{"name": "u"}]}],
 			"users": [{"name": "u", "default": {"account": "a"}}], "associations": [{"account": "a", "cluster": "c", "user": ""}, {"account": "a", "cluster": "c", "user": "u"}]}`,
 			status: 200, changes: []string{"add cluster c", "add account a", "add user u", "add association c/a", "add association c/a/u", `coordinators ["u"] of ["a"]`, `modify user ["u"]: default a`}},
 		{name: "a load of which one is refused", path: "config", body: `{"users": [{"name": "u"}], "associations": [{"account": "nosuch", "cluster": "demo", "user": "u"}]}`,

@@ -72,7 +72,7 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 		})
 	case model.AssocFilter:
 		return listRecords(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool {
-			return oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
+			return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
 		})
 	case model.AccountFilter:
 		return listRecords(a, "accounts", cred, l, a.recorded.accounts, func(r *model.Account) bool {

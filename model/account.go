@@ -4,10 +4,10 @@ package model
 type Account struct {
 	Associations []Association // set only if requested
 	Coordinators []Coordinator // set only if requested
-	Description  string
+	Description  Text
 	Flags        uint32
 	Name         string
-	Organization string
+	Organization Text
 }
 
 // Coordinator is a user who coordinates an account (Account.Coordinators), or

@@ -4,7 +4,7 @@ package model
 // is the sum of two fields, one in seconds and one in microseconds.
 type AccountingJob struct {
 	Account         string
-	AdminComment    string
+	AdminComment    Text
 	AllocNodes      uint32
 	ArrayJobID      uint32 // 0 if the job is not part of an array
 	ArrayMaxTasks   uint32 // maximum number of tasks that run concurrently; 0 for no limit
@@ -17,14 +17,14 @@ type AccountingJob struct {
 	Container       string
 	DBIndex         uint64 // from 24.11 on the job's SLUID
 	DerivedExitCode uint32 // highest exit code of all steps, in the format of ExitCode
-	DerivedExitText string // set by the user, and shown as the job's comment
+	DerivedExitText Text   // set by the user, and shown as the job's comment
 	Elapsed         uint32 // in seconds
 	EligibleTime    Time
 	EndTime         Time
 	Environment     string // set only if requested
 	Exclusive       string
 	ExitCode        uint32 // status from wait(2): code in bits 8 to 15, signal in bits 0 to 6
-	Extra           string
+	Extra           Text
 	FailedNode      string
 	Flags           uint32 // how it was scheduled
 	GroupID         uint32
@@ -63,7 +63,7 @@ type AccountingJob struct {
 	SubmitTime      Time
 	SubmitLine      string
 	Suspended       uint32 // in seconds
-	SystemComment   string
+	SystemComment   Text
 	SystemCPUSec    uint64
 	SystemCPUUsec   uint64
 	TimeLimit       Opt[uint32] // in minutes
@@ -75,7 +75,7 @@ type AccountingJob struct {
 	User            string // empty if the name is unknown
 	UserCPUSec      uint64
 	UserCPUUsec     uint64
-	WCKey           string
+	WCKey           Text
 	WCKeyID         uint32
 	WorkDir         string
 }

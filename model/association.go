@@ -7,7 +7,7 @@ type Association struct {
 	Usage            []Usage
 	Account          string
 	Cluster          string
-	Comment          string
+	Comment          Text
 	DefaultQOSID     uint32
 	Flags            uint32
 	Shares           uint32 // for fair share; 0x7fffffff for the parent's

@@ -4,7 +4,7 @@ package model
 // effect. A list of limits has the form "1=4,2=1000", in which the id of a
 // trackable resource precedes each "=".
 type QOS struct {
-	Description       string
+	Description       Text
 	ID                uint32
 	Flags             uint32
 	GraceTime         uint32 // seconds before preemption

@@ -26,5 +26,9 @@ func (t Text) String() string {
 	return string(t)
 }
 
+// Changes reports whether a change to t would change a field with the value
+// old.
+func (t Text) Changes(old Text) bool { return t != "" && t.String() != old.String() }
+
 // Empty reports whether the text is unset or set to empty text.
 func (t Text) Empty() bool { return t.String() == "" }

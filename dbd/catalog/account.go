@@ -19,8 +19,8 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 	byAssoc := f.Assoc
 	byAssoc.Accounts = nil
 	for _, a := range Sorted(b.Accounts) {
-		if !Matches(f.Assoc.Accounts, a.Name) || !Matches(f.Descriptions, a.Description) ||
-			!Matches(f.Organizations, a.Organization) {
+		if !Matches(f.Assoc.Accounts, a.Name) || !Matches(f.Descriptions, a.Description.String()) ||
+			!Matches(f.Organizations, a.Organization.String()) {
 			continue
 		}
 		if hasConditions(&byAssoc) {
@@ -112,7 +112,7 @@ func (b *Catalog) addAccount(a *model.Account) error {
 	if err := checkTexts(a.Description, a.Organization); err != nil {
 		return err
 	}
-	rec := model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags &^ deleted}
+	rec := model.Account{Name: a.Name, Description: stored(a.Description), Organization: stored(a.Organization), Flags: a.Flags &^ deleted}
 	b.Accounts[a.Name] = &rec
 	return nil
 }
@@ -130,10 +130,10 @@ func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) 
 	for _, a := range b.accounts(f) {
 		rec := *a
 		if change.Description != "" {
-			rec.Description = change.Description
+			rec.Description = stored(change.Description)
 		}
 		if change.Organization != "" {
-			rec.Organization = change.Organization
+			rec.Organization = stored(change.Organization)
 		}
 		rec.Flags |= change.Flags &^ deleted
 		b.Accounts[rec.Name] = &rec

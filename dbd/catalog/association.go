@@ -110,7 +110,7 @@ func (b *Catalog) changeAssociation(a, change *model.Association) error {
 		return err
 	}
 	if change.Comment != "" {
-		a.Comment = change.Comment
+		a.Comment = stored(change.Comment)
 	}
 	if change.ParentAccount != "" {
 		if err := b.setParent(a, change.ParentAccount); err != nil {

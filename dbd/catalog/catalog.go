@@ -116,7 +116,7 @@ func checkName(kind, name string) error {
 }
 
 // checkTexts refuses texts that are too long.
-func checkTexts(texts ...string) error {
+func checkTexts(texts ...model.Text) error {
 	for _, t := range texts {
 		if len(t) > maxText {
 			return invalid("a text has more than %d bytes", maxText)
@@ -124,6 +124,10 @@ func checkTexts(texts ...string) error {
 	}
 	return nil
 }
+
+// stored returns the value of a field that a change sets to t. In a stored
+// record, a text that is empty is unset.
+func stored(t model.Text) model.Text { return model.Text(t.String()) }
 
 // Matches reports whether filter contains s or is empty.
 func Matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }

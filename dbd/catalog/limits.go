@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,27 +75,29 @@ func setAmounts(to, from []*string) error {
 
 // mergeAmounts applies change to the amounts in text, such as "1=4,2=1000". An
 // amount in change replaces the amount of the same resource in text or, if
-// there is none, is added. The amount -1 removes the resource. The result is
-// sorted by resource.
+// there is none, is added. The amount -1, which clients also send as the number
+// 18446744073709551615, removes the resource. The result is sorted by resource.
 func mergeAmounts(text, change string) (string, error) {
-	amounts := map[uint64]int64{}
+	amounts := map[uint64]uint64{}
 	for part := range strings.SplitSeq(text+","+change, ",") {
 		if part == "" {
 			continue
 		}
 		id, amount, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseUint(id, 10, 32)
-		v, amountErr := strconv.ParseInt(amount, 10, 64)
-		if !ok || err != nil || amountErr != nil || v < -1 {
+		if err == nil && (amount == "-1" || amount == strconv.FormatUint(math.MaxUint64, 10)) {
+			delete(amounts, n)
+			continue
+		}
+		v, amountErr := strconv.ParseUint(amount, 10, 63)
+		if !ok || err != nil || amountErr != nil {
 			return "", invalid("%.60q is not an amount of a resource, such as 1=4", part)
 		}
-		if amounts[n] = v; v == -1 {
-			delete(amounts, n)
-		}
+		amounts[n] = v
 	}
 	var parts []string
 	for _, id := range slices.Sorted(maps.Keys(amounts)) {
-		parts = append(parts, strconv.FormatUint(id, 10)+"="+strconv.FormatInt(amounts[id], 10))
+		parts = append(parts, strconv.FormatUint(id, 10)+"="+strconv.FormatUint(amounts[id], 10))
 	}
 	return strings.Join(parts, ","), nil
 }

@@ -46,7 +46,7 @@ func (b *Catalog) qosByName(name string) *model.QOS {
 func (b *Catalog) ListQOS(f *model.QOSFilter) (list []model.QOS) {
 	for _, q := range Sorted(b.QOS) {
 		if Matches(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && Matches(f.Names, q.Name) &&
-			Matches(f.Descriptions, q.Description) &&
+			Matches(f.Descriptions, q.Description.String()) &&
 			(f.PreemptMode == 0 || f.PreemptMode == model.NoVal16 || f.PreemptMode == q.PreemptMode) {
 			list = append(list, *q)
 		}
@@ -103,7 +103,7 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 		return err
 	}
 	if change.Description != "" {
-		q.Description = change.Description
+		q.Description = stored(change.Description)
 	}
 	switch flags := change.Flags &^ (addFlags | removeFlags | model.QOSFlagsNotSet); {
 	case change.Flags&model.QOSFlagsNotSet != 0:

@@ -23,8 +23,8 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error
 	for _, name := range set.Accounts {
 		if b.Accounts[name] == nil {
 			a := set.Account
-			a.Name, a.Description = name, cmp.Or(a.Description, name)
-			a.Organization = cmp.Or(a.Organization, set.Assoc.ParentAccount, name)
+			a.Name, a.Description = name, cmp.Or(stored(a.Description), model.Text(name))
+			a.Organization = cmp.Or(stored(a.Organization), model.Text(set.Assoc.ParentAccount), model.Text(name))
 			if err := b.addAccount(&a); err != nil {
 				return "", err
 			}

@@ -36,10 +36,10 @@ func (m *Accounts) Walk(c *codec.Codec) { m.walk(c, "db_account_rec", account) }
 func account(c *codec.Codec, a *model.Account) {
 	codec.List(c, "assoc_list", "db_assoc_rec", &a.Associations, association)
 	codec.List(c, "coordinators", "db_coord_rec", &a.Coordinators, coordinator)
-	c.String("description", &a.Description)
+	c.Text("description", &a.Description)
 	c.Uint32("flags", &a.Flags)
 	c.String("name", &a.Name)
-	c.String("organization", &a.Organization)
+	c.Text("organization", &a.Organization)
 }
 
 // coordinator encodes or decodes the name of a user who coordinates an account,

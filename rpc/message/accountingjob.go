@@ -55,7 +55,7 @@ func (m *AccountingJobs) Walk(c *codec.Codec) { m.walk(c, "db_job_rec", accounti
 // accountingJob encodes or decodes a job (table db_job_rec).
 func accountingJob(c *codec.Codec, j *model.AccountingJob) {
 	c.String("account", &j.Account)
-	c.String("admin_comment", &j.AdminComment)
+	c.Text("admin_comment", &j.AdminComment)
 	c.Uint32("alloc_nodes", &j.AllocNodes)
 	c.Uint32("array_job_id", &j.ArrayJobID)
 	c.Uint32("array_max_tasks", &j.ArrayMaxTasks)
@@ -68,7 +68,7 @@ func accountingJob(c *codec.Codec, j *model.AccountingJob) {
 	c.String("container", &j.Container)
 	c.Uint64("db_index", &j.DBIndex)
 	c.Uint32("derived_ec", &j.DerivedExitCode)
-	c.String("derived_es", &j.DerivedExitText)
+	c.Text("derived_es", &j.DerivedExitText)
 	c.Uint32("elapsed", &j.Elapsed)
 	c.Time("eligible", &j.EligibleTime)
 	c.Time("end", &j.EndTime)
@@ -78,7 +78,7 @@ func accountingJob(c *codec.Codec, j *model.AccountingJob) {
 	}
 	c.Uint32("exitcode", &j.ExitCode)
 	if c.Since(codec.V2302) {
-		c.String("extra", &j.Extra)
+		c.Text("extra", &j.Extra)
 		c.String("failed_node", &j.FailedNode)
 	}
 	c.Uint32("flags", &j.Flags)
@@ -142,7 +142,7 @@ func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	c.Time("submit", &j.SubmitTime)
 	c.String("submit_line", &j.SubmitLine)
 	c.Uint32("suspended", &j.Suspended)
-	c.String("system_comment", &j.SystemComment)
+	c.Text("system_comment", &j.SystemComment)
 	c.Uint64("sys_cpu_sec", &j.SystemCPUSec)
 	c.Uint64("sys_cpu_usec", &j.SystemCPUUsec)
 	c.OptUint32("timelimit", &j.TimeLimit)
@@ -154,7 +154,7 @@ func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	c.String("user", &j.User)
 	c.Uint64("user_cpu_sec", &j.UserCPUSec)
 	c.Uint64("user_cpu_usec", &j.UserCPUUsec)
-	c.String("wckey", &j.WCKey)
+	c.Text("wckey", &j.WCKey)
 	c.Uint32("wckeyid", &j.WCKeyID)
 	c.String("work_dir", &j.WorkDir)
 }

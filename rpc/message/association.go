@@ -62,7 +62,7 @@ func association(c *codec.Codec, a *model.Association) {
 	c.String("acct", &a.Account)
 	c.String("cluster", &a.Cluster)
 	if c.Since(codec.V2302) {
-		c.String("comment", &a.Comment)
+		c.Text("comment", &a.Comment)
 	}
 	c.Uint32("def_qos_id", &a.DefaultQOSID)
 	if c.Until(codec.V2405) {

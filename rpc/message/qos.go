@@ -37,7 +37,7 @@ func (m *QOSList) Walk(c *codec.Codec) { m.walk(c, "db_qos_rec", qos) }
 
 // qos encodes or decodes a quality of service (table db_qos_rec).
 func qos(c *codec.Codec, q *model.QOS) {
-	c.String("description", &q.Description)
+	c.Text("description", &q.Description)
 	c.Uint32("id", &q.ID)
 	c.Uint32("flags", &q.Flags)
 	c.Uint32("grace_time", &q.GraceTime)
