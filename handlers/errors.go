@@ -266,7 +266,11 @@ func (e *notesError) problems() []api.Error {
 			Description: nameField(n.Source, n.Text),
 			Source:      n.Source,
 			Name:        http.StatusText(http.StatusUnprocessableEntity),
+			Number:      invalidValue,
 			Code:        errcode.Of(errs.Invalid),
+		}
+		if n.Missing {
+			list[i].Number = missingField
 		}
 		if n.Source == "#" && n.Line > 0 {
 			list[i].Description = "the body: " + n.Text

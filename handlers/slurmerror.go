@@ -54,6 +54,7 @@ const (
 	noTimeLimit           = 8000       // MISSING_TIME_LIMIT
 	invalidQuery          = 9000       // REST_INVALID_QUERY
 	missingField          = 9200       // DATA_PATH_NOT_FOUND
+	invalidValue          = 9202       // DATA_CONV_FAILED
 	ambiguousModify       = 9210       // DATA_AMBIGUOUS_MODIFY
 	ambiguousQuery        = 9211       // DATA_AMBIGUOUS_QUERY
 )
