@@ -35,7 +35,7 @@ var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] 
 			schema.F("job", text, func(j *JobChange) *model.Text { return &j.DerivedExitText }, "Comment of the user"),
 			schema.F("system", text, func(j *JobChange) *model.Text { return &j.SystemComment }, "Comment of the system"),
 		}),
-		schema.GetSet("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, setExitCode, "Exit code for all steps together"),
+		schema.GetSet("derived_exit_code", exitCodeInput, func(*JobChange) (none exitCode) { return none }, setExitCode, "Exit code for all steps together"),
 		schema.F("extra", text, func(j *JobChange) *model.Text { return &j.Extra }, "Any text of the site"),
 		schema.Group("tres", "Trackable resources", schema.Fields[JobChange]{
 			schema.GetSet("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
@@ -50,6 +50,22 @@ var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] 
 		schema.F("wckey", text, func(j *JobChange) *model.Text { return &j.WCKey }, "Workload key"),
 	}
 })
+
+// exitCodeInput returns the type of an exit code in a request. Like slurmrestd,
+// its parser also accepts a number, which is the exit status of a process.
+func exitCodeInput() schema.Type[exitCode] { return exitCodeInputType{exitCodeType.Type()} }
+
+type exitCodeInputType struct{ schema.Type[exitCode] }
+
+func (t exitCodeInputType) Parser(v schema.View) func(*schema.Report, *schema.Value, *exitCode) bool {
+	parse, parseNumber := t.Type.Parser(v), number[uint32]().Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *exitCode) bool {
+		if doc.Kind == schema.Map {
+			return parse(r, doc, into)
+		}
+		return parseNumber(r, doc, &into.code)
+	}
+}
 
 // setExitCode encodes an exit code and a signal as a wait(2) status.
 func setExitCode(j *JobChange, c exitCode) error {
