@@ -64,9 +64,9 @@ var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", fun
 
 var accountsSet = schema.Object("accounts_add_cond", func() schema.Fields[AssocSet] {
 	return schema.Fields[AssocSet]{
-		schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
+		schema.F("accounts", names(stringList), func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
 		schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
-		schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
+		schema.F("clusters", names(stringList), func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
 	}
 })
 

@@ -121,7 +121,7 @@ var Association = schema.Object("assoc", func() schema.Fields[AssociationRow] {
 		schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
 		schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
 		schema.F("priority", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
-		schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service that its jobs may have"),
+		schema.GetSet("qos", names(schema.Named("qos_string_id_list", schema.List(schema.String))), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service that its jobs may have"),
 		schema.F("shares_raw", plainLimit, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 		schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 	}

@@ -53,7 +53,7 @@ var commonAssoc = schema.Object("assoc_rec_set", func() schema.Fields[Associatio
 		schema.F("minpriothresh", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
 		schema.F("parent", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account; default: root"),
 		schema.F("priority", limitNumber, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
-		schema.GetSet("qoslevel", schema.Named("qos_string_id_list", schema.List(schema.String)), func(*AssociationRow) []string { return nil }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service"),
+		schema.GetSet("qoslevel", names(schema.Named("qos_string_id_list", schema.List(schema.String))), func(*AssociationRow) []string { return nil }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service"),
 		schema.F("fairshare", plainLimit, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 	}
 })

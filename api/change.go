@@ -1,6 +1,11 @@
 package api
 
-import "schedrestd/api/schema"
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/api/schema"
+)
 
 // Changes is a request to create or change records. A GET of the same path
 // returns records in the same form.
@@ -67,6 +72,31 @@ type RemovedAnswer struct {
 
 // stringList is a JSON list of strings, such as the names of removed records.
 var stringList = schema.Named("string_list", schema.List(schema.String))
+
+// names returns the type of a list of names in a request. Like slurmrestd, its
+// parser also accepts a single text with commas between the names. A name in an
+// array must not contain a comma: no command of Slurm can name such a record.
+func names(typ func() schema.Type[[]string]) func() schema.Type[[]string] {
+	return func() schema.Type[[]string] { return namesType{typ()} }
+}
+
+type namesType struct{ schema.Type[[]string] }
+
+func (t namesType) Parser(v schema.View) func(*schema.Report, *schema.Value, *[]string) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *[]string) bool {
+		if !parse(r, doc, into) {
+			return false
+		}
+		if doc.Kind != schema.Array {
+			*into = words(doc.Text)
+		}
+		if slices.ContainsFunc(*into, func(name string) bool { return strings.Contains(name, ",") }) {
+			return r.Error(doc, "a name must not contain a comma")
+		}
+		return true
+	}
+}
 
 func removed(schemaName, field, doc string, opts ...schema.Option) *AnswerType[RemovedAnswer] {
 	return enveloped(schemaName, func(a *RemovedAnswer) *Envelope { return &a.Envelope },

@@ -124,7 +124,7 @@ var QOS = schema.Object("qos", func() schema.Fields[QOSRow] {
 		}),
 		schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
 		schema.Group("preempt", "Preemption", schema.Fields[QOSRow]{
-			schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs may be preempted by jobs of this QOS"),
+			schema.GetSet("list", names(schema.Named("qos_preempt_list", schema.List(schema.String))), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs may be preempted by jobs of this QOS"),
 			schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
 			schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 		}),

@@ -63,12 +63,12 @@ var UsersWithAssocsBody = schema.Object("openapi_users_add_cond_resp", func() sc
 
 var usersSet = schema.Object("users_add_cond", func() schema.Fields[AssocSet] {
 	return schema.Fields[AssocSet]{
-		schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; default: the default account of user"),
+		schema.F("accounts", names(stringList), func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; default: the default account of user"),
 		schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
-		schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
-		schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; default: the associations are for all partitions"),
-		schema.F("users", stringList, func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
-		schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key in the field user"),
+		schema.F("clusters", names(stringList), func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
+		schema.F("partitions", names(stringList), func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; default: the associations are for all partitions"),
+		schema.F("users", names(stringList), func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
+		schema.F("wckeys", names(stringList), func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key in the field user"),
 	}
 })
 

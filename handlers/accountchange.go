@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/errs"
@@ -104,9 +105,13 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 	return len(add)+len(remove) > 0, nil
 }
 
-// checkName returns an error if a record has no name. A daemon may apply a
-// change with an empty name to all records.
+// checkName returns an error if a record has no name, or one with a comma. A
+// daemon may apply a change with an empty name to all records, and no command
+// of Slurm can name a record with a comma.
 func checkName(name, at string) error {
+	if strings.Contains(name, ",") {
+		return errs.New(errs.Invalid, "a name must not contain a comma").WithSource(at + "/name").WithNumber(badName)
+	}
 	if name == "" {
 		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name").WithNumber(missingField)
 	}

@@ -55,6 +55,9 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 		record.LimitFactor = model.FloatNotSet
 	}
 	if old == nil {
+		if err := checkName(record.Name, at); err != nil {
+			return false, err
+		}
 		record.ID = 0
 		_, err := e.Change(model.Add[model.QOS]{Records: []model.QOS{record}})
 		return true, err

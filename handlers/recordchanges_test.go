@@ -84,6 +84,9 @@ func TestRecordChanges(t *testing.T) {
 		{name: "an association by the number of another", path: "associations", body: `{"associations": [{"id": 4, "user": "bob", "shares_raw": 6}]}`, status: 404, source: "#/associations/0/id"},
 		{name: "an association by an unknown number", path: "associations", body: `{"associations": [{"id": 99, "user": "", "shares_raw": 6}]}`, status: 404, source: "#/associations/0/id"},
 		{name: "an association with the number of another", path: "associations", body: `{"associations": [{"id": 4, "account": "lab", "cluster": "demo", "user": "", "shares_raw": 6}]}`, status: 200, source: "#/associations/0/id", changes: []string{`modify association ["lab"] of [""] in [""]: shares 6`}},
+		{name: "an account with a comma", path: "accounts", body: `{"accounts": [{"name": "a,b", "description": "d", "organization": "o"}]}`, status: 422, source: "#/accounts/0/name"},
+		{name: "a user with a comma", path: "users", body: `{"users": [{"name": "a,b"}]}`, status: 422, source: "#/users/0/name"},
+		{name: "a new QOS with a comma", path: "qos", body: `{"qos": [{"name": "a,b"}]}`, status: 422, source: "#/qos/0/name"},
 		{name: "a new QOS with a number", path: "qos", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 404, source: "#/qos/0/id"},
 		{name: "a load of a QOS with the number of another database", path: "config", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 200, changes: []string{"add QOS new"}},
 		{name: "a QOS with NOT_SET and a flag", path: "qos", body: `{"qos": [{"name": "fast", "flags": ["NOT_SET", "NO_DECAY"]}]}`, status: 422, source: "#/qos/0/flags"},
@@ -206,6 +209,39 @@ func TestUnchangedRecords(t *testing.T) {
 		body := envelope(t, w.Body.Bytes())
 		if w.Code != http.StatusOK || len(body.Warnings) != 1 || body.Warnings[0].Source+": "+body.Warnings[0].Description != tt.want {
 			t.Errorf("%s: status %d, %+v, want %q", tt.path, w.Code, body.Warnings, tt.want)
+		}
+	}
+}
+
+// TestNamesInOneText checks that a text with commas names several records, as
+// in slurmrestd, and that no record gets a name with a comma.
+func TestNamesInOneText(t *testing.T) {
+	for _, tt := range []struct {
+		path, body string
+		want       model.AssocSet // nil for an error
+	}{
+		{"users_association", `{"association_condition": {"users": "v,w", "accounts": "lab", "partitions": "debug,fake"}, "user": {}}`,
+			model.AssocSet{Accounts: []string{"lab"}, Users: []string{"v", "w"}, Partitions: []string{"debug", "fake"}}},
+		{"accounts_association", `{"association_condition": {"accounts": "physics, optics", "clusters": "demo"}}`,
+			model.AssocSet{Accounts: []string{"physics", "optics"}, Clusters: []string{"demo"}}},
+		{"users_association", `{"association_condition": {"users": ["v,w"], "accounts": ["lab"]}, "user": {}}`, model.AssocSet{}},
+		{"accounts_association", `{"association_condition": {"accounts": ["physics,optics"]}}`, model.AssocSet{}},
+		{"accounts_association", `{"association_condition": {"accounts": ","}}`, model.AssocSet{}},
+	} {
+		f := demo()
+		w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
+		var got model.AssocSet
+		for _, change := range f.recorded.changes {
+			switch c := change.(type) {
+			case model.AddUsersWithAssocs:
+				got = c.AssocSet
+			case model.AddAccountsWithAssocs:
+				got = c.AssocSet
+			}
+		}
+		got.Assoc = model.Association{}
+		if d := cmp.Diff(tt.want, got); d != "" || (w.Code == http.StatusOK) != (len(f.recorded.changes) == 1) {
+			t.Errorf("%s: status %d, %s: %s", tt.body, w.Code, d, w.Body)
 		}
 	}
 }

@@ -50,6 +50,7 @@ const (
 	invalidUserID         = 2165       // USER_ID_INVALID
 	unknownUser           = 2166       // USER_ID_UNKNOWN
 	invalidAssociation    = 2167       // INVALID_ASSOC
+	badName               = 7004       // BAD_NAME
 	invalidCluster        = 7104       // INVALID_CLUSTER_NAME
 	noTimeLimit           = 8000       // MISSING_TIME_LIMIT
 	invalidQuery          = 9000       // REST_INVALID_QUERY

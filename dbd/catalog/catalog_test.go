@@ -166,7 +166,9 @@ func TestChanges(t *testing.T) {
 				return a.MaxJobs == model.Some[uint32](3) && a.GrpTRES == "1=2,4=1" && a.Comment == "c"
 			}},
 		{"taking a limit back",
-			modify(lab, func(a *model.Association) { a.MaxJobs, a.MaxTRESPJ = model.Infinite[uint32](), "2=7,1=18446744073709551615" }),
+			modify(lab, func(a *model.Association) {
+				a.MaxJobs, a.MaxTRESPJ = model.Infinite[uint32](), "2=7,1=18446744073709551615"
+			}),
 			"C = c1         A = lab", 0,
 			func(b *Catalog) bool {
 				a := b.ListAssociations(&ann)[0]
