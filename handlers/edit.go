@@ -147,12 +147,13 @@ func removal(r any) func(model.Editor) (any, error) {
 // removed.
 func (h *handler) removeRecords(c *call, kind, name, source string,
 	buildRemoval func(model.Editor) (any, error), check func([]string) error) ([]string, error) {
-	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
+	names, err := h.edit(c, name, func(e model.Editor) (names []string, err error) {
+		defer func() { err = c.allowMissing(err, kind, name, source) }()
 		r, err := buildRemoval(e)
 		if err != nil {
 			return nil, err
 		}
-		names, err := e.Change(r)
+		names, err = e.Change(r)
 		switch {
 		case err != nil && len(names) > 0:
 			return nil, annotateBlocked(err, names)
@@ -166,6 +167,16 @@ func (h *handler) removeRecords(c *call, kind, name, source string,
 		return names, nil
 	})
 	return names, annotateNamed(err, kind, name, source)
+}
+
+// allowMissing replaces the error of a removal that finds no record with a
+// warning, in Slurm's spelling.
+func (c *call) allowMissing(err error, kind, name, source string) error {
+	if errs.KindOf(err) != errs.NotFound || !c.lenient(api.NothingToRemove) {
+		return err
+	}
+	c.warn(source, "%s %s: there is no such record", kind, name)
+	return nil
 }
 
 // annotateBlocked adds names to the error of a removal that the daemon refused.

@@ -158,7 +158,7 @@ func (c *call) answerNotFound(err error) error {
 	switch {
 	case c.lenient(api.MissingIsError):
 		return c.sendFailure(http.StatusOK, c.problems(err, http.StatusNotFound), nil)
-	case !c.lenient(api.MissingIsWarning) && !c.lenient(api.NothingToRemove):
+	case !c.lenient(api.MissingIsWarning):
 		return err
 	}
 	list := c.problems(err, http.StatusNotFound)

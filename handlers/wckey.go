@@ -120,7 +120,9 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 // contains the key's user and cluster. If it contained only the name, the
 // daemon would remove this key for all users on all clusters.
 func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
-	names, err := h.edit(c, p.Name, func(e model.Editor) ([]string, error) {
+	const kind, source = "workload key", inPath + "id"
+	names, err := h.edit(c, p.Name, func(e model.Editor) (names []string, err error) {
+		defer func() { err = c.allowMissing(err, kind, p.Name, source) }()
 		var found []model.WCKey
 		for _, filter := range wckeyFilters(p.Name) {
 			err := e.List(model.List(filter, func(k *model.WCKey) error { found = append(found, *k); return nil }))
@@ -150,7 +152,7 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 		}
 		return removed, nil
 	})
-	return h.answerRemoval(c, api.WCKeysRemoved, names, annotateNamed(err, "workload key", p.Name, inPath+"id"))
+	return h.answerRemoval(c, api.WCKeysRemoved, names, annotateNamed(err, kind, p.Name, source))
 }
 
 // ambiguousWCKey returns the error for a name that several workload keys have,
