@@ -38,7 +38,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,11 @@ integration: build ## test the real binaries as a user would use them
 integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
 		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 12m ./integration/slurm/...; \
+	done
+
+integration-changes: build ## compare the effects of all changes with those of slurmrestd, for SLURM_RELEASES (24.11); takes hours; SLURM_CHANGES=0.1 runs a tenth
+	@set -e; for release in $(SLURM_RELEASES); do \
+		echo "== Slurm $$release"; SLURM_CHANGES=$${SLURM_CHANGES:-all} SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 0 -run '^TestChangesByForm$$' ./integration/slurm; \
 	done
 
 integration-systemd: ## test the units with systemd of SYSTEMD_SUITES (bookworm trixie), in machines made of Debian's packages; needs root
