@@ -155,7 +155,7 @@ func TestCorpusContent(t *testing.T) {
 		{"two byte order marks", "\ufeff\ufeff{}", 400, "#"},
 		{"a number beyond 64 bits", `{"job":{"script":"#!/bin/sh\n","time_limit":18446744073709551616}}`, 422, "#/job/time_limit"},
 		{"a number beyond 32 bits", `{"job":{"script":"#!/bin/sh\n","tasks":4294967297}}`, 422, "#/job/tasks"},
-		{"a number below zero", `{"job":{"script":"#!/bin/sh\n","time_limit":-1}}`, 422, "#/job/time_limit"},
+		{"a number below zero", `{"job":{"script":"#!/bin/sh\n","time_limit":-2}}`, 422, "#/job/time_limit"},
 		{"a huge exponent", `{"job":{"script":"#!/bin/sh\n","time_limit":1e999999999}}`, 422, "#/job/time_limit"},
 		{"a tiny one", `{"job":{"script":"#!/bin/sh\n","tasks":1e-999999999}}`, 422, "#/job/tasks"},
 		{"nearly one", `{"job":{"script":"#!/bin/sh\n","tasks":0.99999999999999999999}}`, 422, "#/job/tasks"},

@@ -63,8 +63,9 @@ func namesOwn(cases []variant.Case) bool {
 	})
 }
 
-// association conditions: cluster, account, user and partition, each absent,
-// with a value that exists, with one that does not, and with two.
+// The conditions for associations are all combinations of cluster, account, user
+// and partition: each absent, with a value that exists, with one that does not,
+// and with two.
 var associationConditions = combine(map[string][]variant.Case{
 	"account":   condition("account", "known", "NAME", "another known", "xNAME", "unknown", "nosuchaccount", "two", "NAME,xNAME", "two parameters", `["NAME", "xNAME"]`, "known and unknown", "NAME,nosuchaccount", "empty text", ""),
 	"cluster":   condition("cluster", "known", "lab", "unknown", "nosuchcluster", "two", "lab,other", "empty text", ""),

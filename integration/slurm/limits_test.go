@@ -43,7 +43,7 @@ func TestLimits(t *testing.T) {
 	if m.release == "22.05" {
 		t.Skip("the columns of sacctmgr 22.05 have other names")
 	}
-	m.gateway(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	token, err := m.createToken("root")
 	must(t, err)
 	version := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
@@ -114,7 +114,7 @@ func TestAccountStays(t *testing.T) {
 	if m.release == "22.05" {
 		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
 	}
-	m.gateway(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	token, err := m.createToken("root")
 	must(t, err)
 	version := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
