@@ -96,6 +96,6 @@ var accountParams = schema.Object("", func() schema.Fields[AccountParams] {
 var GetAccount = declare(accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
 	Doc: "Show one account", Answer: Accounts,
-	Description: "Returns the account with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	Description: "Returns the account with this name.",
 	AnswerDoc:   "The account, in a list",
 })

@@ -32,7 +32,7 @@ var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts
 var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
 	Doc: "Remove an account", Answer: AccountsRemoved,
-	Description: "Removes the named account and its associations. Returns 409 if the account has running jobs or is the default account of a user, and 404 if it does not exist.",
+	Description: "Removes the named account and its associations. Returns 409 if the account has running jobs or is the default account of a user.",
 	AnswerDoc:   "The account",
 })
 

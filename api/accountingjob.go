@@ -376,6 +376,6 @@ var accountingJobParams = schema.Object("", func() schema.Fields[AccountingJobPa
 var GetAccountingJob = declare(accountingJobParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job from accounting", Answer: AccountingJobs,
-	Description: "Returns the job with this number, or a task of a job array, such as 12_3. It returns several records if the number was reused or belongs to an array. For an unknown number, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	Description: "Returns the job with this number, or a task of a job array, such as 12_3. It returns several records if the number was reused or belongs to an array.",
 	AnswerDoc:   "The job, in a list",
 })

@@ -23,7 +23,7 @@ var AssociationsRemoved = removed("openapi_assocs_removed_resp", "removed_associ
 var DeleteAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "associations/", ID: "delete_associations",
 	Doc: "Remove associations", Answer: AssociationsRemoved,
-	Description: "Removes the associations that match every given parameter, and all associations below a matching account. A request without a parameter that selects associations is refused with 422, because it would remove all of them. If none match, the answer is 404.",
+	Description: "Removes the associations that match every given parameter, and all associations below a matching account. A request without a parameter that selects associations is refused with 422, because it would remove all of them.",
 	AnswerDoc:   "The associations",
 })
 

@@ -107,6 +107,6 @@ var clusterParams = schema.Object("", func() schema.Fields[ClusterParams] {
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
 	Doc: "Show one cluster", Answer: Clusters,
-	Description: "Returns the cluster with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	Description: "Returns the cluster with this name.",
 	AnswerDoc:   "The cluster, in a list",
 })

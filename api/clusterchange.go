@@ -31,6 +31,6 @@ var ClustersRemoved = removed("openapi_clusters_removed_resp", "deleted_clusters
 var DeleteCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "cluster/{cluster_name}", ID: "delete_cluster",
 	Doc: "Remove a cluster", Answer: ClustersRemoved,
-	Description: "Removes the named cluster from accounting, if it also matches the parameters. A cluster with running jobs can't be removed (409). If it does not exist, the answer is 404. Requires administrator rights.",
+	Description: "Removes the named cluster from accounting, if it also matches the parameters. A cluster with running jobs can't be removed (409). Requires administrator rights.",
 	AnswerDoc:   "The cluster",
 })

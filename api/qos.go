@@ -198,6 +198,6 @@ var qosParams = schema.Object("", func() schema.Fields[QOSParams] {
 var GetQOS = declare(qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
 	Doc: "Show one quality of service", Answer: QOSList,
-	Description: "Returns the quality of service (QOS) with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	Description: "Returns the quality of service (QOS) with this name.",
 	AnswerDoc:   "The quality of service, in a list",
 })

@@ -56,6 +56,6 @@ var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Na
 var DeleteQOS = declare(namedQOSParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "qos/{qos}", ID: "delete_single_qos",
 	Doc: "Remove a quality of service", Answer: QOSRemoved,
-	Description: "Removes the quality of service with this name or number. If there is none, the answer is 404.",
+	Description: "Removes the quality of service with this name or number.",
 	AnswerDoc:   "The quality of service",
 })

@@ -108,6 +108,6 @@ var userParams = schema.Object("", func() schema.Fields[UsersParams] {
 var GetUser = declare(userParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
 	Doc: "Show one user", Answer: UserList,
-	Description: "Returns the user with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	Description: "Returns the user with this name.",
 	AnswerDoc:   "The user, in a list",
 })

@@ -33,7 +33,7 @@ var UsersRemoved = removed("openapi_resp", "removed_users", "The users that were
 var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: UsersRemoved,
-	Description: "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs, and 404 if the user does not exist.",
+	Description: "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs.",
 	AnswerDoc:   "The user",
 })
 

@@ -54,7 +54,7 @@ var wckeyParams = nameParams("id", "workload key", "Name of the workload key, or
 var GetWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckey/{id}", ID: "get_wckey",
 	Doc: "Show one workload key", Answer: WCKeys,
-	Description: "Returns the workload key with this number, or the keys with this name, one for each user and cluster. For an unknown key, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	Description: "Returns the workload key with this number, or the keys with this name, one for each user and cluster.",
 	AnswerDoc:   "The workload key, in a list",
 })
 
@@ -90,6 +90,6 @@ var WCKeysRemoved = removed("openapi_wckey_removed_resp", "deleted_wckeys", "The
 var DeleteWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "wckey/{id}", ID: "delete_wckey",
 	Doc: "Remove a workload key", Answer: WCKeysRemoved,
-	Description: "Removes the workload key with this number or name. If several users or clusters have a key with this name, the request is refused and removes nothing: use the number of one of them. If there is no such key, the answer is 404.",
+	Description: "Removes the workload key with this number or name.",
 	AnswerDoc:   "The workload key",
 })

@@ -94,7 +94,7 @@ func TestKilledWorkers(t *testing.T) {
 	c := v.config(testConfig{Connections: 60, Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS // so that workers get everything that a worker can get
 	g := serve(t, as, c)
-	var before int
+	var before []string
 	for n := range deaths {
 		conns := hold(t, g.addr, 50)
 		pid := g.workerPID()
@@ -109,14 +109,21 @@ func TestKilledWorkers(t *testing.T) {
 		}
 		if n == 9 {
 			g.awaitSettled(t, 60)
-			before = len(descriptors(t, g.dispatcherPID()))
+			before = descriptors(t, g.dispatcherPID())
 		}
 	}
 	g.awaitSettled(t, 60)
 	// While a connection is being passed to a worker, the dispatcher briefly
 	// has a descriptor for it. Only a leaked descriptor stays open.
-	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
-		return len(descriptors(t, g.dispatcherPID())) <= before
+	var after []string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("descriptors after 10 deaths:\n%s\nand at the end:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+	})
+	await(t, fmt.Sprintf("the dispatcher has no more than the %d descriptors of after 10 deaths", len(before)), func() bool {
+		after = descriptors(t, g.dispatcherPID())
+		return len(after) <= len(before)
 	})
 }
 
