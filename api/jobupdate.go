@@ -9,6 +9,10 @@ import (
 	"schedrestd/model"
 )
 
+// JobUpdate declares the fields of a change to a job: those of a job
+// description.
+var JobUpdate = schema.Change("job_desc_msg", descFields)
+
 // taskResult declares the result of a change to some tasks of an array. All
 // these tasks have the same result.
 var taskResult = schema.Object("job_array_response_msg_entry", func() schema.Fields[model.TaskResult] {
@@ -57,7 +61,7 @@ var namedJobParams = schema.Object("", func() schema.Fields[NamedJobParams] {
 // PostJob changes a job.
 var PostJob = declare(namedJobParams, Endpoint{
 	Method: http.MethodPost, Path: "job/{job_id}", ID: "post_job",
-	Doc: "Change a job", Request: JobDesc, Answer: Updated,
+	Doc: "Change a job", Request: JobUpdate, Answer: Updated,
 	Description: "Changes those fields of a job that are in the body. The field hold holds or releases a pending job. If the path names a whole job array, all tasks are changed, and the answer lists those that could not be. If the controller rejects the change, the status is usually 422.",
 	RequestDoc:  "The fields to change, as in a submission",
 	AnswerDoc:   "The job was changed; for a job array, the result for each task",

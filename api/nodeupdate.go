@@ -9,7 +9,7 @@ import (
 )
 
 // NodeUpdateBody declares the fields of a change to nodes.
-var NodeUpdateBody = schema.Object("update_node_msg", func() schema.Fields[model.NodeUpdate] {
+var NodeUpdateBody = schema.Change("update_node_msg", func() schema.Fields[model.NodeUpdate] {
 	return schema.Fields[model.NodeUpdate]{
 		schema.F("comment", text, func(u *model.NodeUpdate) *model.Text { return &u.Comment }, "Any text"),
 		schema.Set("cpu_bind", schema.Int32, func(u *model.NodeUpdate, n uint32) error { u.CPUBind = n; return checkBinding(n) }, "How tasks are bound to processors by default, as bits", schema.Bare),

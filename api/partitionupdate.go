@@ -32,7 +32,7 @@ func changedPartition() schema.Type[PartitionChange] {
 // partitionChange declares the fields of a PartitionChange. A client may send
 // all fields that a partition has in answers. Fields that a request can't
 // change, such as totals, are ignored.
-var partitionChange = schema.Object("partition_info", func() schema.Fields[PartitionChange] {
+var partitionChange = schema.Change("partition_info", func() schema.Fields[PartitionChange] {
 	return schema.Fields[PartitionChange]{
 		schema.Group("nodes", "Nodes of the partition", []partitionField{
 			schema.F("allowed_allocation", text, func(p *PartitionChange) *model.Text { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),

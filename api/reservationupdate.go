@@ -13,7 +13,7 @@ import (
 )
 
 // ReservationUpdate declares the fields of a reservation to create or change.
-var ReservationUpdate = schema.Object("reservation_desc_msg", func() schema.Fields[model.ReservationUpdate] {
+var ReservationUpdate = schema.Change("reservation_desc_msg", func() schema.Fields[model.ReservationUpdate] {
 	return schema.Fields[model.ReservationUpdate]{
 		schema.F("accounts", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
 		schema.F("burst_buffer", text, func(u *model.ReservationUpdate) *model.Text { return &u.BurstBuffer }, "Burst buffers that it holds"),

@@ -44,7 +44,8 @@ func (showOnlyType[T]) Parser(schema.View) func(*schema.Report, *schema.Value, *
 	}
 }
 
-// jobNumber returns the type of a wrapped job id.
+// jobNumber returns the type of a wrapped job id. In a request, 0 stands for no
+// job.
 func jobNumber() schema.Type[uint32] { return jobNumberType{} }
 
 type jobNumberType struct{ rawWrapper[uint32] }
@@ -53,9 +54,13 @@ func (jobNumberType) Parser(v schema.View) func(*schema.Report, *schema.Value, *
 	parse := number[uint32]().Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *uint32) bool {
 		var n model.Opt[uint32]
-		ok := parse(r, doc, &n)
-		*into = n.Or(0)
-		return ok
+		if !parse(r, doc, &n) {
+			return false
+		}
+		if *into = n.Or(0); *into == 0 {
+			r.Warn(doc, "names no job, so it has no effect")
+		}
+		return true
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // postJob changes a job. If any part of the body is invalid, or if the body
 // sets no field, it changes nothing.
 func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
-	desc, err := readBody(c, api.JobDesc)
+	desc, err := readBody(c, api.JobUpdate)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ type Fields[O any] = []Field[O]
 type field struct {
 	name, doc string
 	shape     func(View) *Shape
-	renderer  func(View) func(Encoder, any)         // nil: the field is never shown
-	parser    func(View) func(*Report, *Value, any) // nil: the field is never parsed
+	renderer  func(View) func(Encoder, any)                    // nil: the field is never shown
+	parser    func(View, lossCheck) func(*Report, *Value, any) // nil: the field is never parsed
 	traits
 }
 
@@ -151,8 +151,8 @@ func Group[O any](name, doc string, fields Fields[O], opts ...Option) Field[O] {
 	return Field[O]{newField(field{name: name, doc: doc,
 		shape:    func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(g, v)} },
 		renderer: func(v View) func(Encoder, any) { return renderFields(g, v) },
-		parser: func(v View) func(*Report, *Value, any) {
-			parse := parseFields(g, v)
+		parser: func(v View, lost lossCheck) func(*Report, *Value, any) {
+			parse := parseFields(g, v, lost)
 			return func(r *Report, doc *Value, o any) { parse(r, doc, o) }
 		},
 	}, opts)}
@@ -199,8 +199,8 @@ func renderComputed[T any](typ func() Type[T], get func(any) T) func(View) func(
 // value.
 //
 //go:noinline
-func parseAt[T any](typ func() Type[T], at func(any) *T) func(View) func(*Report, *Value, any) {
-	return func(v View) func(*Report, *Value, any) {
+func parseAt[T any](typ func() Type[T], at func(any) *T) func(View, lossCheck) func(*Report, *Value, any) {
+	return func(v View, _ lossCheck) func(*Report, *Value, any) {
 		parse := typ().Parser(v)
 		return func(r *Report, doc *Value, o any) {
 			into := at(o)
@@ -213,8 +213,8 @@ func parseAt[T any](typ func() Type[T], at func(any) *T) func(View) func(*Report
 }
 
 //go:noinline
-func parseWith[T any](typ func() Type[T], set func(any, T) error) func(View) func(*Report, *Value, any) {
-	return func(v View) func(*Report, *Value, any) {
+func parseWith[T any](typ func() Type[T], set func(any, T) error) func(View, lossCheck) func(*Report, *Value, any) {
+	return func(v View, _ lossCheck) func(*Report, *Value, any) {
 		parse := typ().Parser(v)
 		return func(r *Report, doc *Value, o any) {
 			var value T
@@ -229,8 +229,8 @@ func parseWith[T any](typ func() Type[T], set func(any, T) error) func(View) fun
 }
 
 //go:noinline
-func parseIgnored[T any](typ func() Type[T]) func(View) func(*Report, *Value, any) {
-	return func(v View) func(*Report, *Value, any) {
+func parseIgnored[T any](typ func() Type[T]) func(View, lossCheck) func(*Report, *Value, any) {
+	return func(v View, _ lossCheck) func(*Report, *Value, any) {
 		parse := typ().Parser(v)
 		return func(r *Report, doc *Value, _ any) {
 			var value T

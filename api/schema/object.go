@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 )
 
@@ -15,6 +16,43 @@ type ObjectType[O any] struct{ table }
 // tables would slow down the start of a worker.
 func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	return &ObjectType[O]{table{name: name, load: func() []field { return untyped(fields()) }}}
+}
+
+// Change declares an object like Object, for a body that changes a record. In
+// the model of such a body, the zero value of a field leaves the record's field
+// as it is. So a member that leaves the model as it was gets a warning: the
+// client sent a value, such as 0 or an empty list, which would otherwise be lost
+// without a word.
+func Change[O any](name string, fields func() Fields[O]) *ObjectType[O] {
+	t := Object(name, fields)
+	t.lost = func(parse func(*Report, *Value, any), r *Report, doc *Value, o any) bool {
+		object, notes := o.(*O), len(r.Warnings)+len(r.Errors)
+		before := *object
+		parse(r, doc, o)
+		if len(r.Warnings)+len(r.Errors) != notes || !reflect.DeepEqual(before, *object) {
+			return false
+		}
+		var alone, blank O // another field of the body may have set the same value
+		parse(&Report{Lenient: true}, doc, &alone)
+		return reflect.DeepEqual(alone, blank)
+	}
+	return t
+}
+
+// lossCheck calls parse with the other arguments, and reports whether the value
+// left the object o as it was, without a note.
+type lossCheck func(parse func(*Report, *Value, any), r *Report, doc *Value, o any) bool
+
+// warningOfLoss returns a function like parse that adds a warning about a value
+// that is lost.
+func warningOfLoss(parse func(*Report, *Value, any), lost lossCheck) func(*Report, *Value, any) {
+	return func(r *Report, doc *Value, o any) {
+		if r.Lenient {
+			parse(r, doc, o)
+		} else if lost(parse, r, doc, o) {
+			r.Warn(doc, "means \"not set\", so it has no effect")
+		}
+	}
 }
 
 // Type returns t as a Type. The functions for fields, such as F, take this
@@ -37,6 +75,8 @@ func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
 type table struct {
 	name string
 	load func() []field
+
+	lost lossCheck // nil, except in tables of changes
 
 	once   sync.Once
 	fields []field // what load returned
@@ -74,7 +114,7 @@ func (t *table) parser(v View) func(*Report, *Value, any) bool {
 		t.parsers = make(map[View]func(*Report, *Value, any) bool)
 	}
 	if t.parsers[v] == nil {
-		t.parsers[v] = parseFields(t.loaded(), v)
+		t.parsers[v] = parseFields(t.loaded(), v, t.lost)
 	}
 	return t.parsers[v]
 }
@@ -135,7 +175,9 @@ type fieldParser struct {
 	parse    func(*Report, *Value, any)
 }
 
-func parseFields(fields []field, v View) func(*Report, *Value, any) bool {
+// parseFields returns a function that parses the fields in v. The lost argument
+// is that of the table; see table.lost.
+func parseFields(fields []field, v View, lost lossCheck) func(*Report, *Value, any) bool {
 	var list []fieldParser
 	var names []string
 	byName := make(map[string]int) // index in list
@@ -144,7 +186,10 @@ func parseFields(fields []field, v View) func(*Report, *Value, any) bool {
 		if f.versions.has(v.Version) {
 			name, parse, settable := f.spelled(v.Spelling), warnNotSettable, f.parser != nil
 			if settable {
-				parse = f.parser(v)
+				parse = f.parser(v, lost)
+				if lost != nil {
+					parse = warningOfLoss(parse, lost)
+				}
 			}
 			if _, duplicate := byName[name]; duplicate {
 				panic(fmt.Sprintf("schema: field %q twice in %v", name, v.Version))

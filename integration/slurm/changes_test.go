@@ -182,7 +182,7 @@ func TestChanges(t *testing.T) {
 		{name: "then for a user again", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "partition": {"exclusive": "USER"}, "flags": ["HIDDEN_CLEAR", "LLN"]}]}`, show: "scontrol -a -o show partition pNAME"},
 		{name: "then for a job", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "partition": {"exclusive": "NODE", "oversubscribe": "YES:3"}}]}`, show: "scontrol -a -o show partition pNAME"},
 		{name: "then not", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "partition": {"exclusive": "NO"}}]}`, show: "scontrol -a -o show partition pNAME"},
-		{name: "a flag and its opposite", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "flags": ["HIDDEN", "HIDDEN_CLEAR"]}]}`, statusReason: "ours refuses a contradiction"},
+		{name: "a flag and its opposite", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "flags": ["LLN", "LLN_CLEAR"]}]}`, statusReason: "ours refuses a contradiction"},
 		{name: "of an unknown node", method: "POST", path: "partitions", body: `{"partitions": [{"name": "qNAME", "nodes": {"configured": "nosuchnode"}}]}`},
 		{name: "delete it without the privilege", method: "DELETE", path: "partition/pNAME", token: m.token, show: "scontrol -a -o show partition pNAME"},
 		{name: "delete it", method: "DELETE", path: "partition/pNAME"},

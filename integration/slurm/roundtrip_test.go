@@ -30,7 +30,7 @@ func TestRoundTrip(t *testing.T) {
 			"partitions", "partition/whole", "partitions", `{"partitions": [RECORD]}`, "scontrol -a -o show partition whole"},
 		{"a reservation", "v0.0.43", "scontrol create reservation ReservationName=again StartTime=now+2hours Duration=60 Nodes=NODE Users=alice Flags=IGNORE_JOBS",
 			"reservations", "reservation/again", "reservation", "RECORD", "scontrol -o show reservation again"},
-		{"a reservation in the newest version", "v0.0.45", "scontrol create reservation ReservationName=newest StartTime=now+4hours Duration=60 Nodes=NODE Accounts=lab Flags=IGNORE_JOBS",
+		{"a reservation in the newest version", "v0.0.45", "scontrol create reservation ReservationName=newest StartTime=now+4hours Duration=60 Nodes=NODE Accounts=root Flags=IGNORE_JOBS",
 			"reservations", "reservation/newest", "reservation", "RECORD", "scontrol -o show reservation newest"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
