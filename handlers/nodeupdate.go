@@ -41,6 +41,9 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 			return err
 		}
 	}
+	if u.ReasonUID.Set || u.ReasonUser != "" {
+		c.warn("#/reason_uid", "has no effect from Slurm 23.02 on: the controller records the user of the request")
+	}
 	if err := resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"schedrestd/errs"
@@ -79,6 +80,22 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 // again: its previous length, plus 1/slack of that length.
 const slack = 16
 
+// checkCarried returns a failure if r is a change with a value that protocol
+// version v can't carry. The controller would make another change.
+func checkCarried(v codec.Version, r request) *failure {
+	if r.repeatable {
+		return nil
+	}
+	switch lost, err := message.Lost(v, r.body); {
+	case err != nil:
+		return newFailure(stageCreate, err)
+	case len(lost) > 0:
+		return newFailure(stageVersion, errs.New(errs.Unsupported,
+			"the controller speaks the protocol of Slurm %s, which can't carry the request's value of %s", v.Release(), strings.Join(lost, ", ")))
+	}
+	return nil
+}
+
 // sendTo sends r to one controller. If moreDaemons is set, sendTo leaves time
 // to try other controllers: a request that may be repeated gets at most half of
 // the remaining time.
@@ -98,6 +115,9 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 		if v < r.since {
 			return nil, newFailure(stageVersion, errs.New(errs.Unsupported,
 				"the controller speaks the protocol of Slurm %s, but the request needs that of %s or later", v.Release(), r.since.Release()))
+		}
+		if f := checkCarried(v, r); f != nil {
+			return nil, f
 		}
 		answer, f := c.exchange(reqCtx, d, v, cred, r, allowance)
 		switch {

@@ -1,0 +1,70 @@
+package message
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// TestLost tests which fields of a change an older protocol version loses.
+func TestLost(t *testing.T) {
+	topo := &PartitionUpdate{}
+	topo.Name, topo.Flags = "p", 1<<16
+	hidden := &PartitionUpdate{}
+	hidden.Name, hidden.Flags = "p", 1<<15
+	topology := &PartitionUpdate{}
+	topology.Topology = "tree"
+	node := &NodeUpdate{}
+	node.Topology, node.Comment = "t:s1", "c"
+	reason := &NodeUpdate{}
+	reason.ReasonUID, reason.ReasonUser = model.Some[uint32](7), "alice"
+	emptied := &ReservationUpdate{}
+	emptied.Comment = model.Emptied
+	for _, tt := range []struct {
+		name string
+		v    codec.Version
+		body Body
+		want []string
+	}{
+		{"nothing", codec.V2205, &NodeUpdate{}, nil},
+		{"a flag beyond 16 bits", codec.V2311, topo, []string{"flags"}},
+		{"in a version with 32 bits", codec.V2405, topo, nil},
+		{"a flag of 16 bits", codec.V2205, hidden, nil},
+		{"a topology", codec.V2411, topology, []string{"topology_name"}},
+		{"in a version that has it", codec.V2505, topology, nil},
+		{"one of two fields", codec.V2411, node, []string{"topology_str"}},
+		{"an emptied text", codec.V2205, emptied, []string{"comment"}},
+		{"a field that newer versions lack", codec.V2411, &SubmitRequest{Desc: model.JobDesc{PowerFlags: model.Some[uint8](1)}}, []string{"power_flags"}},
+		{"a user that newer controllers set", codec.V2411, reason, nil},
+		{"a field that is never sent", codec.V2205, reason, nil},
+		{"a message without fields", codec.V2205, Empty{}, nil},
+		{"memory of a new job", codec.V2411, &SubmitRequest{Desc: model.JobDesc{MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0)}}, nil},
+		{"memory that is reduced", codec.V2411, &SubmitRequest{Desc: model.JobDesc{MemUpdateDelay: model.Some[uint16](5)}}, []string{"mem_update_delay"}},
+	} {
+		got, err := Lost(tt.v, tt.body)
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+// TestNothingLostInOwnVersion checks that no value is lost in the version for
+// which it was made, whatever the value.
+func TestNothingLostInOwnVersion(t *testing.T) {
+	for _, name := range []string{"SubmitRequest", "JobDescs", "NodeUpdate", "PartitionUpdate", "ReservationUpdate", "RequeueRequest", "KillJob"} {
+		for v := codec.Oldest; v <= codec.Newest; v++ {
+			for seed := range uint64(20) {
+				body := messages[name]()
+				body.Walk(codec.NewFiller(v, rand.New(rand.NewPCG(seed, uint64(v)))))
+				if lost, err := Lost(v, body); err != nil || len(lost) > 0 {
+					t.Fatalf("%s in protocol %d: lost %q, %v: %s", name, v, lost, err, cmp.Diff(nil, body))
+				}
+			}
+		}
+	}
+}
