@@ -61,11 +61,12 @@ var (
 	})
 
 	NoRecords = exception(Leniency{
-		Operations: []string{"slurmdb_post_accounts", "slurmdb_post_associations", "slurmdb_post_qos", "slurmdb_post_users", "slurmdb_post_wckeys"},
-		Request:    "the list of records in the body is empty",
-		Slurm:      "the answer is 200 with a warning",
-		Sched:      "the answer is 422",
-		Reason:     "clients that synchronize records and have nothing to change",
+		Operations: []string{"slurm_post_partitions", "slurm_post_reservations",
+			"slurmdb_post_accounts", "slurmdb_post_associations", "slurmdb_post_qos", "slurmdb_post_users", "slurmdb_post_wckeys"},
+		Request: "the list of records in the body is empty",
+		Slurm:   "the answer is 200 with a warning",
+		Sched:   "the answer is 422",
+		Reason:  "clients that synchronize records and have nothing to change",
 	})
 
 	UserWithoutRecord = exception(Leniency{

@@ -121,6 +121,16 @@ func (e *changeResults) envelope(c *call) api.Envelope {
 	return envelope
 }
 
+// nothingToChange reports whether a list of records is empty, although the body
+// has the list, and the client may expect a success. It adds a warning.
+func nothingToChange[T any](c *call, list string, records []T) bool {
+	nothing := records != nil && len(records) == 0 && c.lenient(api.NoRecords)
+	if nothing {
+		c.warn(strings.TrimSuffix(list, "/"), "the list is empty, so nothing is changed")
+	}
+	return nothing
+}
+
 // checkNames returns an error if the list is empty, or if a record has no name.
 // It is called before anything is changed.
 func checkNames(kind, list string, names []string) error {

@@ -15,6 +15,7 @@ func TestLenientChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name, method, path, body string
 		setup                    func(*recorded)
+		controller               bool   // the operation is one of the controller
 		slurm, sched             int    // statuses
 		warning                  string // source of the warning in Slurm's spelling; "" for none
 		slurmSent, schedSent     string // changes that reach the daemon; "" for none
@@ -34,6 +35,9 @@ func TestLenientChanges(t *testing.T) {
 		{name: "no QOS", method: "POST", path: "qos/", body: `{"qos": []}`, slurm: 200, sched: 422, warning: "#/qos"},
 		{name: "no workload keys", method: "POST", path: "wckeys/", body: `{"wckeys": []}`, slurm: 200, sched: 422, warning: "#/wckeys"},
 		{name: "no clusters", method: "POST", path: "clusters/", body: `{"clusters": []}`, slurm: 422, sched: 422},
+		{name: "no reservations", method: "POST", path: "reservations/", body: `{"reservations": []}`, controller: true, slurm: 200, sched: 422, warning: "#/reservations"},
+		{name: "no partitions", method: "POST", path: "partitions/", body: `{"partitions": []}`, controller: true, slurm: 200, sched: 422, warning: "#/partitions"},
+		{name: "no jobs", method: "POST", path: "job/submit", body: `{"jobs": []}`, controller: true, slurm: 422, sched: 422},
 		{name: "an association of an unknown user", method: "POST", path: "associations/", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "ghost"}]}`, slurm: 200, sched: 404, warning: "#/associations/0/user", slurmSent: "add association demo/lab/ghost"},
 		{name: "a workload key of an unknown user", method: "POST", path: "wckeys/", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "ghost"}]}`, slurm: 200, sched: 404, warning: "#/wckeys/0/user", slurmSent: "add wckey w/demo/ghost"},
 		{name: "an empty list of limits", method: "POST", path: "qos/", body: `{"qos": [{"name": "fast", "limits": {"max": {"tres": {"minutes": {"total": []}}}}}]}`, slurm: 200, sched: 200, warning: "#/qos/0/limits", schedSent: "model.Modify[schedrestd/model.QOS]"},
@@ -49,7 +53,11 @@ func TestLenientChanges(t *testing.T) {
 				if tt.setup != nil {
 					tt.setup(&f.recorded)
 				}
-				w := serve(t, config(f), request(tt.method, "/"+spelling.segment+"/v0.0.45/"+tt.path, tt.body))
+				segment := spelling.segment
+				if tt.controller {
+					segment = strings.TrimSuffix(segment, "db")
+				}
+				w := serve(t, config(f), request(tt.method, "/"+segment+"/v0.0.45/"+tt.path, tt.body))
 				body := envelope(t, w.Body.Bytes())
 				var warnings, sent []string
 				for _, warning := range body.Warnings {

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"net/http"
+
 	"schedrestd/api"
 	"schedrestd/model"
 )
@@ -11,6 +13,9 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.PartitionChangesBody)
 	if err != nil {
 		return err
+	}
+	if nothingToChange(c, at, body.Partitions) {
+		return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 	}
 	names := make([]string, len(body.Partitions))
 	for i := range body.Partitions {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"net/http"
 	"strings"
 
 	"schedrestd/api"
@@ -29,6 +30,9 @@ func (h *handler) postReservations(c *call, _ *api.NoParams) error {
 // changeReservations changes the reservations in list that already exist, and
 // creates the others.
 func (h *handler) changeReservations(c *call, at string, list []model.ReservationUpdate) error {
+	if nothingToChange(c, at, list) {
+		return send(c, http.StatusOK, api.ReservationsChanged, &api.ReservationsChangedAnswer{Envelope: c.envelope()})
+	}
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
