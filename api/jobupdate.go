@@ -10,8 +10,59 @@ import (
 )
 
 // JobUpdate declares the fields of a change to a job: those of a job
-// description.
-var JobUpdate = schema.Change("job_desc_msg", descFields)
+// description. It warns about fields that no controller uses in a change.
+var JobUpdate = schema.Change("job_desc_msg", func() schema.Fields[model.JobDesc] {
+	fields := descFields()
+	for i, f := range fields {
+		switch {
+		case unchangeable[f.Name()]:
+			fields[i] = f.Warning(noEffectOnJob)
+		case f.Name() == "flags":
+			fields[i] = schema.F("flags", changedFlags, func(d *model.JobDesc) *uint64 { return &d.Flags }, "Flags of the job")
+		}
+	}
+	return fields
+})
+
+const noEffectOnJob = "has no effect on an existing job, unless the site's submit policy uses it"
+
+// changedFlags returns the type of the flags in a change of a job.
+func changedFlags() schema.Type[uint64] { return changedFlagsType{jobFlags.Type()} }
+
+type changedFlagsType struct{ schema.Type[uint64] }
+
+// changeableFlags are the flags that slurmctld uses in a change: JOB_NTASKS_SET,
+// RESET_ACCRUE_TIME and TASKS_CHANGED.
+const changeableFlags uint64 = 1<<14 | 1<<21 | 1<<34
+
+func (t changedFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, *uint64) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *uint64) bool {
+		if !parse(r, doc, into) {
+			return false
+		}
+		if lost := *into &^ changeableFlags; lost != 0 {
+			r.Warn(doc, "%s "+noEffectOnJob, strings.Join(jobFlags.Names(lost), ", "))
+		}
+		return true
+	}
+}
+
+// unchangeable contains the fields of a job description that slurmctld ignores
+// in a change (_update_job in 24.11 and 26.05). It passes them to the site's
+// policy, so they are sent.
+var unchangeable = map[string]bool{
+	"account_gather_frequency": true, "allocation_node_list": true, "allocation_node_port": true, "argv": true,
+	"batch_features": true, "container": true, "container_id": true, "cpu_binding": true, "cpu_binding_flags": true,
+	"cpu_frequency": true, "crontab": true, "distribution": true, "distribution_plane_size": true, "environment": true,
+	"group_id": true, "immediate": true, "kill_on_node_fail": true, "kill_warning_delay": true, "kill_warning_flags": true,
+	"kill_warning_signal": true, "memory_binding": true, "memory_binding_type": true, "memory_update_delay": true,
+	"memory_update_margin": true, "minimum_boards_per_node": true, "minimum_sockets_per_board": true, "oom_kill_step": true,
+	"open_mode": true, "overcommit": true, "profile": true, "reserve_ports": true, "resv_mpi_ports": true, "rlimits": true,
+	"script": true, "segment_size": true, "selinux_context": true, "spank_environment": true, "tasks_per_board": true,
+	"tasks_per_core": true, "wait_all_nodes": true, "x11": true, "x11_magic_cookie": true, "x11_target_host": true,
+	"x11_target_port": true,
+}
 
 // taskResult declares the result of a change to some tasks of an array. All
 // these tasks have the same result.

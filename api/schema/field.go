@@ -144,6 +144,26 @@ func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Optio
 	return Field[O]{f}
 }
 
+// Warning returns a field like f, but a valid value in a request also causes a
+// warning with the given text.
+func (f Field[O]) Warning(text string) Field[O] {
+	parser := f.parser
+	f.parser = func(v View, lost lossCheck) func(*Report, *Value, any) {
+		parse := parser(v, lost)
+		return func(r *Report, doc *Value, o any) {
+			before := len(r.Errors)
+			if parse(r, doc, o); len(r.Errors) == before {
+				r.Warn(doc, "%s", text)
+			}
+		}
+	}
+	return f
+}
+
+// Name returns the field's name. It does not depend on the spelling, unless the
+// field has the option InSlurm.
+func (f Field[O]) Name() string { return f.name }
+
 // Group returns a field that is an object in JSON, but not in the model. The
 // fields in the group belong to the same O as the group itself.
 func Group[O any](name, doc string, fields Fields[O], opts ...Option) Field[O] {
