@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -20,13 +21,8 @@ var NodeUpdateBody = schema.Change("update_node_msg", func() schema.Fields[model
 		schema.F("address", nonempty(textOf(nodeArray)), func(u *model.NodeUpdate) *model.Text { return &u.Address }, "Addresses, one per node"),
 		schema.F("hostname", nonempty(textOf(nodeArray)), func(u *model.NodeUpdate) *model.Text { return &u.Hostname }, "Names of the machines, one for each node"),
 		schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
-		schema.Set("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
-			if s != 0 {
-				u.State = model.Some(s)
-			}
-			return nil
-		}, "New state, such as DRAIN, RESUME or DOWN"),
-		schema.F("reason", text, func(u *model.NodeUpdate) *model.Text { return &u.Reason }, "Reason why the node is down or drained"),
+		schema.Set("state", nodeStates.Type, setNodeState, "New state, such as DRAIN, RESUME or DOWN"),
+		schema.F("reason", nonempty(text), func(u *model.NodeUpdate) *model.Text { return &u.Reason }, "Reason why the node is down or drained"),
 		schema.Set("reason_uid", schema.String, setReasonUser, "User who sets the reason, by id or by name on the gateway's host", schema.Until(V43)),
 		schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
 		schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
@@ -34,6 +30,34 @@ var NodeUpdateBody = schema.Change("update_node_msg", func() schema.Fields[model
 		schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
 	}
 })
+
+// setNodeState sets the state, unless the list of words is empty. It refuses
+// INVALID, whose number means "not set".
+func setNodeState(u *model.NodeUpdate, s model.NodeState) error {
+	switch {
+	case s|nodeBase == model.NodeStateNone|nodeBase:
+		return errors.New("INVALID can't be set")
+	case s != 0:
+		u.State = model.Some(s)
+	}
+	return nil
+}
+
+// RequestableState reports whether a controller may accept a change of a node's
+// state to s. The state in an answer often has further words, such as IDLE and
+// DRAIN.
+func RequestableState(s model.NodeState) bool {
+	const flags = model.NodePowerDown | model.NodePowerUp | model.NodePowerDrain | model.NodePoweredDown
+	switch s {
+	case model.NodeDown, model.NodeIdle, model.NodeFuture, model.NodeDrain, model.NodeFail, model.NodeResume, model.NodeUndrain,
+		model.NodeNotResponding, model.NodeRebootCanceled:
+		return true
+	}
+	return s&(model.NodePowerDown|model.NodePowerUp) != 0 && s&^flags == 0
+}
+
+// ShownState returns the state of a node as an answer shows it.
+func ShownState(n *model.Node) model.NodeState { return shownState(&NodeRow{Node: n}) }
 
 func setReasonUser(u *model.NodeUpdate, s string) (err error) {
 	u.ReasonUID, u.ReasonUser, err = identity(s)

@@ -50,6 +50,12 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	if err := h.checkNodesExist(c, u.Names, source); err != nil {
 		return err
 	}
+	if err := h.dropShown(c, u); err != nil {
+		return err
+	}
+	if u.ResumeAfter.Set && u.State != model.Some(model.NodeDown) && u.State != model.Some(model.NodeDrain) {
+		c.warn("#/resume_after", "has an effect only together with the state DOWN or DRAIN")
+	}
 	if u.Reason != "" && !u.ReasonUID.Set && c.h.Resolver != nil {
 		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
 			u.ReasonUID = model.Some(id)
@@ -57,6 +63,44 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	}
 	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
 }
+
+// dropShown removes the values from the change of one node that a client can
+// only have copied from an answer: a state that can't be requested but is the
+// node's, the reason for it, the node's features, and the time at which the
+// node returns to service. Without this, a client could not send an answer
+// back. slurmctld would also make all features active.
+func (h *handler) dropShown(c *call, u *model.NodeUpdate) error {
+	if u.ResumeAfter.Number >= firstTime {
+		c.warn("#/resume_after", "a time, which can't be set, ignored")
+		u.ResumeAfter = model.Opt[uint32]{}
+	}
+	copied := u.State.Set && !api.RequestableState(u.State.Number)
+	if !copied && u.Features == "" || strings.ContainsAny(u.Names, "[,") {
+		return nil
+	}
+	node, _, err := h.Controller.Node(c.ctx, c.cred, u.Names, model.Query{Flags: model.ShowAll | model.ShowMixed})
+	if errs.KindOf(err) == errs.NotFound {
+		return nil // the change will find out, too
+	}
+	if err != nil {
+		return err
+	}
+	if copied && u.State.Number == api.ShownState(node) {
+		c.warn("#/state", "the node has this state already, ignored")
+		u.State = model.Opt[model.NodeState]{}
+		if u.Reason.String() == node.Reason {
+			u.Reason = ""
+		}
+	}
+	if u.Features.String() == node.Features {
+		u.Features = ""
+	}
+	return nil
+}
+
+// firstTime is a number that is a time, not the duration in seconds until a
+// node returns to service: 30 years.
+const firstTime = 30 * 365 * 86400
 
 // noChange returns the error for a body that has no field to change. If the
 // client may expect a success, noChange adds a warning instead and returns nil.

@@ -33,6 +33,17 @@ func TestChangeNodes(t *testing.T) {
 		{name: "no state", method: "POST", path: "node/n1", body: `{"state": []}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1"}, wantText: "nothing is changed"},
 		{name: "empty texts", method: "POST", path: "node/n1", body: `{"comment": "", "features_act": [], "features": "", "extra": ""}`, status: 200, call: "update node n1", wantText: `"#/features_act"`,
 			want: &model.NodeUpdate{Names: "n1", Comment: model.Emptied, Features: model.Emptied, Extra: model.Emptied}},
+		{name: "the state of an answer", method: "POST", path: "node/n1", body: `{"state": ["MIXED", "DRAIN"], "reason": "fan", "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, wantText: "already"},
+		{name: "another state than that of an answer", method: "POST", path: "node/n1", body: `{"state": ["IDLE", "DRAIN"]}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", State: model.Some(model.NodeIdle | model.NodeDrain)}},
+		{name: "features of an answer", method: "POST", path: "node/n1", body: `{"features": ["a", "b"], "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}},
+		{name: "other features", method: "POST", path: "node/n1", body: `{"features": ["a", "c"]}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Features: "a,c"}},
+		{name: "features of no node", method: "POST", path: "node/n9", body: `{"features": ["a"]}`, refused: unknown, status: 404, call: "update node n9", want: &model.NodeUpdate{Names: "n9", Features: "a"}, wantText: "node n9: "},
+		{name: "returns to service", method: "POST", path: "node/n1", body: `{"state": ["DOWN"], "reason": "r", "resume_after": 60}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", State: model.Some(model.NodeDown), Reason: "r", ReasonUID: model.Some[uint32](20001), ResumeAfter: model.Some[uint32](60)}, wantText: `"warnings":[]`},
+		{name: "returns to service at a time", method: "POST", path: "node/n1", body: `{"state": ["DOWN"], "resume_after": {"set": true, "number": 1795000000}}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", State: model.Some(model.NodeDown)}, wantText: "#/resume_after"},
+		{name: "returns from no state", method: "POST", path: "node/n1", body: `{"resume_after": 60}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", ResumeAfter: model.Some[uint32](60)}, wantText: "#/resume_after"},
+		{name: "no reason", method: "POST", path: "node/n1", body: `{"reason": "", "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, wantText: "#/reason"},
+		{name: "an invalid state", method: "POST", path: "node/n1", body: `{"state": ["INVALID"]}`, status: 422, wantText: "#/state"},
+		{name: "an invalid state and a flag", method: "POST", path: "node/n1", body: `{"state": "INVALID,BLOCKED"}`, status: 422, wantText: "#/state"},
 		{name: "a binding", method: "POST", path: "node/n1", body: `{"cpu_bind": 5}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", CPUBind: 5}},
 		{name: "two bindings", method: "POST", path: "node/n1", body: `{"cpu_bind": 6}`, status: 422, wantText: "#/cpu_bind"},
 		{name: "all bits of a binding", method: "POST", path: "node/n1", body: `{"cpu_bind": 4294967294}`, status: 422, wantText: "#/cpu_bind"},
@@ -50,6 +61,7 @@ func TestChangeNodes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			f.submitErr = tt.refused
+			f.nodes[0].State, f.nodes[0].AllocCPUs, f.nodes[0].EffectiveCPUs, f.nodes[0].Reason, f.nodes[0].Features = model.NodeAllocated|model.NodeDrain, 1, 2, "fan", "a,b"
 			w := serve(t, config(f), request(tt.method, "/slurm/v0.0.45/"+tt.path, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
