@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"net/http"
 	"strconv"
 	"strings"
@@ -141,9 +142,25 @@ func setPartitionState(p *PartitionChange, n uint16) error {
 	return nil
 }
 
+// DefaultTooLong reports whether the time limit for jobs that request none
+// exceeds the partition's time limit. The controller would ignore it without an
+// error. The argument limit is the partition's time limit before the change; it
+// is not set for a new partition, which has no limit.
+func (p *PartitionChange) DefaultTooLong(limit model.Opt[uint32]) bool {
+	if p.MaxTime != (model.Opt[uint32]{}) {
+		limit = p.MaxTime
+	}
+	return limit.Set && !limit.Infinite && (p.DefaultTime.Infinite || p.DefaultTime.Set && p.DefaultTime.Number > limit.Number)
+}
+
 // setPreemption sets the action for preempted jobs. CLUSTER_GLOBAL can't be
 // set, but every partition that has no action of its own shows it in answers.
+// The controller would ignore two actions without an error.
 func setPreemption(p *PartitionChange, n uint16) error {
+	const actions uint16 = 0x1 | 0x2 | 0x8
+	if n != model.NoVal16 && bits.OnesCount16(n&actions) > 1 {
+		return errors.New("a partition has one of the actions SUSPEND, REQUEUE and CANCEL")
+	}
 	if p.PreemptGlobal = n == model.NoVal16; !p.PreemptGlobal {
 		p.PreemptMode = model.Some(n)
 	}

@@ -200,6 +200,30 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	return "", nil
 }
 
+// LostReservationFlags returns the flags of a change that the controller would
+// ignore without an error. The argument current has the reservation's flags
+// before the change.
+func LostReservationFlags(u *model.ReservationUpdate, current uint64) []string {
+	const (
+		maint, static, replace, replaceDown uint64 = 1, 1 << 10, 1 << 18, 1 << 30
+		durationChange                      uint64 = 1<<27 | 1<<28
+		fixed                               uint64 = 1<<15 | 1<<19 | 1<<37 | 1<<38 | 1<<41 | 1<<42 // set only when a reservation is created
+	)
+	flags := u.Flags.Or(0)
+	lost := flags & fixed
+	if flags&static != 0 {
+		lost |= flags & maint
+	}
+	if flags&replace != 0 {
+		lost |= flags & replaceDown
+	}
+	lost &^= current
+	if !u.Duration.Set {
+		lost |= flags & durationChange
+	}
+	return reservationFlags.Names(lost)
+}
+
 // ReserveWholePartition completes a new reservation that names a partition but
 // no resources. The reservation then reserves all nodes of the partition.
 func ReserveWholePartition(u *model.ReservationUpdate) {

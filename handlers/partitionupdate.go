@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -38,6 +39,10 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 			c.warn(sourceOf(at, i, "partition/oversubscribe"), "has no effect: jobs get whole nodes, see exclusive")
 		}
 		current, known := existing[p.Name]
+		if p.DefaultTooLong(current.MaxTime) {
+			return errs.New(errs.Invalid, "defaults/time exceeds the time limit of the partition").WithSource(sourceOf(at, i, "defaults/time")).
+				WithHint("set maximums/time, too")
+		}
 		if p.PreemptGlobal && known && current.PreemptMode != model.NoVal16 {
 			c.warn(sourceOf(at, i, "preempt_mode"), "CLUSTER_GLOBAL is ignored: only the configuration can set it")
 		}

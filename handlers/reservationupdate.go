@@ -54,6 +54,12 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 			name := current.Name
 			u.Name = name
 			dropHeld(&u, &current)
+			if u.Partition == model.Emptied { // slurmctld 24.11 may crash
+				return errs.New(errs.Invalid, "the partition of a reservation can't be removed").WithSource(sourceOf(at, i, "partition"))
+			}
+			if lost := api.LostReservationFlags(&u, current.Flags); len(lost) > 0 {
+				c.warn(sourceOf(at, i, "flags"), "%s: no effect on an existing reservation", strings.Join(lost, ", "))
+			}
 			if u == (model.ReservationUpdate{Name: name}) {
 				if err := c.noChange("reservation", name, sourceOf(at, i, "name")); err != nil {
 					return err

@@ -34,6 +34,10 @@ func TestChangeReservations(t *testing.T) {
 		{name: "change nothing", path: "reservation", body: `{"name": "maint"}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint"}, wantText: "nothing is changed"},
 		{name: "empty texts", path: "reservation", body: `{"name": "maint", "comment": "", "users": "", "groups": ""}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: model.Emptied, Users: model.Emptied, Groups: model.Emptied}},
 		{name: "empty lists", path: "reservation", body: `{"name": "maint", "comment": "c", "users": [], "tres": [], "node_list": ""}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "#/tres"},
+		{name: "no partition", path: "reservation", body: `{"name": "weekly", "partition": ""}`, status: 422, wantText: "#/partition"},
+		{name: "the same lack of a partition", path: "reservation", body: `{"name": "maint", "partition": "", "comment": "c"}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}},
+		{name: "flags of a new reservation", path: "reservation", body: `{"name": "maint", "flags": ["SPEC_NODES", "ALL_NODES", "FLEX", "DURATION_PLUS"]}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Flags: model.Some[uint64](1<<15 | 1<<19 | 1<<25 | 1<<27)}, wantText: "ALL_NODES, DURATION_PLUS: no effect"},
+		{name: "two flags of which one is lost", path: "reservation", body: `{"name": "maint", "flags": ["STATIC", "MAINT"]}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Flags: model.Some[uint64](1<<10 | 1)}, wantText: `"warnings":[]`},
 		{name: "never ends", path: "reservation", body: `{"name": "maint", "end_time": {"infinite": true}}`, status: 422, wantText: "#/end_time"},
 		{name: "begins at 0", path: "reservation", body: `{"name": "maint", "start_time": 0}`, status: 422, wantText: "#/start_time"},
 		{name: "no name", path: "reservation", body: `{` + fresh + `}`, status: 422, wantText: "needs a name"},
@@ -59,6 +63,7 @@ func TestChangeReservations(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			f.refusals = tt.refuse
+			f.reservations[1].Partition = "long"
 			w := serve(t, config(f), request("POST", "/slurm/v0.0.45/"+tt.path, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
@@ -117,6 +122,12 @@ func TestChangePartitions(t *testing.T) {
 		{name: "no name", body: `{"partitions": [{"alternate": "long"}]}`, status: 422, wantText: "#/partitions/0/name"},
 		{name: "empty list", body: `{"partitions": []}`, status: 200, wantText: "#/partitions"},
 		{name: "bad word", body: `{"partitions": [{"name": "debug", "partition": {"exclusive": "ALL"}}]}`, status: 422, wantText: "expected NODE, USER, TOPO or NO"},
+		{name: "a default beyond the limit", body: `{"partitions": [{"name": "debug", "maximums": {"time": 30}, "defaults": {"time": 31}}]}`, status: 422, wantText: "#/partitions/0/defaults/time"},
+		{name: "a default without end", body: `{"partitions": [{"name": "debug", "maximums": {"time": 30}, "defaults": {"time": {"infinite": true}}}]}`, status: 422, wantText: "#/partitions/0/defaults/time"},
+		{name: "a default beyond the present limit", body: `{"partitions": [{"name": "limited", "defaults": {"time": 61}}]}`, status: 422, wantText: "#/partitions/0/defaults/time"},
+		{name: "a default at the present limit", body: `{"partitions": [{"name": "limited", "defaults": {"time": 60}}]}`, status: 200, calls: []string{"update partition limited"}, want: &model.PartitionUpdate{Name: "limited", DefaultTime: model.Some[uint32](60)}},
+		{name: "a default of a new partition", body: `{"partitions": [{"name": "new", "defaults": {"time": {"infinite": true}}}]}`, status: 200, calls: []string{"create partition new"}, want: &model.PartitionUpdate{Name: "new", DefaultTime: model.Infinite[uint32]()}},
+		{name: "two actions", body: `{"partitions": [{"name": "debug", "preempt_mode": ["SUSPEND", "CANCEL"]}]}`, status: 422, wantText: "#/partitions/0/preempt_mode"},
 		{name: "bad number", body: `{"partitions": [{"name": "debug", "partition": {"oversubscribe": "YES:0"}}]}`, status: 422, wantText: "number of jobs"},
 		{name: "not to be set", body: `{"partitions": [{"name": "long", "alternate": "debug", "preempt_mode": ["CLUSTER_GLOBAL"]}]}`, status: 200, calls: []string{"update partition long"}, want: &model.PartitionUpdate{Name: "long", Alternate: "debug"}, wantText: "#/partitions/0/preempt_mode"},
 		{name: "not to be set, as in an answer", body: `{"partitions": [{"name": "debug", "alternate": "long", "preempt_mode": ["CLUSTER_GLOBAL"]}]}`, status: 200, calls: []string{"update partition debug"}, want: &model.PartitionUpdate{Name: "debug", Alternate: "long"}, wantText: `"warnings":[]`},
@@ -130,6 +141,7 @@ func TestChangePartitions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			f.refusals, f.submitErr = tt.refuse, tt.refused
+			f.partitions = append(f.partitions, model.Partition{Name: "limited", MaxTime: model.Some[uint32](60)})
 			method, path := tt.method, tt.path
 			if method == "" {
 				method, path = "POST", "partitions"
