@@ -29,6 +29,27 @@ var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_DAY_OF_WEEK", uint32(1)<<5),
 )
 
+// schedule returns the type of a cron entry in a job description. An entry
+// without a schedule is ignored with a warning: generated clients send an entry
+// with empty fields.
+func schedule() schema.Type[cron] { return scheduleType{cronEntry.Type()} }
+
+type scheduleType struct{ schema.Type[cron] }
+
+func (t scheduleType) Parser(v schema.View) func(*schema.Report, *schema.Value, *cron) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *cron) bool {
+		if !parse(r, doc, into) {
+			return false
+		}
+		if into.fields == [5]string{} && strings.TrimSpace(into.specification) == "" {
+			r.Warn(doc, "has no schedule, ignored")
+			return false
+		}
+		return true
+	}
+}
+
 var cronEntry = schema.Object("cron_entry", func() schema.Fields[cron] {
 	return schema.Fields[cron]{
 		schema.Ignore[cron]("flags", cronWild.Type, "Ignored: the fields themselves show which of them are \"*\""),

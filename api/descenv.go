@@ -1,17 +1,37 @@
 package api
 
 import (
+	"slices"
 	"strings"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
 )
 
+// variables returns the type of an array of strings of the form NAME=value. An
+// empty string is omitted with a warning: slurmctld drops a message that has an
+// empty variable.
+func variables() schema.Type[[]string] {
+	array := stringArray()
+	parse := array.Parser(schema.View{})
+	return schema.Simple(array.Shape(schema.View{}), array.Renderer(schema.View{}),
+		func(r *schema.Report, doc *schema.Value, into *[]string) bool {
+			if !parse(r, doc, into) {
+				return false
+			}
+			all := len(*into)
+			if *into = slices.DeleteFunc(*into, func(s string) bool { return s == "" }); len(*into) < all {
+				r.Warn(doc, "empty variables are omitted")
+			}
+			return true
+		})
+}
+
 // environment returns the type of a job's environment: an array of strings of
 // the form NAME=value. Many clients send an object with names and values
 // instead. The parser accepts such an object, but adds a warning.
 func environment() schema.Type[[]string] {
-	array := stringArray()
+	array := variables()
 	parse := array.Parser(schema.View{})
 	return schema.Simple(array.Shape(schema.View{}), array.Renderer(schema.View{}),
 		func(r *schema.Report, doc *schema.Value, into *[]string) bool {

@@ -64,10 +64,17 @@ func setMemoryPerCPU(d *model.JobDesc, n model.Opt[uint64]) error {
 
 func setMemoryPerNode(d *model.JobDesc, n model.Opt[uint64]) error { return setMemory(d, n, 0) }
 
+// setMemory sets the memory per node, or per processor if mark is
+// model.MemPerCPU. An infinite amount is all memory of each node, for which the
+// controller expects 0.
 func setMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
 	switch {
+	case n.Infinite:
+		n, mark = model.Some[uint64](0), 0
 	case !n.Set:
 		return nil
+	}
+	switch {
 	case d.MinMemory.Set:
 		return errors.New("memory_per_cpu and memory_per_node can't both be set")
 	case n.Number >= model.MemPerCPU-2:

@@ -60,7 +60,7 @@ var partitionChange = schema.Change("partition_info", func() schema.Fields[Parti
 		schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
 		schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Ignored: the configuration sets it"),
 		schema.Group("cpus", "Processors of the partition", []partitionField{
-			schema.Set("task_binding", partitionBindings.Type, func(p *PartitionChange, n uint32) error { p.CPUBind = n; return checkBinding(n) }, "How tasks are bound to processors by default"),
+			schema.Set("task_binding", present(partitionBindings.Type), func(p *PartitionChange, n uint32) error { p.CPUBind = n; return checkBinding(n) }, "How tasks are bound to processors by default"),
 			schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 		}),
 		schema.Group("defaults", "Defaults for jobs that request nothing else", append(
@@ -88,7 +88,7 @@ var partitionChange = schema.Change("partition_info", func() schema.Fields[Parti
 		}),
 		schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
 		schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
-		schema.Set("preempt_mode", partitionPreemption.Type, setPreemption, "Action when a job of the partition is preempted; CLUSTER_GLOBAL is ignored, because only the configuration can set it"),
+		schema.Set("preempt_mode", present(partitionPreemption.Type), setPreemption, "Action when a job of the partition is preempted; CLUSTER_GLOBAL is ignored, because only the configuration can set it"),
 		schema.Group("priority", "Priority of the partition's jobs", []partitionField{
 			schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
 			schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Tier; jobs of partitions with a higher tier are scheduled first, and may preempt others", schema.Bare),
@@ -99,7 +99,7 @@ var partitionChange = schema.Change("partition_info", func() schema.Fields[Parti
 		}),
 		schema.F("topology", text, func(p *PartitionChange) *model.Text { return &p.Topology }, "Name of the topology that the partition uses"),
 		schema.Group("partition", "State and sharing of the partition", []partitionField{
-			schema.Set("state", partitionStates.Type, setPartitionState, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
+			schema.Set("state", present(partitionStates.Type), setPartitionState, "UP, DOWN (jobs wait), DRAIN (no new jobs are accepted) or INACTIVE (both)"),
 			schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
 			schema.Set("oversubscribe", schema.String, setOversubscription, "Number of jobs that share a resource: NO, YES or FORCE; YES and FORCE may have a number, such as \"YES:4\""),
 		}),

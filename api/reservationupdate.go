@@ -18,7 +18,7 @@ var ReservationUpdate = schema.Change("reservation_desc_msg", func() schema.Fiel
 		schema.F("accounts", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
 		schema.F("burst_buffer", text, func(u *model.ReservationUpdate) *model.Text { return &u.BurstBuffer }, "Burst buffers that it holds"),
 		schema.F("comment", text, func(u *model.ReservationUpdate) *model.Text { return &u.Comment }, "Any text"),
-		schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
+		schema.F("core_count", amountOf, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
 		schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
 		schema.F("end_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
 		schema.F("features", text, func(u *model.ReservationUpdate) *model.Text { return &u.Features }, "Features that its nodes must have"),
@@ -27,7 +27,7 @@ var ReservationUpdate = schema.Change("reservation_desc_msg", func() schema.Fiel
 		schema.F("licenses", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Licenses }, "Licenses that it holds"),
 		schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
 		schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
-		schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
+		schema.F("node_count", amountOf, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
 		schema.F("node_list", nonempty(textOf(nodeArray)), func(u *model.ReservationUpdate) *model.Text { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
 		schema.F("partition", text, func(u *model.ReservationUpdate) *model.Text { return &u.Partition }, "Partition to take the nodes from"),
 		schema.Group("purge_completed", "Deletion of the unused reservation", schema.Fields[model.ReservationUpdate]{
@@ -38,6 +38,22 @@ var ReservationUpdate = schema.Change("reservation_desc_msg", func() schema.Fiel
 		schema.F("users", present(textOf(schema.Named("csv_string", nodeList))), func(u *model.ReservationUpdate) *model.Text { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 	}
 })
+
+// amountOf returns the type of a number of nodes or cores, which must not be
+// infinite.
+func amountOf() schema.Type[model.Opt[uint32]] { return amountType{} }
+
+type amountType struct{ wrapper[uint32] }
+
+func (t amountType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint32]) bool {
+	parse := t.wrapper.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint32]) bool {
+		if !parse(r, doc, into) {
+			return false
+		}
+		return !into.Infinite || r.Error(doc, "must not be infinite")
+	}
+}
 
 // momentInput returns the type of a time in a request. In the model, 0 means
 // that the time is not set, so it refuses 0. A controller would take the number

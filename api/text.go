@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"schedrestd/api/schema"
 	"schedrestd/model"
 )
@@ -46,12 +48,20 @@ func present[T any](typ func() schema.Type[T]) func() schema.Type[T] {
 	return ignoring(typ, func(v *schema.Value) bool { return v.Kind == schema.Array && len(v.Items) == 0 })
 }
 
-// nonempty returns a type like typ, but an empty text or object in a request is
-// ignored with a warning.
-func nonempty[T any](typ func() schema.Type[T]) func() schema.Type[T] {
-	return ignoring(typ, func(v *schema.Value) bool {
-		return v.Kind == schema.Text && v.Text == "" || v.Kind == schema.Map && len(v.Items) == 0
-	})
+// nonempty returns a type like typ, but a value in a request is ignored with a
+// warning if it is an empty text, object or list, or a list of empty texts.
+func nonempty[T any](typ func() schema.Type[T]) func() schema.Type[T] { return ignoring(typ, isEmpty) }
+
+func isEmpty(v *schema.Value) bool {
+	switch v.Kind {
+	case schema.Text:
+		return v.Text == ""
+	case schema.Map:
+		return len(v.Items) == 0
+	case schema.Array:
+		return !slices.ContainsFunc(v.Items, func(item schema.Value) bool { return item.Kind != schema.Text || item.Text != "" })
+	}
+	return false
 }
 
 // ignoring returns a type like typ, but a value that is empty in a request is

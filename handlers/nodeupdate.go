@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -173,11 +174,17 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 	}
 	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.ctx, c.cred, n.Line) },
 		func(line string) Result { return Result{Objects: line} })
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Number == unspecified && e.Detail != "" { // slurmctld can't parse the line
+		return errs.New(errs.Invalid, "create node: %s", e.Detail).WithSource("#/node_conf").WithNumber(unspecified)
+	}
 	if err != nil {
 		return annotateNamed(err, "line", n.Line, "#/node_conf")
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
+
+// unspecified is Slurm's error number SLURM_ERROR.
+const unspecified = -1
 
 // getReconfigure makes the controller reload its configuration.
 func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {

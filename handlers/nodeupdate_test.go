@@ -50,6 +50,7 @@ func TestChangeNodes(t *testing.T) {
 		{name: "no node", method: "POST", path: "nodes", body: `{"weight": 5}`, status: 422, wantText: "names no node"},
 		{name: "delete", method: "DELETE", path: "node/n1", status: 200, call: "delete node n1"},
 		{name: "make", method: "POST", path: "new/node", body: `{"node_conf": "NodeName=d1 State=CLOUD"}`, status: 200, call: "create node NodeName=d1 State=CLOUD"},
+		{name: "make what can't be parsed", method: "POST", path: "new/node", body: `{"node_conf": "x=y"}`, refused: &errs.Error{Kind: errs.BadAnswer, Message: "the daemon failed with error number -1: Failed to parse nodeline", Detail: "Failed to parse nodeline", Number: -1}, status: 422, call: "create node x=y", wantText: "create node: Failed to parse nodeline"},
 		{name: "make nothing", method: "POST", path: "new/node", body: `{"node_conf": " "}`, status: 422, wantText: "#/node_conf"},
 		{name: "make what is missing", method: "POST", path: "new/node", body: `{}`, status: 422, wantText: "#/node_conf"},
 		{name: "delete a reservation", method: "DELETE", path: "reservation/maint", status: 200, call: "delete reservation maint"},

@@ -87,6 +87,7 @@ func TestDeleteJobs(t *testing.T) {
 		{name: "two states", body: `{"job_state": ["PENDING", "RUNNING"]}`, status: 422},
 		{name: "a flag for a state", body: `{"job_state": ["COMPLETING"]}`, status: 422},
 		{name: "nothing", body: `{}`, status: 422},
+		{name: "no signal", body: `{"partition": "p", "signal": 0}`, status: 422},
 		{name: "a signal alone", body: `{"signal": "KILL", "flags": ["FULL_JOB"]}`, status: 422},
 		{name: "no jobs of a list", body: `{"jobs": [], "partition": "p"}`, status: 422},
 		{name: "an unknown condition", body: `{"colour": "red"}`, status: 422},

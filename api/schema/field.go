@@ -137,9 +137,9 @@ func GetSet[O, T any](
 }
 
 // Ignore returns a field that has no effect. If a request contains the field,
-// its value is checked and a warning is added.
+// a warning is added, whatever the value.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
-	f := newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseIgnored(typ)}, opts)
+	f := newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseIgnored}, opts)
 	f.ignored = true
 	return Field[O]{f}
 }
@@ -248,15 +248,9 @@ func parseWith[T any](typ func() Type[T], set func(any, T) error) func(View, los
 	}
 }
 
-//go:noinline
-func parseIgnored[T any](typ func() Type[T]) func(View, lossCheck) func(*Report, *Value, any) {
-	return func(v View, _ lossCheck) func(*Report, *Value, any) {
-		parse := typ().Parser(v)
-		return func(r *Report, doc *Value, _ any) {
-			var value T
-			if parse(r, doc, &value) {
-				r.Warn(doc, "has no effect")
-			}
-		}
-	}
+// parseIgnored returns the parser of a field that has no effect. It does not
+// check the value: a client may have copied one that can't be parsed, such as
+// the number for "not set", from an answer.
+func parseIgnored(View, lossCheck) func(*Report, *Value, any) {
+	return func(r *Report, doc *Value, _ any) { r.Warn(doc, "has no effect") }
 }

@@ -45,6 +45,9 @@ func withDefaults(desc model.JobDesc) model.JobDesc {
 			desc.Flags |= flag
 		}
 	}
+	if !desc.AllocSID.Set { // slurmctld would show the number for "not set"
+		desc.AllocSID = model.Some[uint32](0)
+	}
 	for _, o := range []*model.Opt[uint16]{&desc.MemUpdateDelay, &desc.MemUpdateMargin} {
 		if !o.Set {
 			*o = model.Some[uint16](0)

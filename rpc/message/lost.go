@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"reflect"
+	"slices"
 
 	"schedrestd/rpc/codec"
 )
@@ -11,7 +12,33 @@ import (
 // field; nil stands for all values. Controllers before 26.05 never change the
 // memory of a job, which is what 0 requests. Controllers from 23.02 on set
 // reason_uid to the user of the request, and the gateway warns of it.
-var harmless = map[string][]byte{"mem_update_delay": {0, 0}, "mem_update_margin": {0, 0}, "reason_uid": nil}
+var harmless = map[string][][]byte{"mem_update_delay": noUpdate, "mem_update_margin": noUpdate, "reason_uid": nil}
+
+var (
+	noUpdate = [][]byte{{0, 0}, {0xff, 0xfe}}          // 0 and "not set"
+	noText   = [][]byte{{0, 0, 0, 1, 0}, {0, 0, 0, 0}} // an empty text and a null text; a controller without the field has no text to remove
+)
+
+// isHarmless reports whether the loss of a field's values changes nothing.
+func isHarmless(field string, values []byte, texts map[string]bool) bool {
+	of, listed := harmless[field]
+	switch {
+	case listed && of == nil:
+		return true
+	case texts[field]:
+		of = noText
+	case !listed:
+		return false
+	}
+	for len(values) > 0 {
+		i := slices.IndexFunc(of, func(value []byte) bool { return bytes.HasPrefix(values, value) })
+		if i < 0 {
+			return false
+		}
+		values = values[len(of[i]):]
+	}
+	return true
+}
 
 // Lost returns the names of the fields of body whose values protocol version v
 // can't carry: the version lacks the field, or the value is too large for it. A
@@ -48,9 +75,9 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		texts := textFields(w, fresh())
 		for _, field := range fields {
-			value, listed := harmless[field]
-			if excepted := listed && (value == nil || bytes.Equal(before[field], value)); !excepted && !bytes.Equal(before[field], after[field]) {
+			if !bytes.Equal(before[field], after[field]) && !isHarmless(field, before[field], texts) {
 				names = append(names, field)
 			}
 		}
@@ -59,6 +86,17 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// textFields returns the names of the texts of a body.
+func textFields(v codec.Version, body Body) map[string]bool {
+	c := codec.NewDescriber(v)
+	body.Walk(c)
+	texts := map[string]bool{}
+	for _, row := range c.Rows() {
+		texts[row.Field] = row.Type == "str"
+	}
+	return texts
 }
 
 // recode encodes body in protocol version v, and decodes the result into

@@ -23,6 +23,9 @@ func TestLost(t *testing.T) {
 	node.Topology, node.Comment = "t:s1", "c"
 	reason := &NodeUpdate{}
 	reason.ReasonUID, reason.ReasonUser = model.Some[uint32](7), "alice"
+	noCPUs := &PartitionUpdate{}
+	noCPUs.MaxCPUsPerSocket = model.Some[uint32](0)
+	unchangedMemory := model.JobDesc{MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0)}
 	emptied := &ReservationUpdate{}
 	emptied.Comment = model.Emptied
 	for _, tt := range []struct {
@@ -38,12 +41,15 @@ func TestLost(t *testing.T) {
 		{"a topology", codec.V2411, topology, []string{"topology_name"}},
 		{"in a version that has it", codec.V2505, topology, nil},
 		{"one of two fields", codec.V2411, node, []string{"topology_str"}},
-		{"an emptied text", codec.V2205, emptied, []string{"comment"}},
+		{"an emptied text", codec.V2205, emptied, nil},
+		{"a number that is 0", codec.V2205, noCPUs, []string{"max_cpus_per_socket"}},
+		{"memory of two new jobs", codec.V2411, &JobDescs{Jobs: []model.JobDesc{unchangedMemory, unchangedMemory}}, nil},
+		{"memory of one of two jobs", codec.V2411, &JobDescs{Jobs: []model.JobDesc{unchangedMemory, {MemUpdateDelay: model.Some[uint16](5)}}}, []string{"mem_update_delay"}},
 		{"a field that newer versions lack", codec.V2411, &SubmitRequest{Desc: model.JobDesc{PowerFlags: model.Some[uint8](1)}}, []string{"power_flags"}},
 		{"a user that newer controllers set", codec.V2411, reason, nil},
 		{"a field that is never sent", codec.V2205, reason, nil},
 		{"a message without fields", codec.V2205, Empty{}, nil},
-		{"memory of a new job", codec.V2411, &SubmitRequest{Desc: model.JobDesc{MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0)}}, nil},
+		{"memory of a new job", codec.V2411, &SubmitRequest{Desc: unchangedMemory}, nil},
 		{"memory that is reduced", codec.V2411, &SubmitRequest{Desc: model.JobDesc{MemUpdateDelay: model.Some[uint16](5)}}, []string{"mem_update_delay"}},
 	} {
 		got, err := Lost(tt.v, tt.body)
