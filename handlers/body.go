@@ -47,7 +47,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 		c.requestHash = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), format.name, text))
 	}
 	// In the body of a DELETE, the fields are conditions. Without an invalid or
-	// unknown condition, the request would remove more than it says.
+	// unknown condition, the request would remove more than the client wants.
 	strict := c.h.Strict || c.r.Method == http.MethodDelete
 	report := schema.Report{Lenient: c.fast && !strict, Strict: strict}
 	err = c.h.parse(c.ctx, len(text), func() error {

@@ -142,7 +142,7 @@ var table = []row{
 	{InvalidJobID, errs.NotFound, "Invalid job id specified", "there is no such job", ""},
 	{InvalidNodeName, errs.Invalid, "Invalid node name specified", "there is no such node", ""},
 	{2019, errs.Invalid, "I/O error writing script/environment to file", "", ""},
-	{JobChanging, errs.Conflict, "Job can not be altered now, try again later", "the job is changing its state and can't be modified now", "try again"},
+	{JobChanging, errs.Conflict, "Job can not be altered now, try again later", "the state of the job does not permit this now", "try again"},
 	{AlreadyDone, errs.Conflict, "Job/step already completing or completed", "the job has already ended", ""},
 	{2022, errs.Invalid, "Error configuring interconnect", "", ""},
 	{2023, errs.Invalid, "Task distribution specification invalid", "the distribution of tasks is invalid", ""},
