@@ -5,37 +5,53 @@ import (
 	"reflect"
 	"slices"
 
+	"schedrestd/model"
 	"schedrestd/rpc/codec"
 )
 
-// harmless contains values whose loss changes nothing, by the name of the
-// field; nil stands for all values. Controllers before 26.05 never change the
-// memory of a job, which is what 0 requests. Controllers from 23.02 on set
-// reason_uid to the user of the request, and the gateway warns of it.
-var harmless = map[string][][]byte{"mem_update_delay": noUpdate, "mem_update_margin": noUpdate, "reason_uid": nil}
+// restorer is a body with values whose loss changes nothing. The method restore
+// copies such values from the body that was encoded to one that was decoded.
+type restorer interface{ restore(encoded Body) }
 
-var (
-	noUpdate = [][]byte{{0, 0}, {0xff, 0xfe}}          // 0 and "not set"
-	noText   = [][]byte{{0, 0, 0, 1, 0}, {0, 0, 0, 0}} // an empty text and a null text; a controller without the field has no text to remove
-)
+func (m *SubmitRequest) restore(encoded Body) {
+	restoreMemory(&m.Desc, &encoded.(*SubmitRequest).Desc)
+}
 
-// isHarmless reports whether the loss of a field's values changes nothing.
-func isHarmless(field string, values []byte, texts map[string]bool) bool {
-	of, listed := harmless[field]
-	switch {
-	case listed && of == nil:
-		return true
-	case texts[field]:
-		of = noText
-	case !listed:
-		return false
+func (m *JobDescs) restore(encoded Body) {
+	for i := range m.Jobs {
+		restoreMemory(&m.Jobs[i], &encoded.(*JobDescs).Jobs[i])
 	}
+}
+
+// restoreMemory restores 0 in the fields that let a controller change the memory
+// of a job. Controllers before 26.05 have no such fields, and never do this.
+func restoreMemory(d, encoded *model.JobDesc) {
+	never := model.Some[uint16](0)
+	if encoded.MemUpdateDelay == never {
+		d.MemUpdateDelay = never
+	}
+	if encoded.MemUpdateMargin == never {
+		d.MemUpdateMargin = never
+	}
+}
+
+// restore restores the user who sets the reason. From 23.02 on, controllers
+// set it to the user of the request, and the gateway warns of it.
+func (m *NodeUpdate) restore(encoded Body) { m.ReasonUID = encoded.(*NodeUpdate).ReasonUID }
+
+// noText contains the encodings of an empty text and of a null text. A
+// controller without the field has no text that could be removed.
+var noText = [][]byte{{0, 0, 0, 1, 0}, {0, 0, 0, 0}}
+
+// emptyTexts reports whether values, the encoded values of a field with texts,
+// are all empty.
+func emptyTexts(values []byte) bool {
 	for len(values) > 0 {
-		i := slices.IndexFunc(of, func(value []byte) bool { return bytes.HasPrefix(values, value) })
+		i := slices.IndexFunc(noText, func(value []byte) bool { return bytes.HasPrefix(values, value) })
 		if i < 0 {
 			return false
 		}
-		values = values[len(of[i]):]
+		values = values[len(noText[i]):]
 	}
 	return true
 }
@@ -57,6 +73,9 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 	if err := recode(v, body, carried, nil); err != nil {
 		return nil, err
 	}
+	if r, ok := carried.(restorer); ok {
+		r.restore(body)
+	}
 	if reflect.DeepEqual(body, carried) {
 		return nil, nil
 	}
@@ -77,7 +96,7 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 		}
 		texts := textFields(w, fresh())
 		for _, field := range fields {
-			if !bytes.Equal(before[field], after[field]) && !isHarmless(field, before[field], texts) {
+			if !bytes.Equal(before[field], after[field]) && !(texts[field] && emptyTexts(before[field])) {
 				names = append(names, field)
 			}
 		}
