@@ -46,10 +46,11 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	if c.key != "" {
 		c.requestHash = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), format.name, text))
 	}
-	// In the body of a DELETE, the fields are conditions. Without an invalid or
-	// unknown condition, the request would remove more than the client wants.
-	strict := c.h.Strict || c.r.Method == http.MethodDelete
-	report := schema.Report{Lenient: c.fast && !strict, Strict: strict}
+	// In the body of a DELETE, the fields are conditions. Without an invalid,
+	// unknown or null condition, the request would remove more than the client wants.
+	conditions := c.r.Method == http.MethodDelete
+	strict := c.h.Strict || conditions
+	report := schema.Report{Lenient: c.fast && !strict, Strict: strict, Conditions: conditions}
 	err = c.h.parse(c.ctx, len(text), func() error {
 		doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // signal. It refuses a body without a condition, because slurmctld would then
 // select all pending jobs.
 func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
-	k, err := readBody(c, api.KillJobsBody)
+	k, err := readBodyInto(c, api.KillJobsBody, &model.KillJobs{Signal: uint16(syscall.SIGKILL)})
 	if err != nil {
 		return err
 	}
@@ -28,9 +28,6 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	}
 	if err := h.resolveKilledUser(c, k); err != nil {
 		return err
-	}
-	if k.Signal == 0 {
-		k.Signal = uint16(syscall.SIGKILL)
 	}
 	if k.Flags == 0 {
 		k.Flags = model.KillFullJob

@@ -59,7 +59,7 @@ func TestRequeue(t *testing.T) {
 // the client does not mean.
 func TestEmptyConditions(t *testing.T) {
 	for _, name := range []string{"account", "job_name", "job_state", "nodes", "partition", "qos", "reservation", "user_id", "user_name", "wckey"} {
-		for _, value := range []string{`""`, `" "`} {
+		for _, value := range []string{`""`, `" "`, `null`} {
 			f := demo()
 			body := fmt.Sprintf(`{"jobs": ["12"], %q: %s}`, name, value)
 			w := serve(t, config(f), request(http.MethodDelete, "/slurm/v0.0.42/jobs", body))
@@ -89,6 +89,8 @@ func TestDeleteJobs(t *testing.T) {
 		{name: "nothing", body: `{}`, status: 422},
 		{name: "no signal", body: `{"partition": "p", "signal": 0}`, status: 422},
 		{name: "a signal alone", body: `{"signal": "KILL", "flags": ["FULL_JOB"]}`, status: 422},
+		{name: "the signal 0, which ends no job", body: `{"partition": "p", "signal": 0}`, status: 200, want: &model.KillJobs{Partition: "p", Flags: 8}},
+		{name: "the signal null", body: `{"partition": "p", "signal": null}`, status: 422},
 		{name: "no jobs of a list", body: `{"jobs": [], "partition": "p"}`, status: 422},
 		{name: "an unknown condition", body: `{"colour": "red"}`, status: 422},
 		{name: "an unknown condition and a known one", body: `{"colour": "red", "partition": "p"}`, status: 422},

@@ -212,7 +212,8 @@ func warnNotSettable(r *Report, doc *Value, _ any) {
 }
 
 // parseMembers parses the members of doc into o. A null member is ignored if
-// its field is optional, and is an error if the field is required. A known name
+// its field is optional. It is an error if the field is required, or if the
+// members are conditions. A known name
 // that occurs twice is also an error, because a filter in front of the gateway
 // may have checked the wrong one of the two values.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
@@ -235,7 +236,7 @@ func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []stri
 				switch {
 				case m.Kind != Null:
 					list[f].parse(r, m, o)
-				case list[f].required: // for example, a null coordinator would remove all coordinators
+				case list[f].required, r.Conditions: // for example, a null coordinator would remove all coordinators
 					r.Error(m, "must not be null")
 				}
 			}

@@ -26,11 +26,12 @@ const maxNotes = 100
 // that were ignored or had an unexpected form. Errors are about values that
 // can't be understood. A request with an error has no effect.
 type Report struct {
-	Lenient  bool // note nothing, and treat invalid values as absent
-	Strict   bool // treat an unknown field as an error
-	Warnings []Note
-	Errors   []Note
-	path     []string
+	Lenient    bool // note nothing, and treat invalid values as absent
+	Strict     bool // treat an unknown field as an error
+	Conditions bool // treat null as an error, because without the condition a request would concern more objects
+	Warnings   []Note
+	Errors     []Note
+	path       []string
 }
 
 // OK reports whether there is no error.
