@@ -2,7 +2,10 @@ package slurm
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
+	"time"
 )
 
 // runBatch makes two objects for each trial, sends all requests, and compares
@@ -25,18 +28,21 @@ func (c *changeForms) runBatch(batch []*trial) {
 		s.make(c, names)
 	}
 	before := c.byOwner(tg, c.dump(tg))
-	for i, tr := range batch {
-		for side := range 2 {
-			if c.send(tr, side); tr.statuses[side] == endsDaemon {
-				c.clean(tg, baseline)
-				c.runAlone(tr)
-				c.runBatch(slices.Delete(batch, i, i+1))
-				return
-			}
+	if ended := c.sendAll(batch); ended >= 0 {
+		c.clean(tg, baseline, c.dump(tg))
+		if !c.patient {
+			c.patient = true
+			c.runBatch(batch)
+			c.patient = false
+			return
 		}
+		c.runAlone(batch[ended])
+		c.runBatch(slices.Delete(batch, ended, ended+1))
+		return
 	}
-	after := c.byOwner(tg, c.dump(tg))
-	c.clean(tg, baseline)
+	dumped := c.dump(tg)
+	after := c.byOwner(tg, dumped)
+	c.clean(tg, baseline, dumped)
 	if c.othersChanged(tg, before[""], after[""]) {
 		if len(batch) == 1 {
 			c.runAlone(batch[0])
@@ -50,11 +56,34 @@ func (c *changeForms) runBatch(batch []*trial) {
 	for _, tr := range batch {
 		for side := range 2 {
 			tr.before[side], tr.effects[side] = before[tr.name(side)], after[tr.name(side)]
-			was, is := texts(before[tr.name(side)]), texts(after[tr.name(side)])
-			tr.changed[side], tr.news[side] = was != is, linesNotIn(is, was)
+			tr.changed[side] = tg.fieldsThatDiffer(before[tr.name(side)], after[tr.name(side)])
 		}
 		c.compare(tr)
 	}
+}
+
+// sendAll sends the requests of a batch. If a daemon of Slurm ends, sendAll
+// starts it again, and returns the index of the trial whose request it sent last.
+// Only if c is patient, this is the trial that has ended the daemon. Otherwise
+// sendAll returns -1.
+func (c *changeForms) sendAll(batch []*trial) int {
+	c.t.Helper()
+	failed := false
+	for i, tr := range batch {
+		for side := range 2 {
+			if c.send(tr, side); tr.statuses[side] == endsDaemon {
+				return i
+			}
+			failed = failed || tr.statuses[side] >= http.StatusInternalServerError
+		}
+	}
+	if failed && !c.patient {
+		time.Sleep(dying)
+		if c.restartEnded() {
+			return len(batch) - 1
+		}
+	}
+	return -1
 }
 
 // runAlone sends the request of a trial through one gateway, puts everything
@@ -64,29 +93,35 @@ func (c *changeForms) runAlone(tr *trial) {
 	c.t.Helper()
 	c.report.alone++
 	tg := tr.target
+	defer func(patient bool) { c.patient = patient }(c.patient)
+	c.patient = true
+	c.made++
+	tr.number = c.made
+	baseline := c.dump(tg)
 	for side := range 2 {
-		baseline := c.dump(tg)
-		c.made++
-		tr.number = c.made
+		before := baseline
 		if tr.situation.make != nil {
 			tr.situation.make(c, []string{tr.name(side)})
+			before = c.dump(tg)
 		}
-		before := c.dump(tg)
 		c.send(tr, side)
 		after := c.dump(tg)
-		c.clean(tg, baseline)
+		baseline = c.clean(tg, baseline, after)
 		tr.effects[side] = c.changes(tg, before, after, tr.name(side))
-		tr.changed[side], tr.news[side] = len(tr.effects[side]) > 0, texts(tr.effects[side])
+		tr.changed[side] = slices.Sorted(maps.Keys(tr.effects[side]))
 	}
 	c.compare(tr)
 }
 
-// clean removes what a dump has and the baseline has not. If anything else has
-// changed, it makes the cluster again.
-func (c *changeForms) clean(tg *target, baseline map[string][]shown) {
+// clean removes what the dump now has and the baseline has not. If anything else
+// has changed, it makes the cluster again. It returns a dump of what is left.
+func (c *changeForms) clean(tg *target, baseline, now map[string][]shown) map[string][]shown {
 	c.t.Helper()
-	for round := range 3 {
-		now, left := c.dump(tg), false
+	for round := range 4 {
+		if round > 0 {
+			now = c.dump(tg)
+		}
+		left := false
 		for _, s := range tg.shows {
 			known, named := map[string]bool{}, map[string]bool{}
 			for _, o := range baseline[s.label] {
@@ -99,15 +134,15 @@ func (c *changeForms) clean(tg *target, baseline map[string][]shown) {
 			}
 		}
 		if !left {
-			return
+			return now
 		}
 	}
-	now := c.byOwner(tg, c.dump(tg))[""]
-	was := c.byOwner(tg, baseline)[""]
+	is, was := c.byOwner(tg, now)[""], c.byOwner(tg, baseline)[""]
 	for _, s := range tg.shows {
-		if fields := fieldsThatDiffer(was[s.label], now[s.label]); len(fields) > 0 {
-			c.reset(fmt.Sprintf("after %s %s differs in %q: %.300s instead of %.300s", tg.operation(), s.label, fields, linesNotIn(texts(now), texts(was)), linesNotIn(texts(was), texts(now))))
-			return
+		if fields := fieldsThatDiffer(was[s.label], is[s.label]); len(fields) > 0 {
+			c.reset(fmt.Sprintf("after %s %s differs in %q: %.300s instead of %.300s", tg.operation(), s.label, fields, linesNotIn(texts(is), texts(was)), linesNotIn(texts(was), texts(is))))
+			return c.dump(tg)
 		}
 	}
+	return now
 }

@@ -77,11 +77,11 @@ func (c *changeForms) compare(tr *trial) {
 		c.checkRemoved(tr)
 	}
 	if theirs == "refused" && ours == "refused" {
-		if tr.changed[0] && tr.changed[1] && len(tr.differing()) == 0 { // the objects have changed by themselves
+		if len(tr.changed[0]) > 0 && len(tr.changed[1]) > 0 && len(tr.differing()) == 0 { // the objects have changed by themselves
 			return
 		}
 		for side, changed := range tr.changed {
-			if changed {
+			if len(changed) > 0 {
 				c.differs(tr, [2]string{"theirs refuses and changes", "ours refuses and changes"}[side])
 			}
 		}
@@ -96,9 +96,9 @@ func (c *changeForms) compare(tr *trial) {
 		case theirs == "unchanged":
 			c.differs(tr, "theirs answers 304")
 		case ours == "accepted":
-			c.differs(tr, "only ours accepts"+map[bool]string{true: "", false: ", without effect"}[tr.changed[1]])
+			c.differs(tr, "only ours accepts"+withoutEffect(tr.changed[1]))
 		default:
-			c.differs(tr, "only theirs accepts"+map[bool]string{true: "", false: ", without effect"}[tr.changed[0]])
+			c.differs(tr, "only theirs accepts"+withoutEffect(tr.changed[0]))
 		}
 		if theirs != "unchanged" {
 			return
@@ -109,12 +109,25 @@ func (c *changeForms) compare(tr *trial) {
 	}
 }
 
+func withoutEffect(changed []string) string {
+	if len(changed) == 0 {
+		return ", without effect"
+	}
+	return ""
+}
+
 // differing returns the fields in which the two objects of a trial differ, each
 // with the label of the show.
-func (tr *trial) differing() (fields []string) {
-	for _, s := range tr.target.shows {
+func (tr *trial) differing() []string {
+	return tr.target.fieldsThatDiffer(tr.effects[0], tr.effects[1])
+}
+
+// fieldsThatDiffer compares two lists of objects for each show. Each field that
+// it returns has the label of the show before it.
+func (tg *target) fieldsThatDiffer(a, b map[string][]shown) (fields []string) {
+	for _, s := range tg.shows {
 		for _, label := range []string{s.label, "gone from " + s.label} {
-			for _, field := range fieldsThatDiffer(tr.effects[0][label], tr.effects[1][label]) {
+			for _, field := range fieldsThatDiffer(a[label], b[label]) {
 				fields = append(fields, label+"."+field)
 			}
 		}

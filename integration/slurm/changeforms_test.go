@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -40,6 +41,7 @@ type target struct {
 	answerID     string                        // field of an answer that has the number of the new object; "" if the request names the object
 	skip         *regexp.Regexp                // fields without cases
 	perBatch     int                           // number of cases that are compared at the same time; 0: 40
+	sample       int                           // number of cases in a sample; 0: sampleSize
 }
 
 // A situation is what exists before a request.
@@ -61,6 +63,7 @@ type changeForms struct {
 	made    int               // number of objects made so far
 	ids     map[string]string // names of objects by their numbers
 	numbers map[string]string // numbers of objects by their names
+	patient bool              // after each failed request, wait for a daemon that may be about to end
 	seed    uint64
 	part    float64 // share of the cases to run
 	rows    changeRows
@@ -89,8 +92,7 @@ type trial struct {
 	remarks   [2]string
 	before    [2]map[string][]shown // objects by show, before the request
 	effects   [2]map[string][]shown // objects by show, after it
-	changed   [2]bool               // whether the object differs from before
-	news      [2]string             // what the object shows that it did not show before
+	changed   [2][]string           // the fields that differ from before, each with the label of the show
 }
 
 func (tr *trial) name(side int) string { return sideName(side, tr.number) }
@@ -101,7 +103,8 @@ const sampleSize = 24
 // TestChangesByForm sends every operation that changes something through both
 // gateways, once for each form of each field, and compares the effects. By
 // default it runs a sample. SLURM_CHANGES=all runs all cases, and
-// SLURM_CHANGES=0.1 a tenth of them. SLURM_CHANGES_SEED repeats a sample.
+// SLURM_CHANGES=0.1 a tenth of them. SLURM_CHANGES_SEED selects the sample, and
+// the default is another sample each time.
 func TestChangesByForm(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {
@@ -216,14 +219,11 @@ func (c *changeForms) runVersion(t *testing.T, tg *target, e *api.Endpoint, v sc
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	switch {
 	case c.part < 0:
-		list = list[:min(len(list), sampleSize)]
+		list = list[:min(len(list), cmp.Or(tg.sample, sampleSize))]
 	case c.part < 1:
 		list = list[:int(math.Ceil(c.part*float64(len(list))))]
 	}
-	per := tg.perBatch
-	if per == 0 {
-		per = 40
-	}
+	per := cmp.Or(tg.perBatch, 40)
 	start := time.Now()
 	for _, s := range tg.situations {
 		of := slices.DeleteFunc(slices.Clone(list), func(tr *trial) bool { return tr.situation.name != s.name })

@@ -87,9 +87,13 @@ func (c *changeForms) mustPost(path, body string) {
 	}
 }
 
-// delete removes an object, if it exists.
+// delete removes an object, if it exists. Our gateway refuses some of the names
+// that slurmrestd stores.
 func (c *changeForms) delete(path string) {
-	_, err := sendRequest(c.clients[1], "DELETE", path, "", "X-SLURM-USER-TOKEN: "+c.token)
+	a, err := sendRequest(c.clients[1], "DELETE", path, "", "X-SLURM-USER-TOKEN: "+c.token)
+	if err == nil && a.status != http.StatusOK {
+		_, err = sendRequest(c.clients[0], "DELETE", path, "", "X-SLURM-USER-TOKEN: "+c.token)
+	}
 	must(c.t, err)
 }
 

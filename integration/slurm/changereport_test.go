@@ -26,6 +26,14 @@ type changeRow struct {
 	times              int
 }
 
+// number returns the number of the row's line, or 0 if there is no row.
+func (r *changeRow) number() int {
+	if r == nil {
+		return 0
+	}
+	return r.line
+}
+
 type changeRows []*changeRow
 
 // readChangeRows reads the table, whose rows have seven cells.
@@ -89,7 +97,7 @@ type changeReport struct {
 	differences                                     int
 	unexplained                                     map[string]*unexplained
 	start                                           time.Time
-	file                                            *os.File // for every unexplained difference; nil for none
+	file                                            *os.File // for every difference; nil for none
 }
 
 func newChangeReport() *changeReport {
@@ -114,23 +122,24 @@ func (r *changeReport) count(tr *trial) {
 func (c *changeForms) differs(tr *trial, difference string) {
 	r, version, operation := c.report, c.version.String(), tr.target.operation()
 	r.differences++
-	if c.rows.find(c.m.release, version, operation, tr.cases, difference) != nil {
-		return
-	}
 	var fields, forms []string
 	for _, v := range tr.cases {
 		fields, forms = append(fields, v.Field), append(forms, v.Form)
+	}
+	row := c.rows.find(c.m.release, version, operation, tr.cases, difference)
+	if r.file != nil {
+		line, _ := json.Marshal(map[string]any{"release": c.m.release, "version": version, "operation": operation, "situation": tr.situation.name, "fields": fields, "forms": forms,
+			"difference": difference, "request": tr.requests[1], "statuses": tr.statuses, "changed": tr.changed, "remarks": tr.remarks, "values": tr.values(difference), "row": row.number()})
+		fmt.Fprintf(r.file, "%s\n", line)
+	}
+	if row != nil {
+		return
 	}
 	key := fmt.Sprintf("%s: %s: %s: %s", operation, strings.Join(fields, " + "), strings.Join(forms, " + "), difference)
 	if r.unexplained[key] == nil {
 		r.unexplained[key] = &unexplained{first: tr.explain(difference)}
 	}
 	r.unexplained[key].add(version)
-	if r.file != nil {
-		line, _ := json.Marshal(map[string]any{"release": c.m.release, "version": version, "operation": operation, "situation": tr.situation.name, "fields": fields, "forms": forms,
-			"difference": difference, "request": tr.requests[1], "statuses": tr.statuses, "news": tr.news, "remarks": tr.remarks, "values": tr.values(difference)})
-		fmt.Fprintf(r.file, "%s\n", line)
-	}
 }
 
 // values returns what the two gateways' objects show in the field that differs.
@@ -168,7 +177,8 @@ func textsOf(list []shown) (texts []string) {
 
 func (tr *trial) explain(difference string) string {
 	values := tr.values(difference)
-	return fmt.Sprintf("%s: %.300s\n\ttheirs %d: %.300s %.300q\n\tours %d: %.300s %.300q", tr.situation.name, tr.requests[1], tr.statuses[0], tr.remarks[0], values[0], tr.statuses[1], tr.remarks[1], values[1])
+	return fmt.Sprintf("%s: %.300s\n\ttheirs %d: %.300s, changes %.100q, %.300q\n\tours %d: %.300s, changes %.100q, %.300q",
+		tr.situation.name, tr.requests[1], tr.statuses[0], tr.remarks[0], tr.changed[0], values[0], tr.statuses[1], tr.remarks[1], tr.changed[1], values[1])
 }
 
 // finish logs the counts, and fails the test for differences without a row. If

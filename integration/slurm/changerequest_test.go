@@ -130,16 +130,12 @@ func (c *changeForms) send(tr *trial, side int) {
 	}
 	c.report.requests++
 	a, err := sendRequest(c.clients[side], tg.method, path, body, "X-SLURM-USER-TOKEN: "+c.token)
-	if err != nil || a.status >= http.StatusInternalServerError {
-		time.Sleep(200 * time.Millisecond) // for a daemon that is about to end
+	if c.patient && (err != nil || a.status >= http.StatusInternalServerError) {
+		time.Sleep(dying)
 	}
-	for _, name := range []string{"slurmctld", "slurmdbd"} {
-		if !c.m.runs(name) {
-			tr.statuses[side], tr.remarks[side] = endsDaemon, name+" ended"
-			c.report.ended++
-			c.restart(name)
-			return
-		}
+	if c.restartEnded() {
+		tr.statuses[side], tr.remarks[side] = endsDaemon, "a daemon of Slurm has ended"
+		return
 	}
 	if err != nil {
 		tr.statuses[side], tr.remarks[side] = 0, err.Error()
@@ -155,6 +151,23 @@ func (c *changeForms) send(tr *trial, side int) {
 			}
 		}
 	}
+}
+
+// dying is the time that a daemon may take to end after a request that failed.
+const dying = 200 * time.Millisecond
+
+// restartEnded starts the daemons of Slurm again that have ended. It reports
+// whether there are any.
+func (c *changeForms) restartEnded() (ended bool) {
+	c.t.Helper()
+	for _, name := range []string{"slurmctld", "slurmdbd"} {
+		if !c.m.runs(name) {
+			ended = true
+			c.report.ended++
+			c.restart(name)
+		}
+	}
+	return ended
 }
 
 // endsDaemon is the status of a request after which a daemon of Slurm has

@@ -35,13 +35,9 @@ type shown map[string]string
 func (c *changeForms) list(args ...string) string {
 	c.t.Helper()
 	out, err := c.m.try("root", args...)
-	for _, name := range []string{"slurmctld", "slurmdbd"} {
-		if err != nil && !c.m.runs(name) {
-			c.t.Logf("%s has ended late", name)
-			c.report.ended++
-			c.restart(name)
-			out, err = c.m.try("root", args...)
-		}
+	if err != nil && c.restartEnded() {
+		c.t.Log("a daemon of Slurm has ended late")
+		out, err = c.m.try("root", args...)
 	}
 	must(c.t, err)
 	return out
@@ -179,7 +175,7 @@ var endedJob = regexp.MustCompile(`CANCELLED|COMPLETED|COMPLETING|FAILED|TIMEOUT
 
 // changingJobFields are the fields of a job that its number and the scheduler
 // determine.
-const changingJobFields = `^(LastSchedEval|Reason|state_reason|state_description|ArrayJobId|array_job_id.*|Scheduler|job_id|step_id\.job_id.*|step_id\.sluid|association_id|last_sched_evaluation|het_job_id\..*|sluid|priority_by_partition.*)$`
+const changingJobFields = `^(LastSchedEval|Reason|state_reason|state_description|ArrayJobId|array_job_id.*|Scheduler|job_id|step_id\.job_id.*|step_id\.sluid|association_id|last_sched_evaluation.*|het_job_id\..*|sluid|priority_by_partition.*)$`
 
 // jobsOf returns a show of the jobs in a list that have not ended.
 func jobsOf(s show) show {

@@ -63,7 +63,7 @@ func TestSchedctl(t *testing.T) {
 			checkContains(run(5, "job", array+"_12"), "is unknown")
 			run(0, "cancel", "--me", "--name", "many")
 			checkContains(run(1, "watch", array), "CANCELLED")
-			checkContains(run(1, "cancel", array), "already completing or completed")
+			checkContains(run(1, "cancel", array), "the job has already ended")
 			checkContains(run(5, "cancel", "99999"), "job 99999: ")
 			checkContains(run(5, "job", "99999"), "job 99999 is unknown")
 			checkContains(run(1, "submit", "schedctl.sh", "--", "-p", "nowhere"), "artition")
