@@ -173,6 +173,10 @@ var reachability = regexp.MustCompile(`(?i)^(state.*|arch.*|os|operating_system|
 // endedJob matches the states of jobs that have ended.
 var endedJob = regexp.MustCompile(`CANCELLED|COMPLETED|COMPLETING|FAILED|TIMEOUT|REVOKED`)
 
+// schedulerFlag matches the flags of a job that the scheduler sets when it looks
+// at the job.
+var schedulerFlag = regexp.MustCompile(`(^|, )(BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED)|\[\]`)
+
 // changingJobFields are the fields of a job that its number and the scheduler
 // determine.
 const changingJobFields = `^(LastSchedEval|Reason|state_reason|state_description|ArrayJobId|array_job_id.*|Scheduler|job_id|step_id\.job_id.*|step_id\.sluid|association_id|last_sched_evaluation.*|het_job_id\..*|sluid|priority_by_partition.*)$`
@@ -182,7 +186,11 @@ func jobsOf(s show) show {
 	read := s.read
 	s.id, s.ignore = "job_id", regexp.MustCompile(changingJobFields)
 	s.read = func(c *changeForms) []shown {
-		return slices.DeleteFunc(read(c), func(o shown) bool { return endedJob.MatchString(o["job_state"] + o["job_state[]"]) })
+		list := slices.DeleteFunc(read(c), func(o shown) bool { return endedJob.MatchString(o["job_state"] + o["job_state[]"]) })
+		for _, o := range list {
+			o["flags[]"] = schedulerFlag.ReplaceAllString(o["flags[]"], "")
+		}
+		return list
 	}
 	return s
 }

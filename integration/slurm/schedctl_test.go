@@ -22,7 +22,9 @@ func TestSchedctl(t *testing.T) {
 	must(t, m.install("schedctl"))
 	script := "#!/bin/sh\n#SBATCH -J 'from schedctl' -n 1 --mem=50M   # a comment\n#SBATCH -t 2 --mail-type=NONE\n#SBATCH -o /tmp/schedctl-%j\necho \"$0 $A $(pwd)\"\nexit 5\n"
 	must(t, os.WriteFile(filepath.Join(m.root, "tmp/schedctl.sh"), []byte(script), 0o755))
-	for _, tt := range []struct{ name, socket, version string }{{"slurmrestd", referenceSocket, newest}, {"schedrestd", gatewaySocket, "v0.0.45"}} {
+	for _, tt := range []struct{ name, socket, version, ended string }{
+		{"slurmrestd", referenceSocket, newest, "already completing or completed"}, {"schedrestd", gatewaySocket, "v0.0.45", "the job has already ended"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := func(status int, args ...string) (out string) {
 				t.Helper()
@@ -63,7 +65,7 @@ func TestSchedctl(t *testing.T) {
 			checkContains(run(5, "job", array+"_12"), "is unknown")
 			run(0, "cancel", "--me", "--name", "many")
 			checkContains(run(1, "watch", array), "CANCELLED")
-			checkContains(run(1, "cancel", array), "the job has already ended")
+			checkContains(run(1, "cancel", array), tt.ended)
 			checkContains(run(5, "cancel", "99999"), "job 99999: ")
 			checkContains(run(5, "job", "99999"), "job 99999 is unknown")
 			checkContains(run(1, "submit", "schedctl.sh", "--", "-p", "nowhere"), "artition")
