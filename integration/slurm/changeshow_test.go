@@ -175,7 +175,7 @@ var endedJob = regexp.MustCompile(`CANCELLED|COMPLETED|COMPLETING|FAILED|TIMEOUT
 
 // schedulerFlag matches the flags of a job that the scheduler sets when it looks
 // at the job.
-var schedulerFlag = regexp.MustCompile(`(^|, )(BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED)|\[\]`)
+var schedulerFlag = regexp.MustCompile(`\b(BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED|JOB_ACCRUE_TIME_RESET|TOP_PRIORITY_JOB|PARTITION_ASSIGNED)\b(, )?|\[\]`)
 
 // changingJobFields are the fields of a job that its number and the scheduler
 // determine.
@@ -188,7 +188,7 @@ func jobsOf(s show) show {
 	s.read = func(c *changeForms) []shown {
 		list := slices.DeleteFunc(read(c), func(o shown) bool { return endedJob.MatchString(o["job_state"] + o["job_state[]"]) })
 		for _, o := range list {
-			o["flags[]"] = schedulerFlag.ReplaceAllString(o["flags[]"], "")
+			o["flags[]"] = strings.TrimSuffix(schedulerFlag.ReplaceAllString(o["flags[]"], ""), ", ")
 		}
 		return list
 	}
