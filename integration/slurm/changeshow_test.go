@@ -175,7 +175,7 @@ var endedJob = regexp.MustCompile(`CANCELLED|COMPLETED|COMPLETING|FAILED|TIMEOUT
 
 // schedulerFlag matches the flags of a job that the scheduler sets when it looks
 // at the job.
-var schedulerFlag = regexp.MustCompile(`\b(BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED|JOB_ACCRUE_TIME_RESET|TOP_PRIORITY_JOB|PARTITION_ASSIGNED)\b(, )?|\[\]`)
+var schedulerFlag = regexp.MustCompile(`\b(DEPENDENT|BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED|JOB_ACCRUE_TIME_RESET|TOP_PRIORITY_JOB|PARTITION_ASSIGNED)\b(, )?|\[\]`)
 
 // changingJobFields are the fields of a job that its number and the scheduler
 // determine.
