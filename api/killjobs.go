@@ -59,7 +59,7 @@ var KillJobsBody = schema.Object("kill_jobs_msg", func() schema.Fields[model.Kil
 		schema.F("partition", condition(schema.String), func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
 		schema.F("qos", condition(schema.String), func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
 		schema.F("reservation", condition(schema.String), func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
-		schema.Set("signal", schema.String, setKillSignal, "Name or number of the signal; default: KILL, which cancels the jobs"),
+		schema.Set("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
 		schema.Set("job_state", condition(oneState), setState, "Base state of the jobs"),
 		schema.Set("user_id", condition(schema.String), setKilledUser, "User of the jobs, by number or name"),
 		schema.Set("user_name", condition(schema.String), setKilledUser, "User of the jobs, by name"),
@@ -67,15 +67,6 @@ var KillJobsBody = schema.Object("kill_jobs_msg", func() schema.Fields[model.Kil
 		schema.F("nodes", condition(nodeArray), func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
 	}
 })
-
-// setKillSignal sets the signal. It refuses 0, which would be no signal, but
-// which stands for KILL in a KillJobs.
-func setKillSignal(k *model.KillJobs, s string) (err error) {
-	if k.Signal, err = parseSignal(s); err == nil && k.Signal == 0 {
-		err = errors.New("0 is not a signal")
-	}
-	return err
-}
 
 func setState(k *model.KillJobs, s model.JobState) error {
 	if s&^jobBase != 0 {

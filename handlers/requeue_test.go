@@ -87,7 +87,6 @@ func TestDeleteJobs(t *testing.T) {
 		{name: "two states", body: `{"job_state": ["PENDING", "RUNNING"]}`, status: 422},
 		{name: "a flag for a state", body: `{"job_state": ["COMPLETING"]}`, status: 422},
 		{name: "nothing", body: `{}`, status: 422},
-		{name: "no signal", body: `{"partition": "p", "signal": 0}`, status: 422},
 		{name: "a signal alone", body: `{"signal": "KILL", "flags": ["FULL_JOB"]}`, status: 422},
 		{name: "the signal 0, which ends no job", body: `{"partition": "p", "signal": 0}`, status: 200, want: &model.KillJobs{Partition: "p", Flags: 8}},
 		{name: "the signal null", body: `{"partition": "p", "signal": null}`, status: 422},
