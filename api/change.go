@@ -88,8 +88,10 @@ func (t namesType) Parser(v schema.View) func(*schema.Report, *schema.Value, *[]
 		if !parse(r, doc, into) {
 			return false
 		}
-		if doc.Kind != schema.Array {
-			*into = words(doc.Text)
+		if doc.Kind != schema.Array && strings.Contains(doc.Text, ",") {
+			if *into = words(doc.Text); len(*into) == 0 {
+				return r.Error(doc, "expected names, got %q", schema.Shorten(doc.Text))
+			}
 		}
 		if slices.ContainsFunc(*into, func(name string) bool { return strings.Contains(name, ",") }) {
 			return r.Error(doc, "a name must not contain a comma")

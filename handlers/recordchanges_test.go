@@ -227,6 +227,8 @@ func TestNamesInOneText(t *testing.T) {
 		{"users_association", `{"association_condition": {"users": ["v,w"], "accounts": ["lab"]}, "user": {}}`, model.AssocSet{}},
 		{"accounts_association", `{"association_condition": {"accounts": ["physics,optics"]}}`, model.AssocSet{}},
 		{"accounts_association", `{"association_condition": {"accounts": ","}}`, model.AssocSet{}},
+		{"users_association", `{"association_condition": {"users": "v", "accounts": "lab", "partitions": ""}, "user": {}}`, model.AssocSet{}},
+		{"users_association", `{"association_condition": {"users": "v", "accounts": "lab", "partitions": ","}, "user": {}}`, model.AssocSet{}},
 	} {
 		f := demo()
 		w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
