@@ -114,7 +114,7 @@ func (c *changeForms) runAlone(tr *trial) {
 }
 
 // clean removes what the dump now has and the baseline has not. If anything else
-// has changed, it makes the cluster again. It returns a dump of what is left.
+// has changed, it makes the cluster again. It returns the last dump.
 func (c *changeForms) clean(tg *target, baseline, now map[string][]shown) map[string][]shown {
 	c.t.Helper()
 	for round := range 4 {
