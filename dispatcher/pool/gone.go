@@ -37,30 +37,21 @@ func (s *Slots) identify(c *Connection) {
 	}
 	socket, err := identify(c.FD)
 	switch {
-	case err == nil && s.finds(c, socket):
+	case err == nil && s.finds(socket):
 		c.socket = &socket
 	case isHungUp(c.FD):
 		c.goneSince = time.Now()
 	}
 }
 
-// finds reports whether the kernel finds c, which is open, by its identity.
-// Such a look-up takes long for a UNIX socket, so it is made only once for each
-// listener. For TCP the result can also depend on the client, for example on
-// the network interface.
-func (s *Slots) finds(c *Connection, socket sockdiag.Connection) bool {
-	local := c.Network == ipc.Unix
-	if local && s.findable[c.Listener] {
-		return true
-	}
+// finds reports whether the kernel finds a connection, which is open, by its
+// identity. The result depends on the client, so it must be determined for each
+// connection: a UNIX connection belongs to the network namespace of its client.
+// If one result counted for all connections of a listener, any user could make
+// the dispatcher replace workers, by connecting from a namespace of their own.
+func (s *Slots) finds(socket sockdiag.Connection) bool {
 	gone, err := s.kernel.IsGone(socket)
-	if err != nil || gone {
-		return false
-	}
-	if local {
-		s.findable[c.Listener] = true
-	}
-	return true
+	return err == nil && !gone
 }
 
 // isHungUp reports whether the connection with descriptor fd can neither send

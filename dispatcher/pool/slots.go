@@ -23,7 +23,6 @@ type Slots struct {
 	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
 	OnClose     func(*Connection)                                         // called when a connection is closed, possibly several times for the same connection
 	kernel      *sockdiag.Socket                                          // for looking up connections; nil before SetKernel
-	findable    map[string]bool                                           // UNIX listeners whose connections kernel finds
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	turnedAway *limitedCount // counts connections that were turned away
@@ -51,7 +50,6 @@ type Options struct {
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
-		findable:   map[string]bool{},
 		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
 		Answer: func(*Connection, int, time.Duration) {}, OnClose: func(*Connection) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, WaitLimit: o.WaitLimit,
