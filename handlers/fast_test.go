@@ -10,6 +10,20 @@ import (
 	"schedrestd/model"
 )
 
+// TestFastSignal checks that with +fast an invalid signal or flag of a
+// cancellation is still an error. Without it, the whole job would be killed.
+func TestFastSignal(t *testing.T) {
+	for _, query := range []string{"signal=USR9", "signal=", "signal=USR1&signal=USR2", "flags=BATCHJOB_ONLY"} {
+		f := demo()
+		cfg := config(f)
+		cfg.Parsers = []feature.Parser{{Version: 42, Flags: feature.Fast}}
+		w := serve(t, cfg, request(http.MethodDelete, "/slurm/v0.0.42/job/12?"+query, ""))
+		if w.Code != http.StatusUnprocessableEntity || len(f.cancelled) != 0 {
+			t.Errorf("%s: status %d, cancelled %v: %s", query, w.Code, f.cancelled, w.Body)
+		}
+	}
+}
+
 // TestFast checks that the parser flag +fast makes the gateway silently ignore
 // values that it can't understand. Without the flag, the same request must
 // cause an error or a warning.

@@ -45,7 +45,10 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 			})
 		}
 		*into = all
-		return len(all) == len(items) || r.Lenient
+		if r.Lenient { // a list that is empty only because no element is valid counts as absent: it must not remove anything
+			return len(all) > 0 || len(items) == 0
+		}
+		return len(all) == len(items)
 	}
 }
 
