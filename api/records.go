@@ -97,8 +97,11 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 		given := map[uint32]bool{}
 		for _, t := range list {
 			id, err := r.tresNumber(t)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case t.Count == noCount:
+				return fmt.Errorf("the limit of trackable resource %q has no count", tresName(t))
 			}
 			if given[id] {
 				return fmt.Errorf("trackable resource %q is limited twice", tresName(t))

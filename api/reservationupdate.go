@@ -119,7 +119,7 @@ func (flagsInputType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 // the list as one string, such as "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
-	parse := schema.List(tresInput.Type)().Parser(schema.View{})
+	parse := schema.List(withInitial(tresInput.Type, func() model.TRES { return model.TRES{Count: noCount} }))().Parser(schema.View{})
 	return shaped[string]{schema.Simple(nil,
 		func(e schema.Encoder, s *string) {
 			tres := textTRES(*s)
@@ -140,6 +140,9 @@ func tresText() schema.Type[string] {
 				name := tresName(t)
 				if strings.ContainsAny(name, ",=") {
 					return r.Error(doc, "%q is not a trackable resource", schema.Shorten(name))
+				}
+				if t.Count == noCount {
+					return r.Error(doc, "the trackable resource %q has no count", schema.Shorten(name))
 				}
 				parts = append(parts, fmt.Sprintf("%s=%d", name, t.Count))
 			}

@@ -35,8 +35,13 @@ func tresCount() schema.Type[uint64] {
 		})
 }
 
-// amounts is the type of a list of amounts of trackable resources.
-var amounts = schema.Named("tres_list", schema.List(TRES.Type))
+// amounts is the type of a list of amounts of trackable resources. In a
+// request, an element without an amount has the count noCount.
+var amounts = schema.Named("tres_list", schema.List(withInitial(TRES.Type, func() model.TRES { return model.TRES{Count: noCount} })))
+
+// noCount marks an amount that a client did not send. To take it as 0 would
+// permit nothing.
+const noCount = NoLimit - 1
 
 // TRESAnswer is an answer with trackable resources.
 type TRESAnswer struct {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/errs"
 )
 
@@ -140,6 +142,10 @@ func checkNames(kind, list string, names []string) error {
 	for i, name := range names {
 		if strings.TrimSpace(name) == "" {
 			return errs.New(errs.Invalid, "a %s needs a name", kind).WithSource(sourceOf(list, i, "name"))
+		}
+		// The second change would be compared with the state before the first.
+		if slices.ContainsFunc(names[:i], func(earlier string) bool { return strings.EqualFold(earlier, name) }) {
+			return errs.New(errs.Invalid, "the %s %s is named twice", kind, schema.Shorten(name)).WithSource(sourceOf(list, i, "name"))
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 			return nil, annotateUnchanged(annotateNamed(err, kinds[list], names[i], at))
 		}
 		if !changed && numWarnings == len(c.warnings) {
-			c.warn(at, "%s %s has these values already and was not changed", kinds[list], names[i])
+			c.warn(at, "%s %s was not changed: the request has no other value for it", kinds[list], names[i])
 		}
 		if changed {
 			done = append(done, names[i])

@@ -86,6 +86,8 @@ func TestRecordChanges(t *testing.T) {
 		{name: "an association with the number of another", path: "associations", body: `{"associations": [{"id": 4, "account": "lab", "cluster": "demo", "user": "", "shares_raw": 6}]}`, status: 200, source: "#/associations/0/id", changes: []string{`modify association ["lab"] of [""] in [""]: shares 6`}},
 		{name: "an account with a comma", path: "accounts", body: `{"accounts": [{"name": "a,b", "description": "d", "organization": "o"}]}`, status: 422, source: "#/accounts/0/name"},
 		{name: "a user with a comma", path: "users", body: `{"users": [{"name": "a,b"}]}`, status: 422, source: "#/users/0/name"},
+		{name: "a limit without a count", path: "qos", body: `{"qos": [{"name": "fast", "limits": {"max": {"tres": {"total": [{"type": "cpu"}]}}}}]}`, status: 422, source: "#/qos/0/limits"},
+		{name: "a limit whose count is null", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "max": {"tres": {"total": [{"type": "cpu", "count": null}]}}}]}`, status: 422, source: "#/associations/0"},
 		{name: "a new QOS with a comma", path: "qos", body: `{"qos": [{"name": "a,b"}]}`, status: 422, source: "#/qos/0/name"},
 		{name: "a new QOS with a number", path: "qos", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 404, source: "#/qos/0/id"},
 		{name: "a load of a QOS with the number of another database", path: "config", body: `{"qos": [{"name": "new", "id": 77}]}`, status: 200, changes: []string{"add QOS new"}},
@@ -178,6 +180,24 @@ func TestRemovalConditions(t *testing.T) {
 	}
 }
 
+// TestFastLists checks that with +fast a list without a valid element counts as
+// absent. An empty list would remove what the record has.
+func TestFastLists(t *testing.T) {
+	for _, tt := range []struct{ path, body string }{
+		{"qos", `{"qos": [{"name": "fast", "preempt": {"list": [{}]}, "limits": {"max": {"tres": {"minutes": {"total": [5]}}}}}]}`},
+		{"associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "alice", "partition": "debug", "qos": [{}], "max": {"tres": {"total": [5]}}}]}`},
+		{"accounts", `{"accounts": [{"name": "lab", "description": "the lab", "organization": "uni", "coordinators": [5]}]}`},
+	} {
+		f := demo()
+		cfg := config(f)
+		cfg.Parsers = []feature.Parser{{Version: 45, Flags: feature.Fast}}
+		w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/"+tt.path, tt.body))
+		if len(f.recorded.changes) != 0 {
+			t.Errorf("%s: status %d, changes %+v", tt.body, w.Code, f.recorded.changes)
+		}
+	}
+}
+
 // TestBlockedRemoval checks that the error lists the records that prevent a
 // removal. The gateway must not modify the list that the daemon returned.
 func TestBlockedRemoval(t *testing.T) {
@@ -203,7 +223,7 @@ func TestUnchangedRecords(t *testing.T) {
 		{"clusters", `{"clusters": [{"name": "new"}, {"name": "demo", "flags": ["EXTERNAL"]}]}`, "#/clusters/1: cluster demo exists already and was not changed"},
 		{"config", `{"clusters": [{"name": "demo"}]}`, "#/clusters/0: cluster demo exists already and was not changed"},
 		{"wckeys", `{"wckeys": [{"name": "k", "cluster": "demo", "user": "alice"}]}`, "#/wckeys/0: workload key k/demo/alice exists already and was not changed"},
-		{"users", `{"users": [{"name": "bob", "administrator_level": ["None"]}]}`, "#/users/0: user bob has these values already and was not changed"},
+		{"users", `{"users": [{"name": "bob", "administrator_level": ["None"]}]}`, "#/users/0: user bob was not changed: the request has no other value for it"},
 	} {
 		w := serve(t, config(demo()), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
 		body := envelope(t, w.Body.Bytes())

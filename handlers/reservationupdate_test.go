@@ -61,7 +61,8 @@ func TestChangeReservations(t *testing.T) {
 			calls: []string{"update reservation maint", "update reservation weekly"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "reservation weekly: "},
 		{name: "unknown outcome", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}]}`,
 			refuse: map[string]error{"maint": &errs.Error{Kind: errs.BadAnswer, Message: "no answer came", Code: errs.OutcomeUnknown}}, status: 502, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "outcome_unknown"},
-		{name: "unknown outcome of the second", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}, {"name": "maint", "comment": "d"}]}`,
+		{name: "one named twice", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "Maint", "comment": "d"}]}`, status: 422, wantText: "#/reservations/1/name"},
+		{name: "unknown outcome of the second", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}, {"name": "third", "comment": "d"}]}`,
 			refuse: map[string]error{"weekly": &errs.Error{Kind: errs.BadAnswer, Message: "no answer came", Code: errs.OutcomeUnknown}}, status: 502, calls: []string{"update reservation maint", "update reservation weekly"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "not tried"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

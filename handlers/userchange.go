@@ -81,6 +81,16 @@ func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, a
 	}
 	record := *u
 	record.WCKeys, record.OldName = nil, ""
+	if record.DefaultQOSID == 0 {
+		record.DefaultQOSID = model.NoVal32
+	}
+	if u.DefaultAccount != "" {
+		filter := model.AssocFilter{Users: []string{u.OldName}, Accounts: []string{u.DefaultAccount}}
+		const kind = "association of the user with account"
+		if err := checkExists[model.Association](e, filter, invalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+			return false, err
+		}
+	}
 	return c.modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record}, at)
 }
 
