@@ -92,6 +92,11 @@ func (e *edit) Change(change any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.failure == nil {
+		if f := checkCarried(e.a.kind, e.s.version, q.body); f != nil {
+			return nil, e.a.report([]*failure{f})
+		}
+	}
 	e.changed = true
 	allowance := e.a.allowance(e.cred)
 	defer func() { allowance.release(allowance.held) }()

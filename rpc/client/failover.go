@@ -80,18 +80,15 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 // again: its previous length, plus 1/slack of that length.
 const slack = 16
 
-// checkCarried returns a failure if r is a change with a value that protocol
-// version v can't carry. The controller would make another change.
-func checkCarried(v codec.Version, r request) *failure {
-	if r.repeatable {
-		return nil
-	}
-	switch lost, err := message.Lost(v, r.body); {
+// checkCarried returns a failure if body is a change with a value that protocol
+// version v can't carry. The daemon would make another change.
+func checkCarried(daemon string, v codec.Version, body message.Body) *failure {
+	switch lost, err := message.Lost(v, body); {
 	case err != nil:
 		return newFailure(stageCreate, err)
 	case len(lost) > 0:
 		return newFailure(stageVersion, errs.New(errs.Unsupported,
-			"the controller speaks the protocol of Slurm %s, which can't carry the request's value of %s", v.Release(), strings.Join(lost, ", ")))
+			"the %s speaks the protocol of Slurm %s, which can't carry the request's value of %s", daemon, v.Release(), strings.Join(lost, ", ")))
 	}
 	return nil
 }
@@ -116,8 +113,10 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 			return nil, newFailure(stageVersion, errs.New(errs.Unsupported,
 				"the controller speaks the protocol of Slurm %s, but the request needs that of %s or later", v.Release(), r.since.Release()))
 		}
-		if f := checkCarried(v, r); f != nil {
-			return nil, f
+		if !r.repeatable {
+			if f := checkCarried(c.kind, v, r.body); f != nil {
+				return nil, f
+			}
 		}
 		answer, f := c.exchange(reqCtx, d, v, cred, r, allowance)
 		switch {

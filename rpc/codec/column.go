@@ -53,6 +53,7 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 		}
 		Next(c, name, element, s, walk)
 	}
+	s.walked = 0 // so that a client can encode the list again
 }
 
 // Inline encodes or decodes the stream's next element within a Loop, like Next.

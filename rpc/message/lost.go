@@ -39,21 +39,19 @@ func restoreMemory(d, encoded *model.JobDesc) {
 // set it to the user of the request, and the gateway warns of it.
 func (m *NodeUpdate) restore(encoded Body) { m.ReasonUID = encoded.(*NodeUpdate).ReasonUID }
 
-// noText contains the encodings of an empty text and of a null text. A
-// controller without the field has no text that could be removed.
-var noText = [][]byte{{0, 0, 0, 1, 0}, {0, 0, 0, 0}}
+// noText contains the parts of the encodings of an empty text and of a null
+// text, the length and the byte that ends a text. A daemon without the field
+// has no text that could be removed.
+var noText = [][]byte{{0, 0, 0, 0}, {0, 0, 0, 1}, {0}}
 
-// emptyTexts reports whether values, the encoded values of a field with texts,
-// are all empty.
-func emptyTexts(values []byte) bool {
-	for len(values) > 0 {
-		i := slices.IndexFunc(noText, func(value []byte) bool { return bytes.HasPrefix(values, value) })
-		if i < 0 {
-			return false
-		}
-		values = values[len(noText[i]):]
-	}
-	return true
+// noVal contains Slurm's NO_VAL of each size, which leaves a number as it is.
+var noVal = [][]byte{{0xfe}, {0xff, 0xfe}, {0xff, 0xff, 0xff, 0xfe}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe}}
+
+// asksForNothing reports whether the encoded value of a field, or a part of a
+// text's, changes nothing.
+func asksForNothing(value []byte, isText bool) bool {
+	is := func(other []byte) bool { return bytes.Equal(value, other) }
+	return slices.ContainsFunc(noVal, is) || isText && slices.ContainsFunc(noText, is)
 }
 
 // Lost returns the names of the fields of body whose values protocol version v
@@ -81,22 +79,23 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 	}
 	var names []string
 	for _, w := range []codec.Version{codec.Newest, codec.Oldest} {
-		fields, before, after := []string(nil), map[string][]byte{}, map[string][]byte{}
+		fields, before, after := []string(nil), map[string][][]byte{}, map[string][][]byte{}
 		err := recode(w, body, fresh(), func(field string, value []byte) {
 			if before[field] == nil {
 				fields = append(fields, field)
 			}
-			before[field] = append(before[field], value...)
+			before[field] = append(before[field], value)
 		})
 		if err == nil {
-			err = recode(w, carried, fresh(), func(field string, value []byte) { after[field] = append(after[field], value...) })
+			err = recode(w, carried, fresh(), func(field string, value []byte) { after[field] = append(after[field], value) })
 		}
 		if err != nil {
 			return nil, err
 		}
 		texts := textFields(w, fresh())
 		for _, field := range fields {
-			if !bytes.Equal(before[field], after[field]) && !(texts[field] && emptyTexts(before[field])) {
+			asks := func(value []byte) bool { return !asksForNothing(value, texts[field]) }
+			if slices.ContainsFunc(before[field], asks) && !slices.EqualFunc(before[field], after[field], bytes.Equal) {
 				names = append(names, field)
 			}
 		}

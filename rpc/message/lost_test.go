@@ -28,6 +28,15 @@ func TestLost(t *testing.T) {
 	unchangedMemory := model.JobDesc{MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0)}
 	emptied := &ReservationUpdate{}
 	emptied.Comment = model.Emptied
+	user, association, qos := &ModifyUsers{Record: model.BlankUser()}, &ModifyAssociations{Record: model.BlankAssociation()}, &ModifyQOS{Record: model.BlankQOS()}
+	defaultQOS := &ModifyUsers{Record: model.BlankUser()}
+	defaultQOS.Record.DefaultQOSID = 7
+	comment := &ModifyAssociations{Record: model.BlankAssociation()}
+	comment.Record.Comment = model.SetText("c")
+	flags := &ModifyAssociations{Record: model.BlankAssociation()}
+	flags.Record.Flags = 1 << 20
+	newUsers := &Users{}
+	newUsers.Records.List = []model.User{model.BlankUser(), defaultQOS.Record}
 	for _, tt := range []struct {
 		name string
 		v    codec.Version
@@ -51,6 +60,13 @@ func TestLost(t *testing.T) {
 		{"a message without fields", codec.V2205, Empty{}, nil},
 		{"memory of a new job", codec.V2411, &SubmitRequest{Desc: unchangedMemory}, nil},
 		{"memory that is reduced", codec.V2411, &SubmitRequest{Desc: model.JobDesc{MemUpdateDelay: model.Some[uint16](5)}}, []string{"mem_update_delay"}},
+		{"a user without changes", codec.V2205, user, nil},
+		{"an association without changes", codec.V2205, association, nil},
+		{"a QOS without changes", codec.V2205, qos, nil},
+		{"a user's default QOS", codec.V2411, defaultQOS, []string{"def_qos_id"}},
+		{"an association's comment", codec.V2205, comment, []string{"comment"}},
+		{"a flag of an association beyond 16 bits", codec.V2311, flags, []string{"flags"}},
+		{"one of several new users", codec.V2411, newUsers, []string{"def_qos_id"}},
 	} {
 		got, err := Lost(tt.v, tt.body)
 		if err != nil || !slices.Equal(got, tt.want) {
@@ -62,7 +78,8 @@ func TestLost(t *testing.T) {
 // TestNothingLostInOwnVersion checks that no value is lost in the version for
 // which it was made, whatever the value.
 func TestNothingLostInOwnVersion(t *testing.T) {
-	for _, name := range []string{"SubmitRequest", "JobDescs", "NodeUpdate", "PartitionUpdate", "ReservationUpdate", "RequeueRequest", "KillJob"} {
+	for _, name := range []string{"SubmitRequest", "JobDescs", "NodeUpdate", "PartitionUpdate", "ReservationUpdate", "RequeueRequest", "KillJob",
+		"ModifyAccounts", "ModifyAssociations", "ModifyQOS", "ModifyUsers", "AddAccountsTo", "AddUsersTo", "Accounts", "Associations", "QOSList", "Users", "WCKeys"} {
 		for v := codec.Oldest; v <= codec.Newest; v++ {
 			for seed := range uint64(20) {
 				body := messages[name]()
