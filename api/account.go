@@ -29,7 +29,7 @@ var accountFlags = schema.Words("account_flags",
 var Account = schema.Object("account", func() schema.Fields[model.Account] {
 	return schema.Fields[model.Account]{
 		schema.Show("associations", assocShorts, func(a *model.Account) []model.Association { return a.Associations }, "Associations, if requested"),
-		schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
+		schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators"),
 		schema.F("description", text, func(a *model.Account) *model.Text { return &a.Description }, "Any text", schema.Required(0)),
 		schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Name of the account", schema.Required(0)),
 		schema.F("organization", text, func(a *model.Account) *model.Text { return &a.Organization }, "Organization of the account", schema.Required(0)),
@@ -59,10 +59,10 @@ var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 	return schema.Fields[AccountsParams]{
 		texts("description", "Descriptions of accounts", func(p *AccountsParams) *[]string { return &p.Descriptions }),
 		accountFlag("with_assocs", model.AccountWithAssocs, "Include the associations", schema.Until(V41)),
-		accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators", schema.Until(V41)),
+		accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators, which the answer always does", schema.Until(V41)),
 		accountFlag("with_deleted", model.AccountWithDeleted, "Include deleted records", schema.Until(V41)),
 		accountFlag("WithAssociations", model.AccountWithAssocs, "Include the associations", schema.Since(V41)),
-		accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators", schema.Since(V41)),
+		accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators, which the answer always does", schema.Since(V41)),
 		accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
 		schema.Ignore[AccountsParams]("NoUsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
 		schema.Ignore[AccountsParams]("UsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
@@ -87,7 +87,7 @@ var accountParams = schema.Object("", func() schema.Fields[AccountParams] {
 	return schema.Fields[AccountParams]{
 		schema.F("account_name", objectName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
 		schema.F("with_assocs", boolText, func(p *AccountParams) *bool { return &p.WithAssocs }, "Include the associations"),
-		schema.F("with_coords", boolText, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators"),
+		schema.F("with_coords", boolText, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators, which the answer always does"),
 		schema.F("with_deleted", boolText, func(p *AccountParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
 	}
 })

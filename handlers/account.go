@@ -8,14 +8,19 @@ import (
 )
 
 func (h *handler) getAccounts(c *call, p *api.AccountsParams) error {
+	p.Flags |= alwaysShown
 	return h.sendAccounts(c, recordsOf[model.Account](h, c, p.AccountFilter))
 }
 
+// alwaysShown selects what answers with accounts always show: the coordinators.
+// A client that sends such an answer back would remove them otherwise, because
+// an empty list of coordinators in a change removes all.
+const alwaysShown = model.AccountWithCoordinators
+
 func (h *handler) getAccount(c *call, p *api.AccountParams) error {
 	filter := accountsNamed(p.Name)
-	for bit, on := range map[model.AccountFilterFlags]bool{
-		model.AccountWithAssocs: p.WithAssocs, model.AccountWithCoordinators: p.WithCoords, model.AccountWithDeleted: p.WithDeleted,
-	} {
+	filter.Flags |= alwaysShown
+	for bit, on := range map[model.AccountFilterFlags]bool{model.AccountWithAssocs: p.WithAssocs, model.AccountWithDeleted: p.WithDeleted} {
 		if on {
 			filter.Flags |= bit
 		}

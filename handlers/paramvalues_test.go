@@ -60,6 +60,8 @@ var companions = map[string]string{"SpecialExit": "Hold=true&"}
 // of its parameters.
 var ineffective = map[string]string{
 	"format":           "every field is shown in any case",
+	"with_coords":      "the coordinators are shown in any case",
+	"WithCoordinators": "the same",
 	"NoUsersAreCoords": "says nothing to a list of accounts",
 	"UsersAreCoords":   "the same",
 	"scheduler_unset":  "jobs are let through however they were scheduled unless the client narrows that",

@@ -52,9 +52,9 @@ func TestRecordFilters(t *testing.T) {
 		{"v0.0.43/job/12_3", jobs(func(f *model.AccountingJobFilter) {
 			f.Steps = []model.SelectedStep{{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}}
 		})},
-		{"v0.0.43/accounts?DELETED=true&WithAssociations=true&description=d", model.AccountFilter{Flags: model.AccountWithDeleted | model.AccountWithAssocs, Descriptions: []string{"d"}}},
+		{"v0.0.43/accounts?DELETED=true&WithAssociations=true&description=d", model.AccountFilter{Flags: model.AccountWithDeleted | model.AccountWithAssocs | model.AccountWithCoordinators, Descriptions: []string{"d"}}},
 		{"v0.0.40/accounts?with_coords=true", model.AccountFilter{Flags: model.AccountWithCoordinators}},
-		{"v0.0.43/account/lab?with_deleted=true", model.AccountFilter{Flags: model.AccountWithDeleted, Assoc: model.AssocFilter{Accounts: []string{"lab"}}}},
+		{"v0.0.43/account/lab?with_deleted=true", model.AccountFilter{Flags: model.AccountWithDeleted | model.AccountWithCoordinators, Assoc: model.AssocFilter{Accounts: []string{"lab"}}}},
 		{"v0.0.43/users?admin_level=Operator&default_account=lab&default_wckey=k&with_deleted=true", model.UserFilter{AdminLevel: 2, DefaultAccounts: []string{"lab"}, DefaultWCKeys: []string{"k"}, WithDeleted: true}},
 		{"v0.0.43/user/bob?with_wckeys=1&with_coords=1", model.UserFilter{WithWCKeys: true, WithCoordinates: true, Assoc: model.AssocFilter{Users: []string{"bob"}}}},
 		{"v0.0.43/associations?account=lab&cluster=demo&default_qos=fast&qos=1&id=4&parent_account=root&partition=p&user=alice&Include%20usage=true&usage_start=20&usage_end=10",
