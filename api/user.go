@@ -41,8 +41,8 @@ var User = schema.Object("user", func() schema.Fields[model.User] {
 		schema.Show("coordinators", coordinators, func(u *model.User) []model.Coordinator { return u.Coordinates }, "Accounts that the user coordinates, if requested"),
 		schema.Group("default", "Defaults for the user's jobs", schema.Fields[model.User]{
 			schema.F("qos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the quality of service; 0 for none", schema.Bare, schema.Since(V44)),
-			schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
-			schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
+			schema.F("account", nonempty(schema.String), func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
+			schema.F("wckey", nonempty(schema.String), func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
 		}),
 		schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "Flags of the record"),
 		schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
