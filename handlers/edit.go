@@ -20,8 +20,11 @@ func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, e
 	return change(c, truncateList(object), func() (done []string, err error) {
 		err = h.Accounting.Edit(c.ctx, c.cred, func(e model.Editor) error {
 			c.warnings = c.warnings[:numWarnings]
-			done, err = f(e)
-			return err
+			merging := &coordinatorMerger{Editor: e}
+			if done, err = f(merging); err != nil {
+				return err
+			}
+			return merging.send()
 		})
 		return done, err
 	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
@@ -85,6 +88,7 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 	name func(*T) string, each changeFunc[T]) ([]string, error) {
 	names := namesOf(records, name)
 	var done []string
+	changedAt := map[string]string{} // places of the records that were changed, by name
 	for i := range records {
 		at := fmt.Sprintf("#/%s/%d", list, i)
 		numWarnings := len(c.warnings)
@@ -95,9 +99,16 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 		if !changed && numWarnings == len(c.warnings) {
 			c.warn(at, "%s %s was not changed: the request has no other value for it", kinds[list], names[i])
 		}
-		if changed {
-			done = append(done, names[i])
+		if !changed {
+			continue
 		}
+		// slurmdbd passes the changes of a transaction on to the controllers in
+		// reverse order, so they would use the values of the first one.
+		if other := changedAt[strings.ToLower(names[i])]; other != "" {
+			return nil, errs.New(errs.Invalid, "%s %s is also in %s, with other values; nothing was changed", kinds[list], names[i], other).WithSource(at).WithNumber(ambiguousModify)
+		}
+		changedAt[strings.ToLower(names[i])] = at
+		done = append(done, names[i])
 	}
 	return done, nil
 }

@@ -111,7 +111,10 @@ func TestRecordChanges(t *testing.T) {
 			status: 200, source: "#/clusters/0/flags #/qos/0/flags #/accounts/0/flags #/users/0/flags #/wckeys/0/flags #/associations/0/flags"},
 		{name: "a load of records that refer to each other", path: "config", body: `{"clusters": [{"name": "c"}], "accounts": [{"name": "a", "description": "d", "organization": "o", "coordinators": [{"name": "u"}]}],
 			"users": [{"name": "u", "default": {"account": "a"}}], "associations": [{"account": "a", "cluster": "c", "user": ""}, {"account": "a", "cluster": "c", "user": "u"}]}`,
-			status: 200, changes: []string{"add cluster c", "add account a", "add user u", "add association c/a", "add association c/a/u", `coordinators ["u"] of ["a"]`, `modify user ["u"]: default a`}},
+			status: 200, changes: []string{"add cluster c", "add account a", "add user u", "add association c/a", "add association c/a/u", `modify user ["u"]: default a`, `coordinators ["u"] of ["a"]`}},
+		{name: "a coordinator of several accounts", path: "accounts", body: `{"accounts": [{"name": "a", "description": "d", "organization": "o", "coordinators": [{"name": "bob"}, {"name": "alice"}]}, {"name": "b", "description": "d", "organization": "o", "coordinators": [{"name": "bob"}]}]}`,
+			status: 200, changes: []string{"add account a", "add account b", `coordinators ["alice"] of ["a"]`, `coordinators ["bob"] of ["a" "b"]`}},
+		{name: "a record twice", path: "qos", body: `{"qos": [{"name": "fast", "priority": 5}, {"name": "fast", "priority": 6}]}`, status: 422, source: "#/qos/1", changes: []string{"model.Modify[schedrestd/model.QOS]", "model.Modify[schedrestd/model.QOS]"}},
 		{name: "a load of which one is refused", path: "config", body: `{"users": [{"name": "u"}], "associations": [{"account": "nosuch", "cluster": "demo", "user": "u"}]}`,
 			status: 404, source: "#/associations/0/account", changes: []string{"add user u"}},
 	}

@@ -165,7 +165,25 @@ func (tr *trial) values(difference string) (list [2][]string) {
 			return list
 		}
 	}
+	for side, fields := range tr.changed { // no field differs between the gateways
+		for _, field := range fields {
+			list[side] = append(list[side], fmt.Sprintf("%s from %q to %q", field, valuesOf(tr.before[side], field), valuesOf(tr.effects[side], field)))
+		}
+	}
 	return list
+}
+
+// valuesOf returns the values of a field, whose name begins with the label of a
+// show.
+func valuesOf(objects map[string][]shown, name string) (values []string) {
+	for label, list := range objects {
+		if field, ok := strings.CutPrefix(name, label+"."); ok {
+			for _, o := range list {
+				values = append(values, o[field])
+			}
+		}
+	}
+	return values
 }
 
 func textsOf(list []shown) (texts []string) {
