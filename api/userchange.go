@@ -48,8 +48,8 @@ var userShort = schema.Object("user_short", func() schema.Fields[model.User] {
 	return schema.Fields[model.User]{
 		schema.F("adminlevel", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the users in accounting"),
 		schema.F("defaultqos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the default quality of service", schema.Bare, schema.Since(V44)),
-		schema.F("defaultaccount", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Default account"),
-		schema.F("defaultwckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
+		schema.F("defaultaccount", nonempty(schema.String), func(u *model.User) *string { return &u.DefaultAccount }, "Default account"),
+		schema.F("defaultwckey", nonempty(schema.String), func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
 	}
 })
 
