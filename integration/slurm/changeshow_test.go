@@ -88,6 +88,9 @@ func (c *changeForms) stable(s show, o shown, name string) shown {
 		if s.id != "" && field == s.id {
 			continue
 		}
+		if s.id != "" { // the default name of a job's output
+			value = strings.ReplaceAll(value, "slurm-"+o[s.id], "slurm-OWNJOB")
+		}
 		n[field] = value
 	}
 	return n
