@@ -22,7 +22,8 @@ func TestCoordinators(t *testing.T) {
 			t.Fatalf("status %d: %s", a.status, remarks(a.body))
 		}
 	}
-	post(t, "users_association", `{"association_condition": {"users": ["una", "vin"], "accounts": ["root"]}, "user": {}}`)
+	post(t, "users", `{"users": [{"name": "una"}, {"name": "vin"}]}`)
+	post(t, "associations", `{"associations": [{"account": "root", "cluster": "lab", "user": "una"}, {"account": "root", "cluster": "lab", "user": "vin"}]}`)
 	for _, tt := range []struct{ name, accounts, want string }{
 		{"a new coordinator of new accounts", `a:una b:una c:una`, "a|una b|una c|una"},
 		{"another one, too", `a:una,vin b:una c:una,vin`, "a|una,vin b|una c|una,vin"},

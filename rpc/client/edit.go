@@ -92,7 +92,7 @@ func (e *edit) Change(change any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.failure == nil {
+	if e.failure == nil && e.s.version >= q.since() { // otherwise send refuses the message
 		if f := checkCarried(e.a.kind, e.s.version, q.body); f != nil {
 			return nil, e.a.report([]*failure{f})
 		}
