@@ -53,7 +53,7 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 			}
 		}
 		changed = true
-		_, err = e.Change(model.Add[model.Account]{Records: []model.Account{record}})
+		err = add[model.Account](e, record, accountsNamed(a.Name), at)
 	case a.Description.Changes(old.Description), a.Organization.Changes(old.Organization),
 		a.Flags != 0:
 		current, changed = old.Coordinators, true

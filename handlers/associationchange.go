@@ -85,8 +85,7 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, err
 	}
 	if old == nil {
-		_, err := e.Change(model.Add[model.Association]{Records: []model.Association{record}})
-		return true, err
+		return true, add[model.Association](e, record, filter, at)
 	}
 	record.Account, record.Cluster, record.User, record.Partition = "", "", "", ""
 	if !record.Comment.Changes(old.Comment) {

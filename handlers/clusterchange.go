@@ -36,8 +36,7 @@ func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool,
 		c.warn(at, "cluster %s exists already and was not changed", row.Name)
 		return false, nil
 	}
-	_, err = e.Change(model.Add[model.Cluster]{Records: []model.Cluster{*row.Cluster}})
-	return true, err
+	return true, add[model.Cluster](e, *row.Cluster, model.ClusterFilter{Names: []string{row.Name}}, at)
 }
 
 // deleteCluster removes a cluster.

@@ -18,14 +18,20 @@ import (
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	numWarnings := len(c.warnings)
 	return change(c, truncateList(object), func() (done []string, err error) {
+		var tx *transaction
 		err = h.Accounting.Edit(c.ctx, c.cred, func(e model.Editor) error {
 			c.warnings = c.warnings[:numWarnings]
-			merging := &coordinatorMerger{Editor: e}
-			if done, err = f(merging); err != nil {
+			tx = &transaction{Editor: e}
+			if done, err = f(tx); err != nil {
 				return err
 			}
-			return merging.send()
+			return tx.sendCoordinators()
 		})
+		if err == nil {
+			if err := tx.sendAgain(c.ctx, h.Accounting, c.cred); err != nil {
+				c.warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
+			}
+		}
 		return done, err
 	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
 }
@@ -212,6 +218,21 @@ func (h *handler) answerRemoval(c *call, table *api.AnswerType[api.RemovedAnswer
 		return err
 	}
 	return send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.envelope()})
+}
+
+// add adds a record, and checks that the filter finds it: slurmdbd reports
+// success for some records that it does not make, such as an association with
+// a default QOS that the same transaction has created.
+func add[T any](e model.Editor, record T, filter model.Filter[T], at string) error {
+	if _, err := e.Change(model.Add[T]{Records: []T{record}}); err != nil {
+		return err
+	}
+	found, err := hasRecord(e, filter)
+	if err != nil || found {
+		return err
+	}
+	return errs.New(errs.Invalid, "the accounting daemon reported success, but has not made the record").WithSource(at).
+		WithHint("look into its log; a default QOS must be among the association's QOS, and a QOS that the request itself creates can be a default only in a later request")
 }
 
 // hasRecord reports whether a filter selects at least one record.

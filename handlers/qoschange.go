@@ -59,8 +59,7 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 			return false, err
 		}
 		record.ID = 0
-		_, err := e.Change(model.Add[model.QOS]{Records: []model.QOS{record}})
-		return true, err
+		return true, add[model.QOS](e, record, model.QOSFilter{Names: []string{record.Name}}, at)
 	}
 	record.Name, record.ID = "", 0
 	if record.Flags&model.QOSFlagsNotSet != 0 {

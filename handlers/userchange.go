@@ -94,9 +94,16 @@ func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, a
 	return c.modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record}, at)
 }
 
+// adminNone is the level of a user without rights. Slurm's controller would
+// keep 0, which means "not set", until it is started again.
+const adminNone = 1
+
 // addUser creates a user.
 func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	record := *u
+	if record.AdminLevel == 0 {
+		record.AdminLevel = adminNone
+	}
 	if record.DefaultAccount != "" {
 		c.warn(at+"/default/account", "has no effect on a new user, who has no association: POST users_association/ makes both")
 		record.DefaultAccount = ""
@@ -118,8 +125,7 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 		key.Name, key.Cluster, key.User, key.IsDefault = u.DefaultWCKey, c.h.Cluster, u.Name, model.Some[uint16](1)
 		record.WCKeys = append(record.WCKeys, key)
 	}
-	_, err := e.Change(model.Add[model.User]{Records: []model.User{record}})
-	return err
+	return add[model.User](e, record, usersNamed(u.Name), at)
 }
 
 // modifyRecords changes existing records, and reports whether the daemon changed

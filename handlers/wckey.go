@@ -111,8 +111,7 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 	if err := c.checkUserOfNew(e, k.User, at+"/user"); err != nil {
 		return false, err
 	}
-	_, err = e.Change(model.Add[model.WCKey]{Records: []model.WCKey{*k}})
-	return true, err
+	return true, add[model.WCKey](e, *k, onlyWCKey(k), at)
 }
 
 // deleteWCKey removes one workload key, or in Slurm's spelling all keys with a

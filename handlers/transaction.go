@@ -1,0 +1,119 @@
+package handlers
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// transaction is an Editor that makes the daemons use what the transaction has
+// stored.
+//
+// After a transaction slurmdbd tells the controllers about its changes, and
+// applies them to its own memory, in reverse order. Each of these messages
+// contains values from the time of the change: all accounts that a coordinator
+// had, or the limits that all associations below an account inherited. So after
+// several changes of the same records, the oldest values would be used until
+// the daemons are started again, although the database has the right ones.
+type transaction struct {
+	model.Editor
+	added, removed map[string][]string // accounts of coordinators, by user
+	associations   []model.Modify[model.Association]
+}
+
+// Change makes a change. If it adds or removes coordinators, sendCoordinators
+// makes it later.
+func (tx *transaction) Change(change any) ([]string, error) {
+	switch ch := change.(type) {
+	case model.AddCoordinators:
+		tx.added = withAccounts(tx.added, ch.Users, ch.Accounts)
+		return nil, nil
+	case model.RemoveCoordinators:
+		tx.removed = withAccounts(tx.removed, ch.Users, ch.Accounts)
+		return nil, nil
+	case model.Modify[model.Association]:
+		if ch.Record.ParentAccount != "" && slices.ContainsFunc(tx.associations, moves) {
+			return nil, errs.New(errs.Invalid, "a request can move only one account to another parent: after several moves the controllers could use an old parent")
+		}
+		tx.associations = append(tx.associations, ch)
+	}
+	return tx.Editor.Change(change)
+}
+
+// moves reports whether a change moves an account to another parent.
+func moves(ch model.Modify[model.Association]) bool { return ch.Record.ParentAccount != "" }
+
+// withAccounts adds accounts to those of each user.
+func withAccounts(list map[string][]string, users, accounts []string) map[string][]string {
+	if list == nil {
+		list = map[string][]string{}
+	}
+	for _, user := range users {
+		list[user] = append(list[user], accounts...)
+	}
+	return list
+}
+
+// sendCoordinators makes the changes of coordinators, with one message for each
+// user. The removals come last: their lists, which the daemons will use, contain
+// the additions.
+func (tx *transaction) sendCoordinators() error {
+	for users, accounts := range together(tx.added) {
+		if _, err := tx.Editor.Change(model.AddCoordinators{Accounts: accounts, Users: users}); err != nil {
+			return annotateUnchanged(err)
+		}
+	}
+	for users, accounts := range together(tx.removed) {
+		if _, err := tx.Editor.Change(model.RemoveCoordinators{Accounts: accounts, Users: users}); err != nil {
+			return annotateUnchanged(err)
+		}
+	}
+	return nil
+}
+
+// together returns the users with the same accounts, and these accounts, in
+// alphabetical order.
+func together(list map[string][]string) func(yield func(users, accounts []string) bool) {
+	byAccounts := map[string][]string{}
+	for _, user := range slices.Sorted(maps.Keys(list)) {
+		key := strings.Join(list[user], ",")
+		byAccounts[key] = append(byAccounts[key], user)
+	}
+	return func(yield func(users, accounts []string) bool) {
+		for _, key := range slices.Sorted(maps.Keys(byAccounts)) {
+			if !yield(byAccounts[key], strings.Split(key, ",")) {
+				return
+			}
+		}
+	}
+}
+
+// sendAgain sends the changes of associations again, after the transaction has
+// been committed, if one of them is an account from which others may inherit.
+// The database does not change any more, so slurmdbd now tells the controllers
+// the final values, in any order.
+func (tx *transaction) sendAgain(ctx context.Context, a Accounting, cred model.Credential) error {
+	isAccount := func(ch model.Modify[model.Association]) bool {
+		return slices.Contains(ch.Filter.(model.AssocFilter).Users, "")
+	}
+	if len(tx.associations) < 2 || !slices.ContainsFunc(tx.associations, isAccount) {
+		return nil
+	}
+	return a.Edit(ctx, cred, func(e model.Editor) error {
+		for _, ch := range tx.associations {
+			ch.Record.ParentAccount = ""
+			if reflect.DeepEqual(ch.Record, model.BlankAssociation()) {
+				continue
+			}
+			if _, err := e.Change(ch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
