@@ -47,7 +47,7 @@ func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), err
 	wasQueued := j.phase == waiting && c.queue.Remove(j.number)
 	if wasQueued {
 		defer func() {
-			c.queue.Add(j.number, j.Need, j.begin(), j.Job.Priority)
+			c.queue.Add(j.number, j.Need, j.earliest(), j.Job.Priority)
 			c.wakeScheduler()
 		}()
 	}

@@ -129,6 +129,7 @@ type Controller struct {
 	jobs          map[uint32]*job
 	usage         usage
 	queue         *queue.Queue
+	breakers      breakers
 	nextID        uint32     // number of the next job
 	changedAt     model.Time // when a job last changed
 	revision      uint64     // number of changes of jobs
@@ -141,7 +142,7 @@ type Controller struct {
 // does not start waiting jobs; Run does that.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
-		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
+		jobs: make(map[uint32]*job), breakers: make(breakers), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
 	c.setDefaults()
 	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
 	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)

@@ -49,11 +49,11 @@ func TestKilledAtFailpoints(t *testing.T) {
 
 // TestStepDiesAtFailpoints checks what happens to a job whose step is killed.
 // If the step is killed before it has claimed the job (see package step), the
-// controller starts the job again. If the step is killed later, the controller
-// records the job as lost.
+// controller starts the job again, and the job does not end. If the step is
+// killed later, the controller records the job as lost.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
-		"unclaimed": model.JobFailed, // the step is killed in each attempt, until the controller gives up
+		"unclaimed": model.JobPending, // the step is killed in each attempt
 		"claimed":   model.JobNodeFail,
 		"ended":     model.JobNodeFail,
 	} {
@@ -62,9 +62,16 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 			s := newSite(t)
 			s.start(failpoint.Variable + "=" + point)
 			work := t.TempDir()
-			s.await(s.accepted(desc(work, "echo ran >>ran")), want)
+			id := s.accepted(desc(work, "echo ran >>ran"))
+			await(t, "a start fails", func() bool { j := s.job(id); return j.State.Ended() || j.StateReason == reasonLaunch && point == "unclaimed" })
+			s.await(id, want)
 			if ran := exists(work + "/ran"); ran != (point == "ended") {
 				t.Errorf("it ran: %v", ran)
+			}
+			if want == model.JobPending {
+				s.kill()
+				s.start()
+				s.await(id, model.JobComplete)
 			}
 		})
 	}

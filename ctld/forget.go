@@ -13,6 +13,7 @@ func (c *Controller) forget() {
 	now := time.Now()
 	c.mu.Lock()
 	c.forgetRates(now)
+	c.breakers.forget(now.Add(-c.seconds(maxRetryDelay)))
 	c.mu.Unlock()
 	limit := model.At(now.Add(-c.cfg.Retention))
 	list, _ := c.snapshot()

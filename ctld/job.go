@@ -124,6 +124,7 @@ func (r *record) view(now time.Time) model.Job {
 		case r.held():
 		case now.Before(r.begin()):
 			m.StateReason = reasonBegin
+		case m.StateReason == reasonLaunch: // an attempt to start the job has failed
 		default:
 			m.StateReason = reasonResources
 		}

@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,37 +12,39 @@ import (
 	"schedrestd/ctld/journal"
 	"schedrestd/ctld/process"
 	"schedrestd/ctld/step"
-	"schedrestd/errs"
 	"schedrestd/model"
 )
 
-// maxAttempts is the maximum number of attempts to start a job. An attempt may
-// fail, for example, because the disk is full.
-const maxAttempts = 3
-
 // schedule starts the jobs that the queue selects. It sets beginTimer to the
-// earliest future begin time of a waiting job.
+// earliest future time at which a waiting job may start.
 func (c *Controller) schedule(beginTimer *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range c.queue.Start(now) {
+	permit := func(id uint32) bool { return c.breakers.permit(c.jobs[id].Job.UserID, id, now) }
+	for _, id := range c.queue.Start(now, permit) {
 		j := c.jobs[id]
 		j.phase = starting
 		c.update(j, now, func(m *model.Job) {
 			m.State, m.StateReason, m.StartTime = model.JobRunning|model.JobConfiguring, reasonNone, model.At(now)
+			m.StateDescription = ""
 		})
-		c.tasks.Go(func() { c.launch(j) })
+		c.tasks.Go(func() { c.launch(j, now) })
 	}
-	if next := c.queue.NextBegin(now); !next.IsZero() {
+	next, resume := c.queue.NextBegin(now), c.breakers.next(now)
+	if next.IsZero() || !resume.IsZero() && resume.Before(next) {
+		next = resume
+	}
+	if !next.IsZero() {
 		beginTimer.Reset(next.Sub(now))
 	}
 }
 
 // launch starts job j, which is in phase starting, and follows the job until it
-// ends.
-func (c *Controller) launch(j *job) {
+// ends. The argument now is the time of the start.
+func (c *Controller) launch(j *job, now time.Time) {
 	s, err := c.start(j)
+	c.notePause(j, now, err)
 	switch {
 	case err == nil:
 		c.follow(j, s)
@@ -74,30 +77,30 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 // describe the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
-	if err == nil && b == nil {
-		err = errors.New("job script missing from the journal")
+	if errors.Is(err, journal.ErrDamaged) {
+		return nil, fmt.Errorf("%w: %w", errNoSpec, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	spec := new(step.Spec)
-	if err := json.Unmarshal(b, spec); err != nil {
-		return nil, err
+	if err := json.Unmarshal(b, spec); err != nil { // b is empty if the journal contains no spec
+		return nil, fmt.Errorf("%w: %w", errNoSpec, err)
 	}
 	c.mu.Lock()
 	m := &j.record.Job
 	c.mu.Unlock()
 	user, err := c.cfg.Users.LookupUID(m.UserID)
 	if err != nil {
-		return nil, fmt.Errorf("user %d: %w", m.UserID, err)
+		return nil, fmt.Errorf("%w: uid %d: %w", errLookup, m.UserID, err)
 	}
 	if m.UserName != "" && user.Name != m.UserName {
-		return nil, errs.Wrap(errOtherUser, errs.NotFound, "uid %d belongs to %s, not to %s", m.UserID, user.Name, m.UserName)
+		return nil, fmt.Errorf("%w: uid %d belongs to %s, not to %s", errOtherUser, m.UserID, user.Name, m.UserName)
 	}
 	if c.uid == 0 {
 		groups, err := c.cfg.Users.Groups(user)
 		if err != nil {
-			return nil, fmt.Errorf("groups of user %s: %w", user, err)
+			return nil, fmt.Errorf("%w: groups of user %s: %w", errLookup, user, err)
 		}
 		spec.User = &step.User{UID: user.UID, GID: m.GroupID, Groups: groups}
 	}
@@ -108,15 +111,13 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	return spec, nil
 }
 
-// errOtherUser is returned when the job's uid has been given to a different
-// user since the job was submitted. The job must not get access to the new
-// user's files.
-var errOtherUser = errors.New("not the user that submitted the job")
-
 // adoptStep follows a job that a step has claimed. An earlier controller may
 // have started that step.
 func (c *Controller) adoptStep(j *job) {
-	claim, ok, err := step.ReadClaim(j.home)
+	claim, ok, err := readStepFile(c, j, step.ReadClaim)
+	if c.ctx.Err() != nil {
+		return
+	}
 	if err == nil && !ok {
 		err = errors.New("the step left no claim")
 	}
@@ -124,14 +125,40 @@ func (c *Controller) adoptStep(j *job) {
 		c.handleLost(j, step.Claim{}, err.Error())
 		return
 	}
-	s, err := step.Adopt(claim)
-	switch {
-	case err == nil:
-		c.follow(j, s)
-	case errors.Is(err, process.ErrGone):
-		c.conclude(j, claim)
-	default:
-		c.handleStartFailure(j, err)
+	for c.ctx.Err() == nil {
+		s, err := step.Adopt(claim)
+		switch {
+		case err == nil:
+			c.follow(j, s)
+			return
+		case errors.Is(err, process.ErrGone):
+			c.conclude(j, claim)
+			return
+		}
+		c.log.Error("adopting step failed", "job", j.id(), "step", claim.Step, "error", err)
+		_ = sleep(c.ctx, c.seconds(maxPause))
+	}
+}
+
+// maxReadFailure is how long the controller tries to read a file of a step.
+const maxReadFailure = 10 * time.Minute
+
+// readStepFile reads a file of job j's step. If the file can't be read, for
+// example because this process has too many open files, readStepFile tries
+// again. Otherwise a job that has run would be reported as lost. If the file is
+// damaged, or can't be read for maxReadFailure, readStepFile returns an error.
+func readStepFile[T any](c *Controller, j *job, read func(home string) (T, bool, error)) (content T, ok bool, err error) {
+	began, pause := time.Now(), c.seconds(1)
+	for {
+		content, ok, err = read(j.home)
+		if err == nil || errors.Is(err, step.ErrDamaged) || errors.Is(err, step.ErrNewer) || time.Since(began) > maxReadFailure {
+			return content, ok, err
+		}
+		c.log.Error("reading step file failed", "job", j.id(), "error", err)
+		if sleep(c.ctx, pause) != nil {
+			return content, false, err
+		}
+		pause = min(2*pause, c.seconds(maxPause))
 	}
 }
 
@@ -177,12 +204,27 @@ func (c *Controller) follow(j *job, s *step.Step) {
 
 // conclude records how job j ended. The job's step has exited.
 func (c *Controller) conclude(j *job, claim step.Claim) {
-	o, ok, err := step.ReadOutcome(j.home)
-	if err != nil || !ok {
+	o, ok, err := readStepFile(c, j, step.ReadOutcome)
+	if c.ctx.Err() != nil {
+		return // the next controller reads the file
+	}
+	switch {
+	case err != nil:
+		c.log.Error("outcome unreadable", "job", j.id(), "error", err)
+		c.handleLost(j, claim, "the record of the job's outcome can't be read")
+		return
+	case !ok:
 		c.handleLost(j, claim, "the step process exited without recording an outcome")
 		return
 	}
 	failpoint.Here("outcome")
+	if o.State == step.NotStarted {
+		c.runAgain(j, o.Reason)
+		return
+	}
+	c.mu.Lock()
+	j.failures, j.retryAt = 0, time.Time{}
+	c.mu.Unlock()
 	c.finish(j, func(m *model.Job) {
 		m.StartTime, m.EndTime = model.At(o.Started), model.At(o.Ended)
 		m.ExitCode, m.DerivedExitCode = o.Status, o.Status
@@ -251,51 +293,6 @@ func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	})
 }
 
-// handleStartFailure requeues a job that could not be started. In three cases
-// it ends the job instead: maxAttempts attempts have failed, the job was
-// cancelled, or its uid no longer belongs to the user that submitted it.
-func (c *Controller) handleStartFailure(j *job, err error) {
-	if c.ctx.Err() != nil {
-		return // the next controller handles the job
-	}
-	if e := step.Withdraw(j.home); errors.Is(e, step.ErrClaimed) {
-		c.adoptStep(j)
-		return
-	}
-	c.log.Error("starting job failed", "job", j.id(), "error", err)
-	c.mu.Lock()
-	j.attempts++
-	retry := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
-	if retry {
-		c.queue.Release(j.id())
-		now := time.Now()
-		next := now.Add(time.Duration(j.attempts) * c.cfg.minute / 12)
-		c.queue.Add(j.id(), j.Need, next, j.Job.Priority)
-		j.phase = waiting
-		c.update(j, now, func(m *model.Job) { m.State, m.StartTime, m.EligibleTime = model.JobPending, 0, model.At(next) })
-	}
-	cancelled := j.cancelled
-	c.mu.Unlock()
-	if retry {
-		c.wakeScheduler()
-		return
-	}
-	c.finish(j, func(m *model.Job) {
-		if cancelled {
-			m.State = model.JobCancelled
-			return
-		}
-		m.State, m.StateReason, m.ExitCode = model.JobFailed|model.JobLaunchFailed, reasonLaunch, 1<<8
-		m.StateDescription = "the job could not be started"
-		switch {
-		case errors.Is(err, errOtherUser):
-			m.StateDescription = fmt.Sprintf("uid %d no longer belongs to user %s", m.UserID, m.UserName)
-		case errs.KindOf(err) == errs.NotFound:
-			m.StateDescription = "the job's user no longer exists"
-		}
-	})
-}
-
 // finish handles the end of a run of job j. If the job is to be requeued and
 // was not cancelled, finish puts it back into the queue. Otherwise finish ends
 // the job and calls change to record how it ended.
@@ -314,13 +311,11 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	}
 	r := *j.record
 	r.Requeue, r.LimitChanged = requeueNone, false
+	r.Job.EndTime = 0 // the time at which the limit would have been reached
 	change(&r.Job)
-	if r.Job.EndTime == 0 || r.Job.EndTime > model.At(now) {
-		r.Job.EndTime = model.At(now)
-	}
-	if r.Job.StartTime == 0 {
-		r.Job.StartTime = r.Job.EndTime
-	}
+	m := &r.Job
+	m.EndTime = max(cmp.Or(m.EndTime, model.At(now)), m.StartTime) // the clock may have been set back since the start
+	m.StartTime = cmp.Or(m.StartTime, m.EndTime)
 	c.mu.Unlock()
 
 	if !c.persist(&r, journal.Entry{Key: key(specPrefix, uint64(j.id()))}) {

@@ -54,8 +54,11 @@ type job struct {
 	phase     phase
 	step      *step.Step // nil unless the job runs
 	cancelled bool       // cancellation was requested
-	attempts  int        // number of attempts to start it
 	load      load       // the load that Controller.usage counts for this job
+
+	failures     int       // consecutive failed attempts to start it
+	retryAt      time.Time // not started earlier, because the last attempt failed; zero: it did not fail
+	missingSince time.Time // its user could not be found at this time and since; zero: the user exists
 }
 
 // A record is a job as it is stored in the journal. A record that c.jobs
@@ -85,6 +88,15 @@ func (r *record) key() string      { return key(jobPrefix, uint64(r.id())) }
 func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
+
+// earliest returns the time before which the job is not started. The caller
+// holds Controller.mu.
+func (j *job) earliest() time.Time {
+	if begin := j.begin(); begin.After(j.retryAt) {
+		return begin
+	}
+	return j.retryAt
+}
 
 // parseKey returns the number in key k. It also reports whether k consists of
 // the prefix and a number.

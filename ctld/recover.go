@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -9,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"schedrestd/ctld/journal"
-	"schedrestd/ctld/process"
 	"schedrestd/ctld/step"
 	"schedrestd/model"
 )
@@ -34,7 +35,7 @@ func (c *Controller) recover() error {
 	if err := c.journal.Each(c.loadEntry); err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}
-	if err := c.journal.Commit(journal.Entry{Key: keyFormat, Value: strconv.AppendInt(nil, recordFormat, 10)}); err != nil {
+	if err := c.recordFormat(); err != nil {
 		return err
 	}
 	if err := step.RemoveLeftovers(filepath.Join(c.cfg.StateDir, "steps")); err != nil {
@@ -55,6 +56,17 @@ func (c *Controller) recover() error {
 	}
 	c.log.Info("state loaded", "jobs", len(c.jobs), "active", len(c.activeIDs()), "next", c.nextID)
 	return nil
+}
+
+// recordFormat writes the version of the format to the journal. If the journal
+// contains it already, recordFormat writes nothing, so that the controller can
+// start while the disk is full.
+func (c *Controller) recordFormat() error {
+	version := strconv.AppendInt(nil, recordFormat, 10)
+	if old, err := c.journal.Get(keyFormat); err != nil || bytes.Equal(old, version) {
+		return err
+	}
+	return c.journal.Commit(journal.Entry{Key: keyFormat, Value: version})
 }
 
 // loadEntry restores the state in one journal entry, and returns the uid of the
@@ -154,26 +166,24 @@ func (c *Controller) resume(j *job) error {
 		if j.Job.State != model.JobPending { // the record was changed while the job was being started
 			c.update(j, c.startedAt, toPending)
 		}
-		c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
+		c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
 		c.mu.Unlock()
 		return nil
 	}
+	now := time.Now()
 	c.mu.Lock() // goroutines of jobs that were resumed earlier already use c
 	c.queue.Occupy(j.id(), j.Need)
 	j.phase = starting
+	c.update(j, now, func(m *model.Job) {
+		m.State = model.JobRunning
+		if claimed {
+			m.StartTime = model.At(claim.Started)
+		}
+		c.setAllocation(m)
+	})
 	c.mu.Unlock()
-	if err != nil {
-		c.handleLost(j, step.Claim{}, err.Error())
-		return nil
-	}
-	s, err := step.Adopt(claim)
-	switch {
-	case err == nil:
-		c.tasks.Go(func() { c.follow(j, s) })
-	case errors.Is(err, process.ErrGone):
-		c.conclude(j, claim)
-	default:
-		return err
-	}
+	// If the job has ended or is lost, the journal must be written. This may
+	// take until there is space on the disk, so it happens in the background.
+	c.tasks.Go(func() { c.adoptStep(j) })
 	return nil
 }

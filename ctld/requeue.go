@@ -163,7 +163,7 @@ func (c *Controller) queueNextRun(j *job) {
 	}
 	recordBytes := c.recordSize(j)
 	c.mu.Lock()
-	j.record, j.phase, j.attempts = &r, waiting, 0
+	j.record, j.phase = &r, waiting
 	j.home = c.home(j.number, m.RestartCnt)
 	c.setLoad(j, c.jobLoad(j, recordBytes))
 	if j.step != nil {
@@ -171,7 +171,7 @@ func (c *Controller) queueNextRun(j *job) {
 		j.step = nil
 	}
 	c.queue.Release(j.id())
-	c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
+	c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
 	c.markChanged(now)
 	c.mu.Unlock()
 	c.log.Info("job requeued", "job", j.id(), "restarts", m.RestartCnt)

@@ -73,7 +73,7 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	c.mu.Lock()
 	c.setLoad(j, c.jobLoad(j, recordBytes))
 	j.phase = waiting
-	c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
+	c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
 	c.markChanged(now)
 	c.mu.Unlock()
 	return nil

@@ -15,7 +15,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Start(time.Now())
+		q.Start(time.Now(), always)
 		q.NextBegin(time.Now())
 	}
 }

@@ -99,14 +99,15 @@ func (q *Queue) Release(id uint32) {
 }
 
 // Start selects the jobs that start now. It removes them from the waiting jobs
-// and counts their resources as used.
-func (q *Queue) Start(now time.Time) []uint32 {
+// and counts their resources as used. The function permit is called last: if it
+// returns true, the job starts.
+func (q *Queue) Start(now time.Time, permit func(id uint32) bool) []uint32 {
 	if q.used.CPUs >= q.total.CPUs {
 		return nil
 	}
 	var started []uint32
 	q.waiting = slices.DeleteFunc(q.waiting, func(e entry) bool {
-		if e.priority == 0 || now.Before(e.begin) || !q.fitsNow(e.need) {
+		if e.priority == 0 || now.Before(e.begin) || !q.fitsNow(e.need) || !permit(e.id) {
 			return false
 		}
 		started = append(started, e.id)

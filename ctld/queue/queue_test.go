@@ -10,6 +10,9 @@ import (
 
 var t0 = time.Unix(1000, 0)
 
+// always permits all jobs to start.
+func always(uint32) bool { return true }
+
 func TestFirstFitInOrder(t *testing.T) {
 	q := New(Resources{CPUs: 4, Memory: 100})
 	q.Add(3, Resources{CPUs: 1}, time.Time{}, 1) // added last, but submitted before 4
@@ -29,7 +32,7 @@ func TestFirstFitInOrder(t *testing.T) {
 	}
 	for _, s := range steps {
 		q.Release(s.release)
-		if diff := cmp.Diff(s.want, q.Start(t0)); diff != "" {
+		if diff := cmp.Diff(s.want, q.Start(t0, always)); diff != "" {
 			t.Errorf("%s: %s", s.name, diff)
 		}
 		if q.Used() != s.used {
@@ -44,7 +47,7 @@ func TestPriorityComesFirst(t *testing.T) {
 		q.Add(id, Resources{CPUs: 1}, time.Time{}, priority)
 	}
 	var order []uint32
-	for list := q.Start(t0); list != nil; list = q.Start(t0) {
+	for list := q.Start(t0, always); list != nil; list = q.Start(t0, always) {
 		order = append(order, list...)
 		for _, id := range list {
 			q.Release(id)
@@ -60,7 +63,7 @@ func TestMemoryCounts(t *testing.T) {
 	q.Add(1, Resources{CPUs: 1, Memory: 70}, time.Time{}, 1)
 	q.Add(2, Resources{CPUs: 1, Memory: 31}, time.Time{}, 1)
 	q.Add(3, Resources{CPUs: 1, Memory: 30}, time.Time{}, 1)
-	if diff := cmp.Diff([]uint32{1, 3}, q.Start(t0)); diff != "" {
+	if diff := cmp.Diff([]uint32{1, 3}, q.Start(t0, always)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -70,13 +73,13 @@ func TestHeldAndLaterJobsWait(t *testing.T) {
 	q.Add(1, Resources{CPUs: 1}, time.Time{}, 0)
 	q.Add(2, Resources{CPUs: 1}, t0.Add(time.Minute), 1)
 	q.Add(3, Resources{CPUs: 1}, t0.Add(time.Second), 1)
-	if got := q.Start(t0); got != nil {
+	if got := q.Start(t0, always); got != nil {
 		t.Errorf("started %v", got)
 	}
 	if got := q.NextBegin(t0); !got.Equal(t0.Add(time.Second)) {
 		t.Errorf("next at %v", got)
 	}
-	if diff := cmp.Diff([]uint32{2}, q.Start(t0.Add(time.Minute))); diff != "" {
+	if diff := cmp.Diff([]uint32{2}, q.Start(t0.Add(time.Minute), always)); diff != "" {
 		t.Error(diff)
 	}
 	if !q.Remove(3) || q.Remove(3) {
@@ -94,12 +97,12 @@ func TestOccupiedBeyondWhatThereIs(t *testing.T) {
 	q.Occupy(2, Resources{CPUs: 2}) // a second Occupy changes nothing
 	q.Add(3, Resources{CPUs: 1}, time.Time{}, 1)
 	q.Release(1)
-	if got := q.Start(t0); got != nil {
+	if got := q.Start(t0, always); got != nil {
 		t.Errorf("started %v", got)
 	}
 	q.Release(2)
 	q.Release(2)
-	if diff := cmp.Diff([]uint32{3}, q.Start(t0)); diff != "" {
+	if diff := cmp.Diff([]uint32{3}, q.Start(t0, always)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -17,6 +17,9 @@ import (
 // ErrClaimed is returned when another step has claimed the job.
 var ErrClaimed = errors.New("the job is claimed by another step")
 
+// ErrDamaged is returned for a file that can be read but not decoded.
+var ErrDamaged = errors.New("damaged")
+
 // ErrNewer is returned for a file that a newer version of this program wrote.
 var ErrNewer = errors.New("written by a newer version of this program")
 
@@ -38,6 +41,7 @@ const (
 	Cancelled   State = "CANCELLED"
 	Timeout     State = "TIMEOUT"
 	OutOfMemory State = "OUT_OF_MEMORY"
+	NotStarted  State = "NOT_STARTED" // the script has not run, for a reason that has nothing to do with the job
 )
 
 // Outcome records how the job ended.
@@ -199,11 +203,11 @@ func readFile(path string, v any) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return false, fmt.Errorf("%s: %w: %w", path, ErrDamaged, err)
 	}
 	return true, nil
 }

@@ -121,46 +121,90 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start step: %w", err)
 	}
-	// The step closes its end of the pipe when it has claimed the job. If
-	// the step fails, it writes an error first.
+	// The step writes a report when it has claimed the job or has failed to.
 	failpoint.Here("spawned")
 	err = read.SetReadDeadline(time.Now().Add(claimTimeout))
-	var text []byte
+	var claim Claim
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(read, 4096))
+		claim, err = readClaimReport(read)
 	}
-	s := &Step{handle: process.NewHandle(pidfd), childPID: pid}
+	s := &Step{Claim: claim, handle: process.NewHandle(pidfd), childPID: pid}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errors.Join(fmt.Errorf("no report within %s", claimTimeout), s.handle.Signal(syscall.SIGKILL))
-	}
-	if err != nil || len(text) > 0 {
-		s.Wait(context.Background())
-		s.Close()
-		if string(text) == ErrClaimed.Error() {
-			return nil, ErrClaimed
-		}
-		if err == nil {
-			err = errors.New(string(text))
-		}
-		return nil, fmt.Errorf("start step: %w", err)
-	}
-	c, ok, err := ReadClaim(spec.Home)
-	switch {
-	case err != nil: // the claim can't be read, but the step has claimed the job
-		c.Started = time.Now()
-		c.Step, err = process.Of(pid)
-	case !ok:
-		err = errors.New("step exited before it claimed the job")
-	case c.Step.PID != pid:
-		err = ErrClaimed
+		err = fmt.Errorf("no report within %s", claimTimeout)
 	}
 	if err != nil {
+		_ = s.handle.Signal(syscall.SIGKILL) // usually it is exiting by itself
 		s.Wait(context.Background())
 		s.Close()
+		if errors.Is(err, ErrClaimed) {
+			return nil, ErrClaimed
+		}
 		return nil, fmt.Errorf("start step: %w", err)
 	}
-	s.Claim = c
 	return s, nil
+}
+
+// A claimReport is what the first stage tells Start, as JSON. The claim is part
+// of the report, so that Start need not read the claim's file, which could fail.
+type claimReport struct {
+	Claim   *Claim        `json:"claim,omitempty"`
+	Claimed bool          `json:"claimed,omitempty"` // another step has claimed the job
+	Error   string        `json:"error,omitempty"`
+	Errno   syscall.Errno `json:"errno,omitempty"` // of the error; 0: unknown
+}
+
+// maxClaimReport limits the length of a claimReport in bytes.
+const maxClaimReport = 16 << 10
+
+// writeClaimReport reports the claim, or the error that prevented it.
+func writeClaimReport(pipe io.Writer, claim Claim, err error) error {
+	r := claimReport{Claim: &claim}
+	if err != nil {
+		r = claimReport{Claimed: errors.Is(err, ErrClaimed), Error: fmt.Sprintf("%.1000s", err)}
+		errors.As(err, &r.Errno)
+	}
+	return json.NewEncoder(pipe).Encode(r)
+}
+
+// readClaimReport reads what writeClaimReport writes.
+func readClaimReport(pipe io.Reader) (Claim, error) {
+	b, err := io.ReadAll(io.LimitReader(pipe, maxClaimReport))
+	if err != nil {
+		return Claim{}, err
+	}
+	var r claimReport
+	switch err := json.Unmarshal(b, &r); {
+	case err != nil || r.Claim == nil && r.Error == "": // for example, the kernel has killed the step
+		return Claim{}, errors.New("step exited before it claimed the job")
+	case r.Claimed:
+		return Claim{}, ErrClaimed
+	case r.Claim == nil:
+		return Claim{}, &reportedError{r.Error, r.Errno}
+	}
+	return *r.Claim, nil
+}
+
+// A reportedError is an error of another process.
+type reportedError struct {
+	text  string
+	errno syscall.Errno // 0: unknown
+}
+
+func (e *reportedError) Error() string { return e.text }
+
+// Is reports whether target is the error's number.
+func (e *reportedError) Is(target error) bool {
+	errno, ok := target.(syscall.Errno)
+	return ok && errno != 0 && errno == e.errno
+}
+
+// As sets target to the error's number.
+func (e *reportedError) As(target any) bool {
+	errno, ok := target.(*syscall.Errno)
+	if ok = ok && e.errno != 0; ok {
+		*errno = e.errno
+	}
+	return ok
 }
 
 // spawn executes the first stage in a new session. The stage has no terminal,

@@ -85,14 +85,17 @@ func startMain() int {
 		spec, err = readSpec(os.NewFile(specFD, "spec"))
 	}
 	if err == nil {
-		err = spec.execute()
+		err = spec.execute(report)
+	}
+	if !isFault(err) {
+		report.WriteString(reportJob)
 	}
 	fmt.Fprint(report, err)
 	return 1
 }
 
 // execute replaces this process with the script. It returns only if this fails.
-func (s *Spec) execute() error {
+func (s *Spec) execute(report *os.File) error {
 	syscall.Umask(0o022)
 	resetSignals()
 	parent, err := process.Of(os.Getppid())
@@ -125,6 +128,9 @@ func (s *Spec) execute() error {
 		}
 	}
 	if err := closeOnExecExcept(scriptFD); err != nil {
+		return err
+	}
+	if _, err := report.WriteString(reportExec); err != nil {
 		return err
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", scriptFD)

@@ -3,7 +3,6 @@ package step
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -47,9 +46,9 @@ func watchMain() int {
 	// started the script exits. So the script is started by the thread that
 	// Main has locked. That thread exits only when the process exits.
 	report := os.NewFile(reportFD, "report")
-	w, err := newWatch()
+	w, claim, err := newWatch()
+	_ = writeClaimReport(report, claim, err) // if the controller has exited, the next one reads the claim's file
 	if err != nil {
-		fmt.Fprint(report, err) // Start compares it with ErrClaimed
 		return 1
 	}
 	report.Close()
@@ -62,7 +61,7 @@ func watchMain() int {
 
 // newWatch claims the job and prepares to run it. Once newWatch has returned
 // without an error, the job counts as started.
-func newWatch() (*watch, error) {
+func newWatch() (*watch, Claim, error) {
 	w := &watch{startResult: make(chan error, 1), signals: make(chan os.Signal, 64), killTimer: time.NewTimer(time.Hour)}
 	w.killTimer.Stop()
 	// SIGHUP, SIGINT and SIGQUIT may come from a terminal or a service manager.
@@ -76,29 +75,29 @@ func newWatch() (*watch, error) {
 	// When a process of the job exits, its children become children of this
 	// process, so this process can still find them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become subreaper: %w", err)
+		return nil, Claim{}, fmt.Errorf("become subreaper: %w", err)
 	}
 	var err error
 	w.specFile = os.NewFile(specFD, "spec")
 	if w.spec, err = readSpec(w.specFile); err != nil {
-		return nil, err
+		return nil, Claim{}, err
 	}
 	w.log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("job", w.spec.Job)
 	if w.self, err = process.Self(); err != nil {
-		return nil, err
+		return nil, Claim{}, err
 	}
 	w.makeGroup()
 	w.outcome.Started = time.Now()
-	c := Claim{Step: w.self, Started: w.outcome.Started}
+	c := Claim{Format: claimFormat, Step: w.self, Started: w.outcome.Started}
 	if w.group != nil {
 		c.Cgroup = w.group.Path
 	}
 	failpoint.Here("unclaimed")
 	if err := writeClaim(w.spec.Home, c); err != nil {
 		w.removeGroup()
-		return nil, err
+		return nil, Claim{}, err
 	}
-	return w, nil
+	return w, c, nil
 }
 
 // run starts the script and returns when it and all of its descendants have
@@ -107,7 +106,7 @@ func (w *watch) run() {
 	w.setTimeLimit(w.spec.TimeLimit)
 	w.dropOOMProtection()
 	if err := w.start(); err != nil {
-		w.startResult <- err
+		w.startResult <- &faultError{err.Error()}
 	}
 	w.enableOOMProtection()
 	w.specFile.Close()
@@ -233,13 +232,20 @@ func (w *watch) signalTree(sigs ...syscall.Signal) {
 // completeOutcome sets the remaining fields of the outcome when all processes
 // have exited. If the script could not be started, startErr says why.
 func (w *watch) completeOutcome(startErr error) {
-	w.outcome.Ended = time.Now()
+	// The clock may have been set back since the start, so the end is measured
+	// from the start.
+	w.outcome.Ended = w.outcome.Started.Add(time.Since(w.outcome.Started))
 	if w.group != nil && w.group.OutOfMemory() && w.outcome.State != Completed {
 		w.outcome.State = OutOfMemory
 	}
-	if startErr != nil && (w.outcome.State == Failed || w.outcome.State == "") {
-		w.outcome.State, w.outcome.Reason = Failed, startErr.Error()
-		w.outcome.Status = 1 << 8
+	_, fault := errors.AsType[*faultError](startErr)
+	switch {
+	case startErr == nil, w.outcome.State != Failed && w.outcome.State != "":
+	case errors.Is(startErr, errNoReport) && w.outcome.Status&0x7f != 0: // a signal has killed the second stage
+	case fault, errors.Is(startErr, errNoReport):
+		w.outcome.State, w.outcome.Reason, w.outcome.Status = NotStarted, startErr.Error(), 0
+	default:
+		w.outcome.State, w.outcome.Reason, w.outcome.Status = Failed, startErr.Error(), 1<<8
 	}
 	w.removeGroup()
 }
@@ -277,15 +283,4 @@ func (w *watch) awaitReport() error {
 		w.log.Warn("report pipe held open by another process")
 		return nil
 	}
-}
-
-// readReport returns the error that the second stage reports. It returns nil if
-// the second stage has started the script.
-func readReport(pipe *os.File) error {
-	defer pipe.Close()
-	text, err := io.ReadAll(io.LimitReader(pipe, 1024))
-	if len(text) > 0 {
-		return errors.New(string(text))
-	}
-	return err
 }
