@@ -12,7 +12,7 @@ import (
 // BenchmarkSubmit measures how fast jobs are accepted and written to disk when
 // 8 clients per CPU submit concurrently.
 func BenchmarkSubmit(b *testing.B) {
-	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
+	c, err := Open(b.Context(), Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func BenchmarkSubmit(b *testing.B) {
 // BenchmarkRun measures how fast jobs run one after the other. The time
 // includes their submission and the recording of their ends.
 func BenchmarkRun(b *testing.B) {
-	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
+	c, err := Open(b.Context(), Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
 	if err != nil {
 		b.Fatal(err)
 	}

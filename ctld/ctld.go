@@ -139,15 +139,16 @@ type Controller struct {
 
 // Open locks the state directory and reads the state that an earlier controller
 // left in it. It also starts to follow the jobs that are still running. Open
-// does not start waiting jobs; Run does that.
-func Open(cfg Config) (*Controller, error) {
+// does not start waiting jobs; Run does that. If ctx is done before Open has
+// read the state, Open returns ctx's error.
+func Open(ctx context.Context, cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), breakers: make(breakers), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
 	c.setDefaults()
 	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
 	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	if err := c.open(); err != nil {
+	if err := c.open(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (c *Controller) setDefaults() {
 	c.changedAt, c.idleSince = model.At(c.startedAt), model.At(c.startedAt)
 }
 
-func (c *Controller) open() error {
+func (c *Controller) open(ctx context.Context) error {
 	if err := c.readMachine(); err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (c *Controller) open() error {
 	if c.cfg.Accounting != nil {
 		c.spool = newSpool(c)
 	}
-	return c.recover()
+	return c.recover(ctx)
 }
 
 func (c *Controller) readMachine() error {

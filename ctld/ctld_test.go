@@ -51,7 +51,7 @@ func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
 		cfg.Log = slog.New(slog.NewTextHandler(testLog{t}, nil))
 	}
 	cfg.KillWait, cfg.Cluster, cfg.minute = testKillWait, "test", 100*time.Millisecond
-	c, err := Open(cfg)
+	c, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

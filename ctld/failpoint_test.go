@@ -63,7 +63,10 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 			s.start(failpoint.Variable + "=" + point)
 			work := t.TempDir()
 			id := s.accepted(desc(work, "echo ran >>ran"))
-			await(t, "a start fails", func() bool { j := s.job(id); return j.State.Ended() || j.StateReason == reasonLaunch && point == "unclaimed" })
+			await(t, "a start fails", func() bool {
+				j := s.job(id)
+				return j.State.Ended() || j.StateReason == reasonLaunch && point == "unclaimed"
+			})
 			s.await(id, want)
 			if ran := exists(work + "/ran"); ran != (point == "ended") {
 				t.Errorf("it ran: %v", ran)

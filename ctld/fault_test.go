@@ -1,6 +1,8 @@
 package ctld
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -100,11 +102,17 @@ func noDescriptors(t *testing.T, s *site) (end func()) {
 // mountSmall mounts a file system with few inodes at dir.
 func mountSmall(t *testing.T, dir string) {
 	t.Helper()
+	mountTmpfs(t, dir, "size=16m,nr_inodes=100,mode=0700")
+}
+
+// mountTmpfs mounts a tmpfs at dir until the test ends.
+func mountTmpfs(t *testing.T, dir, options string) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")
 	}
 	os.MkdirAll(dir, 0o700)
-	if err := unix.Mount("none", dir, "tmpfs", 0, "size=16m,nr_inodes=100,mode=0700"); err != nil {
+	if err := unix.Mount("none", dir, "tmpfs", 0, options); err != nil {
 		t.Skip("mount tmpfs:", err)
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
@@ -205,6 +213,37 @@ func TestLookupFails(t *testing.T) {
 	}
 }
 
+// TestNoSpaceForOutput checks that a job waits if its output can't be created
+// because the file system is full, and that it can be cancelled.
+func TestNoSpaceForOutput(t *testing.T) {
+	work := t.TempDir()
+	mountTmpfs(t, work, "nr_inodes=2")
+	ballast := filepath.Join(work, "ballast")
+	os.WriteFile(ballast, nil, 0o600)
+	c, stop := controller(t, Config{Log: quiet})
+	id, cancelledID := submit(t, c, desc(work, "echo ran")), submit(t, c, desc(work, "echo ran"))
+	waits := func(id uint32) func() bool {
+		return func() bool {
+			j := viewJob(t, c, id)
+			return j.State == model.JobPending && j.StateReason == reasonLaunch && j.RestartCnt > 1 &&
+				strings.HasSuffix(j.StateDescription, "no space left on device")
+		}
+	}
+	await(t, "the job waits", waits(id))
+	await(t, "the other job waits", waits(cancelledID))
+	await(t, "it is cancelled", func() bool { return cancel(c, cancelledID) == nil })
+	awaitState(t, c, cancelledID, model.JobCancelled)
+	stop()
+	c, _ = controller(t, Config{Log: quiet, StateDir: c.cfg.StateDir})
+	os.Remove(ballast)
+	if j := awaitState(t, c, id, model.JobComplete); j.StateDescription != "" {
+		t.Errorf("%q", j.StateDescription)
+	}
+	if got := read(t, filepath.Join(work, fmt.Sprintf("sched-%d.out", id))); got != "ran\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
 // TestUserGone checks that a job does not wait forever for a user who no longer
 // exists.
 func TestUserGone(t *testing.T) {
@@ -302,5 +341,82 @@ func TestUnreadableOutcome(t *testing.T) {
 			}
 			awaitState(t, c, id, want)
 		})
+	}
+}
+
+// TestStartOnAFullDisk checks that a controller starts, serves and stops while
+// its disk is full, even if a job has ended or was lost since. The end of the
+// job is recorded when there is space again.
+func TestStartOnAFullDisk(t *testing.T) {
+	for name, want := range map[string]model.JobState{"ended": model.JobComplete, "lost": model.JobNodeFail} {
+		t.Run(name, func(t *testing.T) {
+			state, work := t.TempDir(), t.TempDir()
+			mountTmpfs(t, state, "size=1m,mode=0700")
+			c, stop := controller(t, Config{StateDir: state})
+			d := desc(work, "touch started; while [ ! -e go ]; do sleep 0.02; done")
+			d.Comment, d.Extra = model.Text(strings.Repeat("x", maxComment)), model.Text(strings.Repeat("x", maxComment))
+			id := submit(t, c, d)
+			await(t, "the job runs", func() bool { return exists(work + "/started") })
+			c.mu.Lock()
+			home := c.jobs[id].home
+			c.mu.Unlock()
+			stop()
+			claim, _, err := step.ReadClaim(home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == model.JobNodeFail {
+				killStep(t, claim)
+			} else {
+				os.WriteFile(work+"/go", nil, 0o644)
+			}
+			if _, err := unix.Wait4(claim.Step.PID, nil, 0, nil); err != nil { // the next controller must not find a zombie
+				t.Fatal(err)
+			}
+			ballast := filepath.Join(state, "ballast")
+			if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err == nil {
+				t.Fatal("the disk is not full")
+			}
+			// The job's record needs more space than there is now, but some
+			// smaller writes succeed.
+			if st, err := os.Stat(ballast); err != nil || os.Truncate(ballast, st.Size()-4096) != nil {
+				t.Fatal(err)
+			}
+
+			opened := make(chan struct{})
+			go func() {
+				defer close(opened)
+				c, stop = controller(t, Config{StateDir: state, Log: quiet})
+			}()
+			select {
+			case <-opened:
+			case <-time.After(30 * time.Second):
+				os.Remove(ballast)
+				t.Fatal("the controller does not start")
+			}
+			if j := viewJob(t, c, id); j.State.Base() != model.JobRunning {
+				t.Errorf("state %d", j.State)
+			}
+			if _, err := c.Submit(ownUser, d); errs.KindOf(err) != errs.Unavailable {
+				t.Errorf("a submission: %v", err)
+			}
+			stop() // while the end can't be recorded
+			os.Remove(ballast)
+			c, _ = controller(t, Config{StateDir: state, Log: quiet})
+			awaitState(t, c, id, want)
+		})
+	}
+}
+
+// TestStartIsInterrupted checks that a start ends when the controller is told to
+// stop.
+func TestStartIsInterrupted(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	_, stop := controller(t, Config{StateDir: state})
+	stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, Config{StateDir: state, Log: quiet}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package ctld
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,8 +32,14 @@ import (
 //     has ended.
 //   - There is a claim but no outcome, and the process is not running: the job
 //     is lost.
-func (c *Controller) recover() error {
-	if err := c.journal.Each(c.loadEntry); err != nil {
+func (c *Controller) recover(ctx context.Context) error {
+	load := func(k string, value []byte) (owner uint32, err error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return c.loadEntry(k, value)
+	}
+	if err := c.journal.Each(load); err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}
 	if err := c.recordFormat(); err != nil {
@@ -50,6 +57,9 @@ func (c *Controller) recover() error {
 	}
 	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.id(), b.id()) })
 	for _, j := range jobs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := c.resume(j); err != nil {
 			return fmt.Errorf("job %d: %w", j.id(), err)
 		}

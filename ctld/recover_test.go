@@ -37,7 +37,7 @@ func controllerMain() {
 		return
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	c, err := Open(Config{StateDir: state, Cluster: "test", KillWait: testKillWait, Log: log, minute: 100 * time.Millisecond})
+	c, err := Open(context.Background(), Config{StateDir: state, Cluster: "test", KillWait: testKillWait, Log: log, minute: 100 * time.Millisecond})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -368,7 +368,7 @@ func TestStateIsRefused(t *testing.T) {
 	cfg := func(dir string) Config { return Config{StateDir: dir, Log: quiet} }
 	refused := func(name, dir, words string) {
 		t.Helper()
-		c, err := Open(cfg(dir))
+		c, err := Open(t.Context(), cfg(dir))
 		if err == nil {
 			c.Close()
 			t.Errorf("%s: taken", name)
@@ -386,7 +386,7 @@ func TestStateIsRefused(t *testing.T) {
 	refused("link", link, "state directory")
 
 	dir := filepath.Join(t.TempDir(), "state")
-	c, err := Open(cfg(dir))
+	c, err := Open(t.Context(), cfg(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestStateIsRefused(t *testing.T) {
 	}
 	j.Commit(journal.Entry{Key: keyFormat, Value: []byte("99")})
 	j.Close()
-	if _, err := Open(cfg(dir)); !errors.Is(err, journal.ErrNewer) {
+	if _, err := Open(t.Context(), cfg(dir)); !errors.Is(err, journal.ErrNewer) {
 		t.Errorf("newer records: %v", err)
 	}
 }

@@ -38,7 +38,10 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	controller, err := Open(cfg)
+	controller, err := Open(ctx, cfg)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return daemon.Close(listeners) // stopped during the start
+	}
 	if err != nil {
 		return errors.Join(err, daemon.Close(listeners))
 	}

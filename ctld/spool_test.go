@@ -68,7 +68,7 @@ func TestRefusedRecordIsSetAside(t *testing.T) {
 // is not called.
 func idleSpool(t *testing.T, log *slog.Logger) *Controller {
 	t.Helper()
-	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: log, Accounting: unavailableAccounting{}})
+	c, err := Open(t.Context(), Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: log, Accounting: unavailableAccounting{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	c.Close()
 	log.Reset()
-	c, err := Open(c.cfg)
+	c, err := Open(t.Context(), c.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestDamagedRecord(t *testing.T) {
 
 func TestBatchIsBoundedInBytes(t *testing.T) {
 	// Run is not called, so nothing else sends records.
-	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}})
+	c, err := Open(t.Context(), Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}})
 	if err != nil {
 		t.Fatal(err)
 	}
