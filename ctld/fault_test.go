@@ -420,3 +420,38 @@ func TestStartIsInterrupted(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestClockSetBack checks that clients learn of changes after the clock was set
+// back, and that a job does not end before it has started.
+func TestClockSetBack(t *testing.T) {
+	now := time.Now()
+	before, after := model.At(now.Add(time.Hour)), model.At(now)
+	c := &Controller{jobs: map[uint32]*job{}, startedAt: now.Add(-time.Minute)}
+	got := c.updateTime(now.Add(time.Hour)) // of an answer before the clock is set back
+	c.markChanged(now)
+	if _, v := c.snapshot(); v.isCurrent(got) || v.time < got {
+		t.Errorf("a client with the version of %d does not learn of the change: %+v", got, v)
+	}
+	restarted := &Controller{jobs: map[uint32]*job{}, changedAt: after - 60}
+	if _, v := restarted.snapshot(); v.isCurrent(before) || !v.isCurrent(after) {
+		t.Errorf("after a restart: %+v", v)
+	}
+
+	running, _ := controller(t, Config{})
+	id := submit(t, running, desc(t.TempDir(), "sleep 60"))
+	awaitState(t, running, id, model.JobRunning)
+	running.mu.Lock()
+	home := running.jobs[id].home
+	running.mu.Unlock()
+	claim, _, err := step.ReadClaim(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := fmt.Sprintf(`{"state":"COMPLETED","started":%q,"ended":%q}`,
+		now.Add(time.Hour).Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
+	os.WriteFile(filepath.Join(home, "outcome"), []byte(outcome), 0o600)
+	killStep(t, claim)
+	if m := awaitState(t, running, id, model.JobComplete); m.StartTime != before || m.EndTime < m.StartTime {
+		t.Errorf("from %d to %d", m.StartTime, m.EndTime)
+	}
+}

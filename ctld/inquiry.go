@@ -21,10 +21,11 @@ func (c *Controller) handleReservations(_ context.Context, r *server.Request) (m
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	if unchanged(q.LastUpdate, model.At(c.startedAt)) {
+	v := c.startVersion()
+	if v.isCurrent(q.LastUpdate) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
-	return message.ResponseReservationInfo, &message.ReservationInfo{LastUpdate: model.At(time.Now())}, nil
+	return message.ResponseReservationInfo, &message.ReservationInfo{LastUpdate: v.time}, nil
 }
 
 // handleLicenses returns an empty list: there are no licenses.
@@ -33,10 +34,11 @@ func (c *Controller) handleLicenses(_ context.Context, r *server.Request) (messa
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	if unchanged(q.LastUpdate, model.At(c.startedAt)) {
+	v := c.startVersion()
+	if v.isCurrent(q.LastUpdate) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
-	return message.ResponseLicenseInfo, &message.LicenseInfo{LastUpdate: model.At(time.Now())}, nil
+	return message.ResponseLicenseInfo, &message.LicenseInfo{LastUpdate: v.time}, nil
 }
 
 // handleShares returns an empty list: this controller keeps no fair shares.

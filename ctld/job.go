@@ -21,11 +21,11 @@ func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	list, changed := c.snapshot()
-	if unchanged(q.LastUpdate, changed) {
+	list, v := c.snapshot()
+	if v.isCurrent(q.LastUpdate) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
-	return jobInfo(ctx, c.visible(r.Identity, list, q.JobIDs))
+	return jobInfo(ctx, c.visible(r.Identity, list, q.JobIDs), v)
 }
 
 // handleUserJobs returns the jobs of one user. The list is empty if the client
@@ -35,15 +35,15 @@ func (c *Controller) handleUserJobs(ctx context.Context, r *server.Request) (mes
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	list, _ := c.snapshot()
+	list, v := c.snapshot()
 	list = slices.DeleteFunc(c.visible(r.Identity, list, nil), func(j *record) bool { return j.Job.UserID != q.UserID })
-	return jobInfo(ctx, list)
+	return jobInfo(ctx, list, v)
 }
 
-// jobInfo returns an answer with the jobs in list.
-func jobInfo(ctx context.Context, list []*record) (message.Type, message.Body, error) {
+// jobInfo returns an answer with the jobs in list, whose version is v.
+func jobInfo(ctx context.Context, list []*record, v version) (message.Type, message.Body, error) {
 	now := time.Now()
-	info := &message.JobInfo{LastUpdate: model.At(now)}
+	info := &message.JobInfo{LastUpdate: v.time}
 	info.Jobs.Len = len(list)
 	info.Jobs.Pull = pull(ctx, list, func(r *record) model.Job { return r.view(now) })
 	return message.ResponseJobInfo, info, nil
@@ -63,7 +63,7 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 		return 0, nil, err
 	}
 	now := time.Now()
-	info := &message.JobInfo{LastUpdate: model.At(now)}
+	info := &message.JobInfo{LastUpdate: c.updateTime(now)}
 	info.Jobs.List = []model.Job{j.view(now)}
 	return message.ResponseJobInfo, info, nil
 }

@@ -38,7 +38,7 @@ func (c *Controller) handleNode(_ context.Context, r *server.Request) (message.T
 }
 
 func (c *Controller) nodeInfo() (message.Type, message.Body, error) {
-	info := &message.NodeInfo{LastUpdate: model.At(time.Now()), Nodes: codec.Stream[model.Node]{List: []model.Node{c.node()}}}
+	info := &message.NodeInfo{LastUpdate: c.startVersion().time, Nodes: codec.Stream[model.Node]{List: []model.Node{c.node()}}}
 	info.Hidden = model.Bitmap{Len: 1, Set: true, Bits: make([]byte, 1)} // the node is not hidden
 	return message.ResponseNodeInfo, info, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"schedrestd/conf"
 	"schedrestd/errs"
@@ -22,22 +21,16 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	changed := model.At(c.startedAt)
-	if unchanged(q.LastUpdate, changed) {
+	v := c.startVersion()
+	if v.isCurrent(q.LastUpdate) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
-	info := &message.PartitionInfo{LastUpdate: model.At(time.Now())}
+	info := &message.PartitionInfo{LastUpdate: v.time}
 	for _, p := range c.cfg.Partitions {
 		info.Partitions.List = append(info.Partitions.List, c.partition(p))
 	}
 	return message.ResponsePartitionInfo, info, nil
 }
-
-// unchanged reports whether a client already has the current state. The
-// argument last is the time at which the client got its state, and changed is
-// the time of the latest change. If both times are in the same second, the
-// change may have come later, so unchanged returns false.
-func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
 // partition returns a copy of p with this machine's resources filled in.
 func (c *Controller) partition(p model.Partition) model.Partition {

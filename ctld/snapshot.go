@@ -29,19 +29,20 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 // last change. It must be called whenever a job is changed, added or removed.
 // The caller holds c.mu.
 func (c *Controller) markChanged(now time.Time) {
-	c.changedAt = model.At(now)
+	c.changedAt = c.updateTime(now)
 	c.revision++
 	c.snapshotCache = nil
 }
 
-// snapshot returns the records of all jobs, sorted by number, and the time at
-// which a job last changed. The caller must not modify the list or the records.
-func (c *Controller) snapshot() (list []*record, changed model.Time) {
+// snapshot returns the records of all jobs, sorted by number, and their
+// version. The caller must not modify the list or the records.
+func (c *Controller) snapshot() (list []*record, v version) {
 	c.mu.Lock()
-	list, changed, revision := c.snapshotCache, c.changedAt, c.revision
+	list, revision := c.snapshotCache, c.revision
+	v = version{changed: c.changedAt, time: c.updateTime(time.Now())}
 	if list != nil {
 		c.mu.Unlock()
-		return list, changed
+		return list, v
 	}
 	list = make([]*record, 0, len(c.jobs))
 	for _, j := range c.jobs {
@@ -55,7 +56,7 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	if c.revision == revision {
 		c.snapshotCache = list
 	}
-	return list, changed
+	return list, v
 }
 
 // visible returns the records in list that the client may see. If ids is not
