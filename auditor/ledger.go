@@ -19,6 +19,7 @@ type ledger struct {
 	counts   ledgerCounts
 	dirty    bool  // the current batch has written something
 	writeErr error // first write error of the current batch
+	damaged  int   // number of damaged claims that has been logged
 
 	mu      sync.Mutex // guards queue, failing and closed
 	queue   []task
@@ -50,8 +51,7 @@ func newLedger(file claims.File) (*ledger, error) {
 	if _, err := rand.Read(process[:]); err != nil {
 		return nil, fmt.Errorf("create an id for this process in the idempotency file: %w", err)
 	}
-	now := func() time.Time { return time.Now().Round(0) } // the file has no monotonic clock
-	return &ledger{store: claims.New(file, process, now), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
+	return &ledger{store: claims.New(file, process, claims.SystemClock()), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
 // enqueue queues a task. The ledger's goroutine calls the task, and later the
@@ -116,6 +116,10 @@ func (l *ledger) processBatch(batch []task, failedAt time.Time) error {
 		err = l.store.Commit()
 	}
 	commitErr := err
+	if n := l.store.Damaged(); n > l.damaged {
+		slog.Error("claims in the idempotency file damaged; their keys are free", "claims", n)
+		l.damaged = n
+	}
 	if err = errors.Join(err, l.writeErr); err != nil || l.dirty {
 		l.logHealth(err)
 	}

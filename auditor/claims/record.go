@@ -1,8 +1,10 @@
 package claims
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"math/bits"
 	"time"
 )
 
@@ -53,21 +55,46 @@ func (c *claim) encode() []byte {
 	return b
 }
 
-// decodeClaim decodes the claim at the beginning of a slot. It returns nil if
-// there is no complete claim. The result newer is true if the claim was written
-// in a later version of the format.
+// isEmpty reports whether a slot begins like one that has never been used.
+func isEmpty(b []byte) bool {
+	return bytes.Equal(b[:min(len(b), claimSize)], make([]byte, min(len(b), claimSize)))
+}
+
+// repair corrects a single wrong bit in a claim, as a failing disk or memory
+// may cause it. sum is the claim's checksum, and b is the claim without it. If
+// no single bit of b or sum is wrong, repair leaves b unchanged and reports
+// false. An incomplete claim is never taken for one with a wrong bit, except by
+// a chance of one in four million.
+func repair(b []byte, sum uint32) bool {
+	wrong := crc32.Checksum(b, castagnoli) ^ sum
+	if bits.OnesCount32(wrong) == 1 {
+		return true // the bit is in the checksum itself
+	}
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			if crc32.Checksum(b, castagnoli) == sum {
+				return true
+			}
+			b[i] ^= 1 << bit
+		}
+	}
+	return false
+}
+
+// decodeClaim decodes the claim at the beginning of a slot. It corrects a
+// single wrong bit. It returns nil if there is no complete claim. The result
+// newer is true if the claim was written in a later version of the format.
 func decodeClaim(b []byte) (c *claim, newer bool) {
-	if len(b) < claimSize || string(b[:3]) != magic[:3] {
+	if len(b) < claimSize || isEmpty(b) {
 		return nil, false
 	}
 	b = append([]byte(nil), b[:claimSize]...)
 	sum := order.Uint32(b[4:])
 	order.PutUint32(b[4:], 0)
-	switch {
-	case b[3] > magic[3]:
-		return nil, true
-	case crc32.Checksum(b, castagnoli) != sum:
-		return nil, false
+	valid := crc32.Checksum(b, castagnoli) == sum || repair(b, sum)
+	if !valid || string(b[:4]) != magic {
+		return nil, string(b[:3]) == magic[:3] && b[3] > magic[3]
 	}
 	c = &claim{number: order.Uint64(b[8:]),
 		placedAt:  time.Unix(0, int64(order.Uint64(b[16:]))),

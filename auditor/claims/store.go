@@ -79,7 +79,8 @@ type File interface {
 type Store struct {
 	file    File
 	process [8]byte // id of this process
-	now     func() time.Time
+	clock   Clock
+	epoch   time.Time // when Clock.Elapsed was 0; zero: the file has not been read yet (see setClock)
 
 	liveSince time.Time // older claims without an answer belong to processes that have exited
 	next      uint64    // number of the next claim; 0: the whole file must be read
@@ -90,12 +91,13 @@ type Store struct {
 	unsynced  []*claim         // new claims that are not synced yet; they are the last elements of live
 	renewed   []*claim         // renewed claims that are not synced yet
 	dirty     bool             // something was written since the last sync
+	damaged   int              // claims that readAll could not decode
 }
 
 // New returns a Store for the claims in file. It does not read the file; Begin
 // does. The process argument is a random id for this process.
-func New(file File, process [8]byte, now func() time.Time) *Store {
-	return &Store{file: file, process: process, now: now, open: map[uint64]bool{}}
+func New(file File, process [8]byte, clock Clock) *Store {
+	return &Store{file: file, process: process, clock: clock, open: map[uint64]bool{}}
 }
 
 // Begin locks the file and reads the claims that other processes have written.
@@ -153,7 +155,7 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, Stat
 		switch {
 		case err != nil:
 			return 0, Full, nil, err
-		case state == NotDone && s.now().Sub(c.placedAt).Abs() < renewal:
+		case state == NotDone && s.now().Sub(c.placedAt) < renewal:
 			return s.renew(c, body)
 		case state == NotDone:
 		case c.body != body:
@@ -231,11 +233,13 @@ func (s *Store) refresh(c *claim) (State, []byte, error) {
 	switch {
 	case err != nil:
 		return 0, nil, err
-	case current == nil || current.number != c.number || current.key != c.key: // a write to this slot was interrupted
+	case current == nil: // the disk has damaged the claim, which was valid before
+		return Unknown, nil, nil
+	case current.number != c.number || current.key != c.key: // another claim has overwritten it
 		return NotDone, nil, nil
 	}
 	c.claimedAt, c.process, c.body = current.claimedAt, current.process, current.body
-	if s.now().Sub(c.claimedAt).Abs() >= Lifetime {
+	if s.now().Sub(c.claimedAt) >= Lifetime {
 		return NotDone, nil, nil
 	}
 	return s.state(c)
@@ -252,7 +256,7 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	}
 	running := s.open[c.number]
 	if c.process != s.process {
-		running = c.claimedAt.After(s.liveSince) && s.now().Sub(c.claimedAt) < foreignLimit
+		running = c.claimedAt.After(s.liveSince) && s.now().Sub(c.claimedAt).Abs() < foreignLimit
 	}
 	if running {
 		return Running, nil, nil
@@ -282,14 +286,9 @@ func (s *Store) readNew() error {
 
 // readAll reads the whole file.
 func (s *Store) readAll() error {
-	if s.liveSince.IsZero() {
-		s.liveSince = time.Unix(0, 0)
-		if s.file.IsOnlyUser() {
-			s.liveSince = s.now()
-		}
-	}
 	var places [Slots]*claim
-	highest, piece := uint64(0), make([]byte, 512*slotSize)
+	var newest time.Time
+	damaged, highest, piece := 0, uint64(0), make([]byte, 512*slotSize)
 	for at := 0; at < Slots; at += 512 {
 		n, err := s.file.ReadAt(piece, int64(at)*slotSize)
 		if err != nil && err != io.EOF {
@@ -300,13 +299,28 @@ func (s *Store) readAll() error {
 			if err != nil {
 				return err
 			}
-			if c != nil {
-				places[at+i] = c
-				highest = max(highest, c.number)
+			if c == nil {
+				if !isEmpty(piece[i*slotSize : n]) {
+					damaged++
+				}
+				continue
+			}
+			places[at+i] = c
+			highest = max(highest, c.number)
+			if c.claimedAt.After(newest) {
+				newest = c.claimedAt
 			}
 		}
 		if err == io.EOF {
 			break
+		}
+	}
+	s.damaged = damaged
+	if s.liveSince.IsZero() {
+		s.setClock(newest)
+		s.liveSince = time.Unix(0, 0)
+		if s.file.IsOnlyUser() {
+			s.liveSince = s.now()
 		}
 	}
 	s.live, s.byKey, s.users = nil, map[[32]byte]*claim{}, map[[32]byte]int{}
@@ -374,10 +388,12 @@ func (s *Store) forget(c *claim) {
 
 // expired reports whether a claim no longer needs its slot. When Lifetime and
 // renewal have both passed since the key was first claimed, the key and all its
-// renewals have expired. A claim that is dated at least this far in the future
-// is also treated as expired, because the clock was wrong when the claim was
-// written.
-func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt).Abs() >= Lifetime+renewal }
+// renewals have expired.
+func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt) >= Lifetime+renewal }
+
+// Damaged returns the number of claims in the file that could not be decoded
+// when the whole file was last read. Their keys are free.
+func (s *Store) Damaged() int { return s.damaged }
 
 // Live returns the number of claims.
 func (s *Store) Live() int { return len(s.live) }

@@ -61,14 +61,18 @@ func (m *memory) Lock() error {
 func (m *memory) Unlock()          { m.locked = false }
 func (m *memory) IsOnlyUser() bool { return m.onlyUser }
 
-// clock is a virtual time.
-type clock struct{ now time.Time }
+// clock is a virtual clock. It shows the time now plus wrong.
+type clock struct {
+	now   time.Time
+	wrong time.Duration
+}
 
-func (c *clock) read() time.Time { return c.now }
+func (c *clock) Wall() time.Time        { return c.now.Add(c.wrong) }
+func (c *clock) Elapsed() time.Duration { return c.now.Sub(startTime) }
 
 var startTime = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-func store(f File, c *clock, process byte) *Store { return New(f, [8]byte{process}, c.read) }
+func store(f File, c *clock, process byte) *Store { return New(f, [8]byte{process}, c) }
 
 func hash(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 
@@ -104,7 +108,7 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 // processes see them: the process that claimed the key, another process, and a
 // process that reads the file later.
 func TestClaim(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
 	a := wantClaim(t, s, "k", "alice", "body", Fresh, "")
 	wantClaim(t, s, "k", "alice", "body", Running, "")
@@ -126,10 +130,9 @@ func TestClaim(t *testing.T) {
 	wantClaim(t, other, "k", "alice", "body", Answered, "job 17")
 }
 
-// TestExpires checks that a key is kept for its lifetime and no longer, even if
-// the clock is set back.
+// TestExpires checks that a key is kept for its lifetime and no longer.
 func TestExpires(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
 	settle(t, s, wantClaim(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
 	c.now = startTime.Add(Lifetime - 1)
@@ -143,15 +146,55 @@ func TestExpires(t *testing.T) {
 	if len(s.live) != 1 || len(s.byKey) != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d claims, %d keys", len(s.live), len(s.byKey))
 	}
-	c.now = startTime.Add(-2 * Lifetime)
-	wantClaim(t, s, "k", "alice", "third", Fresh, "")
+}
+
+// TestWrongClock checks that no process forgets a key because the clock is
+// wrong for a moment, because it was wrong when the key was claimed, or because
+// it is slow when the process starts.
+func TestWrongClock(t *testing.T) {
+	const hour, year = time.Hour, 365 * 24 * time.Hour
+	for _, tt := range []struct {
+		name                   string
+		claimed, now, reopened time.Duration // error of the clock at these times
+	}{
+		{"a day fast for a moment", 0, 25 * hour, 0},
+		{"a day slow for a moment", 0, -25 * hour, 0},
+		{"set back", 25 * hour, 0, 0},
+		{"set back by years", 60 * year, 0, 0},
+		{"slow after a boot", 0, 0, -25 * hour},
+		{"at 1970 after a boot", 0, 0, -56 * year},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, c := &memory{space: -1}, &clock{now: startTime}
+			other := store(f, c, 1) // it has read the file before the clock is wrong
+			settle(t, other, wantClaim(t, other, "first", "alice", "body", Fresh, ""), Answered, "1")
+			c.wrong = tt.claimed
+			s := store(f, c, 2)
+			number := uint64(0)
+			if tt.claimed == 0 {
+				wantClaim(t, s, "first", "alice", "body", Answered, "1")
+			}
+			number = wantClaim(t, s, "second", "alice", "body", Fresh, "")
+			settle(t, s, number, Answered, "2")
+			c.wrong = tt.now
+			for _, r := range []*Store{s, other} {
+				wantClaim(t, r, "second", "alice", "body", Answered, "2")
+				wantClaim(t, r, "during "+fmt.Sprint(r.process), "alice", "body", Fresh, "")
+			}
+			c.wrong, c.now = tt.reopened, c.now.Add(Lifetime-time.Minute)
+			for _, r := range []*Store{s, other, store(f, c, 3)} {
+				wantClaim(t, r, "second", "alice", "body", Answered, "2")
+			}
+			wantClaim(t, other, "first", "alice", "body", Answered, "1")
+		})
+	}
 }
 
 // TestRenewed checks that requests with the same key share a slot for a while
 // if they are not carried out. All processes must remember the last of these
 // requests for the full Lifetime after it arrived.
 func TestRenewed(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
 	var last uint64
 	for i := range 60 {
@@ -184,7 +227,7 @@ func TestRenewed(t *testing.T) {
 // TestRenewedNotSynced tests a renewed claim that did not reach the disk. Its
 // key can be claimed again, and its slot stays in use.
 func TestRenewedNotSynced(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
 	settle(t, s, wantClaim(t, s, "k", "alice", "1", Fresh, ""), NotDone, "")
 	must(t, s.Begin())
@@ -204,7 +247,7 @@ func TestRenewedNotSynced(t *testing.T) {
 // claim has certainly exited, the claim must become unknown at once. If the
 // process may still be running, the claim must become unknown after a while.
 func TestForsaken(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
 	c.now = startTime.Add(time.Second)
 	other := store(f, c, 2)
@@ -219,7 +262,7 @@ func TestForsaken(t *testing.T) {
 // This must not damage any other claim, and no key may get the answer of
 // another key.
 func TestTorn(t *testing.T) {
-	whole, c := &memory{space: -1}, &clock{startTime}
+	whole, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(whole, c, 1)
 	settle(t, s, wantClaim(t, s, "first", "alice", "body", Fresh, ""), Answered, "1")
 	before := bytes.Clone(whole.text)
@@ -244,6 +287,19 @@ func TestTorn(t *testing.T) {
 		}
 		f := &memory{text: bytes.Clone(settled), space: -1, onlyUser: true}
 		f.text[flip] ^= 4
+		for _, running := range []bool{false, true} { // a process that has read the file earlier, or one that reads it later
+			r := store(&memory{text: bytes.Clone(settled), space: -1}, c, 4)
+			if running {
+				must(t, r.Begin())
+				must(t, r.Commit())
+			}
+			r.file = f
+			for _, key := range []string{"first", "second"} {
+				if _, state, _ := claimKey(t, r, key, "alice", "body"); state == Fresh {
+					t.Fatalf("byte %d: %s has state %d", flip, key, state)
+				}
+			}
+		}
 		reopened := store(f, c, 2)
 		if err := reopened.Begin(); err != nil {
 			continue // this byte is the version of the format
@@ -259,7 +315,7 @@ func TestTorn(t *testing.T) {
 
 // TestNewer checks that a file in a later version of the format is not used.
 func TestNewer(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
 	f.text[slotSize+3] = 2
 	if err := store(f, c, 2).Begin(); err == nil || f.locked {
@@ -272,7 +328,7 @@ func TestNewer(t *testing.T) {
 // end records is already reserved.
 func TestDiskFull(t *testing.T) {
 	for space := 0; space < slotSize; space += 7 {
-		f, c := &memory{space: -1}, &clock{startTime}
+		f, c := &memory{space: -1}, &clock{now: startTime}
 		s := store(f, c, 1)
 		number := wantClaim(t, s, "first", "alice", "body", Fresh, "")
 		f.space = space
@@ -295,7 +351,7 @@ func TestDiskFull(t *testing.T) {
 // TestNotSynced checks that if a sync fails, the claims made since Begin are
 // withdrawn, and earlier claims are kept.
 func TestNotSynced(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
 	wantClaim(t, s, "first", "alice", "body", Fresh, "")
 	must(t, s.Begin())
@@ -323,7 +379,7 @@ func TestNotSynced(t *testing.T) {
 // together, or a worker that never stops claiming keys, must also leave slots
 // for others. When the claims expire, all slots must be free again.
 func TestBounds(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
 	fill := func(user string, workerClaims func(mine int) int) (n int) {
 		must(t, s.Begin())
@@ -377,7 +433,7 @@ func TestBounds(t *testing.T) {
 // TestLapped checks that a process still reads the current claims after other
 // processes have filled the whole ring.
 func TestLapped(t *testing.T) {
-	f, c := &memory{space: -1}, &clock{startTime}
+	f, c := &memory{space: -1}, &clock{now: startTime}
 	sleeper, s := store(f, c, 1), store(f, c, 2)
 	wantClaim(t, sleeper, "k", "alice", "body", Fresh, "")
 	for lap := range 5 {
@@ -407,7 +463,7 @@ func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	must(t, err)
-	c := &clock{startTime}
+	c := &clock{now: startTime}
 	s := store(Open(fd), c, 1)
 	settle(t, s, wantClaim(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
 	if s.liveSince != startTime {
@@ -425,7 +481,7 @@ func TestLock(t *testing.T) {
 // FuzzClaims reads files with arbitrary content. The store must not crash, and
 // no key may get an answer that was written for another key.
 func FuzzClaims(f *testing.F) {
-	m, c := &memory{space: -1}, &clock{startTime}
+	m, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(m, c, 1)
 	must(f, s.Begin())
 	n, _, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0)
@@ -437,7 +493,7 @@ func FuzzClaims(f *testing.F) {
 	must(f, s.Commit())
 	f.Add(m.text)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s := store(&memory{text: text, space: -1}, &clock{startTime}, 2)
+		s := store(&memory{text: text, space: -1}, &clock{now: startTime}, 2)
 		if s.Begin() != nil {
 			return
 		}
