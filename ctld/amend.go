@@ -74,7 +74,7 @@ func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), err
 	c.mu.Lock()
 	if err != nil {
 		c.setLoad(j, oldLoad)
-		return errs.Wrap(err, errs.Unavailable, "the change of job %d could not be recorded", j.number)
+		return commitError(err, "the change of job %d could not be recorded", j.number)
 	}
 	c.setLoad(j, l)
 	r = *j.record // the job may have started during the write

@@ -34,6 +34,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/become/nss"
@@ -120,6 +121,8 @@ type Controller struct {
 	tasks     sync.WaitGroup
 	wake      chan struct{} // a value sent on it makes Run look at the queue
 	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one encoding is in memory; locked before mu
+
+	diskFull atomic.Bool // the last submission was refused because the journal's disk is almost full
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
@@ -209,7 +212,9 @@ func (c *Controller) open(ctx context.Context) error {
 		return err
 	}
 	if n := c.journal.TornSize(); n > 0 {
-		c.log.Warn("journal truncated after the last complete commit", "bytes", n)
+		// Usually the last commit was interrupted and never acknowledged. But a
+		// disk that loses acknowledged writes leaves the same traces.
+		c.log.Warn("journal truncated after the last complete commit; the last change may be lost", "bytes", n)
 	}
 	if c.cfg.Accounting != nil {
 		c.spool = newSpool(c)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become/nss"
+	"schedrestd/ctld/journal"
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -453,5 +454,53 @@ func TestClockSetBack(t *testing.T) {
 	killStep(t, claim)
 	if m := awaitState(t, running, id, model.JobComplete); m.StartTime != before || m.EndTime < m.StartTime {
 		t.Errorf("from %d to %d", m.StartTime, m.EndTime)
+	}
+}
+
+// TestJournalFillsItsDisk checks that a controller whose journal fills the disk
+// refuses submissions early enough: it must still record the ends of all jobs,
+// and then accept submissions again.
+func TestJournalFillsItsDisk(t *testing.T) {
+	state := t.TempDir()
+	mountTmpfs(t, state, "size=4m,mode=0700")
+	c, _ := controller(t, Config{StateDir: state, Log: quiet})
+	var ids []uint32
+	for _, size := range []int{100 << 10, 10 << 10, 100} { // as many as fit, the large ones first
+		d := desc("/tmp", "true #"+strings.Repeat("x", size))
+		d.Priority = model.Some[uint32](0)
+		for {
+			answer, err := c.Submit(ownUser, d)
+			if errs.KindOf(err) == errs.Unavailable {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, answer.StepID.JobID)
+		}
+	}
+	if len(ids) < 10 {
+		t.Errorf("only %d jobs", len(ids))
+	}
+	for _, id := range ids {
+		if err := cancel(c, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := desc(t.TempDir(), "true #"+strings.Repeat("x", 100<<10))
+	awaitState(t, c, submit(t, c, d), model.JobComplete)
+}
+
+// TestUncertainCommit checks that a client is not told that its request was
+// refused if the request may be in the journal.
+func TestUncertainCommit(t *testing.T) {
+	for code, err := range map[string]error{
+		"":                  errors.New("no space"),
+		errs.OutcomeUnknown: fmt.Errorf("%w: no disk", journal.ErrUncertain),
+	} {
+		e, ok := errors.AsType[*errs.Error](commitError(err, "not recorded"))
+		if !ok || e.Code != code || e.Kind != errs.Unavailable {
+			t.Errorf("%v: %#v", err, e)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package ctld
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -160,11 +162,42 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkSpace(totalSize(entries)); err != nil {
+		return err
+	}
 	if err := c.journal.Commit(entries...); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the job could not be recorded")
+		return commitError(err, "the job could not be recorded")
 	}
 	failpoint.Here("recorded")
 	return nil
+}
+
+// commitError returns the error for a client whose request could not be written
+// to the journal. If the change may be on disk nevertheless, the client must
+// not be told that it was refused.
+func commitError(err error, format string, args ...any) error {
+	e := &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(format, args...), Err: err}
+	if errors.Is(err, journal.ErrUncertain) {
+		e.Code = errs.OutcomeUnknown
+	}
+	return e
+}
+
+// checkSpace returns an error if the journal's disk has no room for a new job
+// of n bytes. Then there is still room to record the ends of all jobs.
+func (c *Controller) checkSpace(n int64) error {
+	c.mu.Lock()
+	reserved := c.usage.total.reservedBytes + c.usage.total.recordBytes
+	c.mu.Unlock()
+	err := c.journal.CheckSpace(n, reserved)
+	full, isFull := errors.AsType[*journal.SpaceError](err)
+	if wasFull := c.diskFull.Swap(isFull); isFull && !wasFull {
+		c.log.Error("submissions refused: the journal's disk is almost full", "needed_bytes", full.Needed, "free_bytes", full.Free)
+	}
+	if isFull {
+		return errs.Wrap(err, errs.Unavailable, "the job could not be recorded: the controller's disk is almost full")
+	}
+	return errs.Wrap(err, errs.Unavailable, "the job could not be recorded")
 }
 
 // isLarge reports whether encoding spec takes so much memory that only one such

@@ -104,17 +104,21 @@ func (e *syncError) Error() string { return "sync: " + e.err.Error() }
 func (e *syncError) Unwrap() error { return e.err }
 
 // undo removes a batch from the file after the write or the fsync failed, so
-// that a restart does not bring back changes that were refused. If undo can't
-// remove the batch, or if fsync failed, it marks the journal as failed.
+// that a restart does not bring back changes that were refused. The new length
+// must be on disk, too, because a power failure could otherwise bring them
+// back. If undo can't remove the batch, it returns ErrUncertain. In this case,
+// and if fsync failed, it marks the journal as failed.
 func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
-	removeErr := j.file.Truncate(size)
-	_, syncFailed := errors.AsType[*syncError](err)
-	if syncFailed && removeErr == nil {
+	removeErr := j.truncate(j.file, size)
+	if removeErr == nil {
 		removeErr = j.sync(int(j.file.Fd())) // only the new length matters; the kernel writes it separately from the data
 	}
-	if syncFailed || removeErr != nil {
+	if _, syncFailed := errors.AsType[*syncError](err); syncFailed || removeErr != nil {
 		j.fail(errors.Join(err, removeErr))
+	}
+	if removeErr != nil {
+		return fmt.Errorf("%w: %w: %w", ErrUncertain, err, removeErr)
 	}
 	return err
 }

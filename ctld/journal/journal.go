@@ -44,6 +44,7 @@ var (
 	ErrDamaged    = errors.New("damaged before its end")
 	ErrNotJournal = errors.New("not a journal")
 	ErrTooBig     = errors.New("value too big for the journal")
+	ErrUncertain  = errors.New("unknown whether the change is on disk")
 )
 
 // An Entry is one change: it sets the value of a key, or removes the key.
@@ -77,7 +78,9 @@ type Journal struct {
 	stopped   chan struct{}
 	broken    chan struct{} // closed when failure is set
 
-	sync func(fd int) error // fdatasync(2); tests let it fail
+	// Tests let these fail.
+	sync     func(fd int) error                 // fdatasync(2)
+	truncate func(f *os.File, size int64) error // ftruncate(2)
 }
 
 // location is the position of a value in the file.
@@ -98,7 +101,8 @@ type commit struct {
 // other user may have access to it. The caller must hold a lock that keeps
 // other processes from opening the same journal.
 func Open(path string) (*Journal, error) {
-	j := &Journal{path: path, index: make(map[string]location), stopped: make(chan struct{}), broken: make(chan struct{}), sync: unix.Fdatasync}
+	j := &Journal{path: path, index: make(map[string]location), stopped: make(chan struct{}), broken: make(chan struct{}),
+		sync: unix.Fdatasync, truncate: (*os.File).Truncate}
 	j.wake = sync.NewCond(&j.mu)
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove unfinished journal: %w", err)
@@ -164,7 +168,8 @@ func (j *Journal) fail(err error) {
 }
 
 // Commit stores all entries atomically, and returns when they are on disk. If
-// Commit returns an error, the next Open may find either all entries or none.
+// Commit returns ErrUncertain, the next Open may find either all entries or
+// none. After any other error, the next Open finds none.
 func (j *Journal) Commit(entries ...Entry) error {
 	if err := checkEntries(entries); err != nil {
 		return err

@@ -309,6 +309,48 @@ func TestSyncFails(t *testing.T) {
 	mustCommit(t, j, Entry{Key: "after", Value: []byte("3")})
 }
 
+// TestUndoFails checks which error Commit returns if a failed change could not be
+// removed from the file, and that the change may then exist after a restart.
+func TestUndoFails(t *testing.T) {
+	for _, tt := range []struct {
+		name               string
+		syncs              []error // results of the calls of sync
+		truncate           error
+		uncertain, remains bool
+	}{
+		{"fsync fails", []error{unix.EIO, nil}, nil, false, false},
+		{"fsync fails twice", []error{unix.EIO, unix.EIO}, nil, true, false},
+		{"fsync and truncate fail", []error{unix.EIO}, unix.EROFS, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal")
+			j := open(t, path)
+			calls := 0
+			j.sync = func(int) error { calls++; return tt.syncs[calls-1] }
+			j.truncate = func(f *os.File, size int64) error {
+				if tt.truncate != nil {
+					return tt.truncate
+				}
+				return f.Truncate(size)
+			}
+			err := j.Commit(Entry{Key: "refused", Value: []byte("2")})
+			if !errors.Is(err, unix.EIO) || errors.Is(err, ErrUncertain) != tt.uncertain {
+				t.Errorf("error %v", err)
+			}
+			if err := j.Commit(Entry{Key: "after", Value: []byte("2")}); err == nil || errors.Is(err, ErrUncertain) {
+				t.Errorf("the next commit, which writes nothing: %v", err)
+			}
+			if calls != len(tt.syncs) {
+				t.Errorf("%d calls of sync", calls)
+			}
+			j.Close()
+			if v, err := open(t, path).Get("refused"); err != nil || (v != nil) != tt.remains {
+				t.Errorf("after a restart: %q, %v", v, err)
+			}
+		})
+	}
+}
+
 // TestFullDisk checks that a commit fails on a full disk and that the earlier
 // values are kept. Later commits must succeed when there is space again.
 func TestFullDisk(t *testing.T) {
@@ -329,7 +371,13 @@ func TestFullDisk(t *testing.T) {
 	if err := j.Commit(Entry{Key: "a", Value: make([]byte, 200<<10)}); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("error %v, want ENOSPC", err)
 	}
+	if errors.Is(j.failure, unix.ENOSPC) || j.CheckSpace(100<<10, 0) == nil {
+		t.Errorf("failure %v, and there is space", j.failure)
+	}
 	os.Remove(ballast)
+	if err := j.CheckSpace(1<<10, 0); err != nil {
+		t.Error(err)
+	}
 	mustCommit(t, j, Entry{Key: "b", Value: []byte("2")})
 	j.Close()
 	if diff := cmp.Diff("a=1\nb=2\n", contents(t, open(t, j.path))); diff != "" {

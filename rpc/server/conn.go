@@ -136,6 +136,9 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	ctx, stop := c.watchHangup(c.server.ctx)
 	t, answer, err := c.handle(ctx, c.server.Handlers, r)
 	stop()
+	if isUnknown(err) {
+		return err
+	}
 	if err != nil {
 		return c.answerError(f, err)
 	}
@@ -163,6 +166,12 @@ func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r 
 		return 0, nil, e
 	}
 	return h(ctx, r)
+}
+
+// isUnknown reports whether err means that a request may have been carried out.
+func isUnknown(err error) bool {
+	e, ok := errors.AsType[*errs.Error](err)
+	return ok && e.Code == errs.OutcomeUnknown
 }
 
 // answer sends body as the answer to f, in the same protocol version as f.

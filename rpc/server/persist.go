@@ -123,6 +123,9 @@ func (s *session) serveRequest() error {
 	ctx, stop := s.watchHangup(s.server.ctx)
 	kind, answer, err := s.handle(ctx, s.server.Persistent, r)
 	stop()
+	if isUnknown(err) {
+		return err
+	}
 	if err != nil {
 		number, text := fault.Number(err)
 		if number == fault.Internal {

@@ -34,7 +34,9 @@ import (
 )
 
 // Handler answers a request. An error is converted to one of Slurm's error
-// numbers (package fault). ctx ends when the client closes the connection, or
+// numbers (package fault). But an error with Code errs.OutcomeUnknown is not
+// sent: the connection is closed without an answer, because clients take every
+// answer for certain. ctx ends when the client closes the connection, or
 // when a shutdown exceeds its time limit.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 

@@ -393,6 +393,22 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	}
 }
 
+// TestUnknownOutcomeIsNotAnswered checks that a client gets no answer to a
+// request if the handler does not know whether the request was carried out.
+func TestUnknownOutcomeIsNotAnswered(t *testing.T) {
+	f := start(t, &Server{Handlers: map[message.Type]Handler{
+		message.RequestKillJob: func(context.Context, *Request) (message.Type, message.Body, error) {
+			return 0, nil, &errs.Error{Kind: errs.Unavailable, Code: errs.OutcomeUnknown, Message: "disk failed"}
+		},
+	}})
+	if _, err := f.ask(t, "unix", encode(t, codec.V2411, message.RequestKillJob, &kernel, message.Empty{})); !errors.Is(err, io.EOF) {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(f.log.String(), "disk failed") {
+		t.Error("not logged")
+	}
+}
+
 // TestSlotsAreOfAListener checks that the UNIX socket still answers when
 // unknown clients occupy all connection slots of the TCP listener. When these
 // clients have timed out, TCP must answer again.
