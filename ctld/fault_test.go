@@ -35,6 +35,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 		{"no processes", noProcesses},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			if tt.name == "no inodes" {
 				mountSmall(t, s.state)
@@ -409,8 +410,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestStartIsInterrupted checks that a start ends when the controller is told to
-// stop.
+// TestStartIsInterrupted checks that a start ends when the controller receives a
+// signal to stop.
 func TestStartIsInterrupted(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	_, stop := controller(t, Config{StateDir: state})
@@ -491,7 +492,7 @@ func TestJournalFillsItsDisk(t *testing.T) {
 	awaitState(t, c, submit(t, c, d), model.JobComplete)
 }
 
-// TestUncertainCommit checks that a client is not told that its request was
+// TestUncertainCommit checks that a client gets no refusal if its request
 // refused if the request may be in the journal.
 func TestUncertainCommit(t *testing.T) {
 	for code, err := range map[string]error{

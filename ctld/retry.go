@@ -90,6 +90,7 @@ func (c *Controller) notePause(j *job, began time.Time, err error) {
 		c.log.Error("job starts paused", "job", id, "error", err)
 	case paused > 0:
 		c.log.Warn("job starts resumed", "job", id, "paused", paused.Round(time.Millisecond))
+		c.wakeScheduler()
 	}
 }
 

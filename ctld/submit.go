@@ -174,7 +174,7 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 
 // commitError returns the error for a client whose request could not be written
 // to the journal. If the change may be on disk nevertheless, the client must
-// not be told that it was refused.
+// not get a refusal.
 func commitError(err error, format string, args ...any) error {
 	e := &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(format, args...), Err: err}
 	if errors.Is(err, journal.ErrUncertain) {
