@@ -108,3 +108,29 @@ func TestClaimReports(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimNotSynced checks that a step that could not sync its claim leaves no
+// claim, so that the job can be started again.
+func TestClaimNotSynced(t *testing.T) {
+	sync := syncDir
+	t.Cleanup(func() { syncDir = sync })
+	for failing := 1; failing <= 2; failing++ {
+		home := filepath.Join(t.TempDir(), "1")
+		if err := Prepare(home); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		syncDir = func(path string) error {
+			if calls++; calls == failing {
+				return unix.EIO
+			}
+			return sync(path)
+		}
+		if err := writeClaim(home, Claim{}); !errors.Is(err, unix.EIO) {
+			t.Errorf("call %d: %v", failing, err)
+		}
+		if err := Withdraw(home); err != nil {
+			t.Errorf("call %d: %v", failing, err)
+		}
+	}
+}

@@ -137,12 +137,12 @@ func RemoveLeftovers(homes string) error {
 // the job could start a second time after a power failure.
 func writeClaim(home string, c Claim) error {
 	c.Format = claimFormat
-	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
+	draft, claim := fmt.Sprintf("%s.%d", home, c.Step.PID), filepath.Join(home, "claim")
 	os.Remove(draft) // left by an earlier step with this process id
 	if err := writeSynced(draft, c); err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
-	err := os.Link(draft, filepath.Join(home, "claim"))
+	err := os.Link(draft, claim)
 	os.Remove(draft)
 	switch {
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
@@ -150,10 +150,15 @@ func writeClaim(home string, c Claim) error {
 	case err != nil:
 		return fmt.Errorf("claim: %w", err)
 	}
-	if err := syncDir(home); err != nil {
-		return fmt.Errorf("claim: %w", err)
+	if err = syncDir(home); err == nil {
+		err = syncDir(filepath.Dir(home))
 	}
-	return syncDir(filepath.Dir(home))
+	if err != nil {
+		// This step will not run the job. If it left the claim, the job would
+		// be reported as lost.
+		return errors.Join(fmt.Errorf("claim: %w", err), os.Remove(claim))
+	}
+	return nil
 }
 
 // ReadClaim reads the claim in the directory home. If there is no claim, ok is
@@ -225,7 +230,8 @@ func writeSynced(path string, v any) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-func syncDir(path string) error {
+// syncDir waits until the entries of a directory are on disk. Tests let it fail.
+var syncDir = func(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
