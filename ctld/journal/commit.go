@@ -109,8 +109,8 @@ func (e *syncError) Unwrap() error { return e.err }
 // back. If undo can't remove the batch, it returns ErrUncertain. In this case,
 // and if fsync failed, it marks the journal as failed.
 func (j *Journal) undo(size int64, err error) error {
-	err = fmt.Errorf("journal %s: write: %w", j.path, err)
-	removeErr := j.truncate(j.file, size)
+	err = fmt.Errorf("journal %s: write: %w", j.path, withoutPath(err))
+	removeErr := withoutPath(j.truncate(j.file, size))
 	if removeErr == nil {
 		removeErr = j.sync(int(j.file.Fd())) // only the new length matters; the kernel writes it separately from the data
 	}

@@ -238,12 +238,21 @@ func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error
 func (j *Journal) read(key string, p location) ([]byte, error) {
 	value := make([]byte, p.length)
 	if _, err := j.file.ReadAt(value, p.offset); err != nil {
-		return nil, fmt.Errorf("journal %s: read %q: %w", j.path, key, err)
+		return nil, fmt.Errorf("journal %s: read %q: %w", j.path, key, withoutPath(err))
 	}
 	if crc32.Checksum(value, castagnoli) != p.sum {
 		return nil, fmt.Errorf("journal %s: value of %q at byte %d: %w", j.path, key, p.offset, ErrDamaged)
 	}
 	return value, nil
+}
+
+// withoutPath returns err without the path of the file. After a rewrite, that
+// path is the one that the file had before it was renamed.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // Close waits until all pending commits are done, and then closes the file.
