@@ -31,7 +31,10 @@ type spool struct {
 	head     []byte   // the whole answer as long as file is nil
 	file     *os.File // unnamed
 	size     int
-	reserved int // bytes of the budget
+	inFile   int  // bytes in file
+	reserved int  // bytes of the budget
+	inMemory bool // a file could not be used
+	memory   int  // bytes of the budget of requests, if inMemory
 }
 
 // Spool encodes body, which is the answer of type t to r. It returns another
@@ -72,11 +75,7 @@ func (s *spool) Write(p []byte) (int, error) {
 		return 0, errs.New(errs.TooLarge, "the answer exceeds %d bytes", message.MaxLength).WithHint("request fewer records")
 	}
 	s.size += len(p)
-	if s.file == nil && len(s.head)+len(p) <= spoolMemory {
-		s.head = append(s.head, p...)
-		return len(p), nil
-	}
-	if s.file == nil {
+	if s.file == nil && !s.inMemory && len(s.head)+len(p) > spoolMemory {
 		if err := s.open(); err != nil {
 			return 0, err
 		}
@@ -84,11 +83,13 @@ func (s *spool) Write(p []byte) (int, error) {
 	return s.append(p)
 }
 
-// open moves the answer to a file.
+// open moves the answer to a file. If no file can be created, for example
+// because the disk is full, the answer stays in memory.
 func (s *spool) open() error {
 	f, err := os.CreateTemp(cmp.Or(s.server.SpoolDir, os.TempDir()), ".answer-*")
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "no space for a long answer")
+		s.inMemory = true
+		return s.growMemory(len(s.head), err)
 	}
 	s.file = f
 	if err := os.Remove(f.Name()); err != nil {
@@ -106,13 +107,54 @@ func (s *spool) open() error {
 }
 
 func (s *spool) append(p []byte) (int, error) {
-	if s.size > s.reserved {
+	if s.file != nil && s.size > s.reserved {
 		if err := s.grow(len(p)); err != nil {
 			return 0, err
 		}
 	}
-	n, err := s.file.Write(p)
-	return n, errs.Wrap(err, errs.Unavailable, "no space for a long answer")
+	if s.file != nil {
+		_, err := s.file.Write(p)
+		if err == nil {
+			s.inFile += len(p)
+			return len(p), nil
+		}
+		if err := s.leaveFile(err); err != nil {
+			return 0, err
+		}
+	}
+	if s.inMemory {
+		if err := s.growMemory(len(p), nil); err != nil {
+			return 0, err
+		}
+	}
+	s.head = append(s.head, p...)
+	return len(p), nil
+}
+
+// leaveFile moves the answer from its file to memory, because the file could
+// not be written. Without this, a full disk would hide the queue from users.
+func (s *spool) leaveFile(cause error) error {
+	if err := s.growMemory(s.inFile, cause); err != nil {
+		return err
+	}
+	s.head = make([]byte, s.inFile)
+	if _, err := s.file.ReadAt(s.head, 0); err != nil {
+		return errs.Wrap(errors.Join(cause, err), errs.Unavailable, "no space for a long answer")
+	}
+	s.file.Close()
+	s.file, s.inMemory = nil, true
+	s.shrink(0)
+	return nil
+}
+
+// growMemory takes n bytes from the budget of requests, for an answer that
+// stays in memory. The argument cause is why no file is used, if known.
+func (s *spool) growMemory(n int, cause error) error {
+	if _, err := s.server.requestBudget.reserve(s.uid, n); err != nil {
+		return errs.Wrap(errors.Join(cause, err), errs.Unavailable, "no space for a long answer")
+	}
+	s.memory += n
+	return nil
 }
 
 // grow takes n bytes from the budget.
@@ -149,6 +191,8 @@ func (s *spool) close() {
 		s.file.Close()
 	}
 	s.shrink(0)
+	s.server.requestBudget.release(s.uid, s.memory)
+	s.memory = 0
 }
 
 // Walk fails, because a spool is already encoded.

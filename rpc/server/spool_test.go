@@ -6,8 +6,12 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -226,4 +230,46 @@ func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
 			t.Fatalf("after the first was closed: %d jobs, refusal %d", got, refusal)
 		}
 	}
+}
+
+// TestSpoolWithoutDisk checks that long answers still arrive if they can't be
+// stored on disk, and that their memory is limited and released.
+func TestSpoolWithoutDisk(t *testing.T) {
+	small := t.TempDir()
+	if err := unix.Mount("none", small, "tmpfs", 0, "size=2m"); err == nil {
+		t.Cleanup(func() { unix.Unmount(small, unix.MNT_DETACH) })
+	} else {
+		t.Log("the disk that becomes full is not tested:", err)
+	}
+	for name, dir := range map[string]string{"missing": filepath.Join(small, "none"), "full": small} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, &Server{SpoolDir: dir, MaxUserBytes: 6 << 20, Super: func(uint32) bool { return false },
+				Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
+			for range 3 {
+				if jobs, refusal := readJobs(t, ask(t, f, token, 5)); jobs != 5 || refusal != 0 {
+					t.Errorf("%d jobs, refusal %d", jobs, refusal)
+				}
+			}
+			if _, refusal := readJobs(t, ask(t, f, token, 7)); refusal == 0 && (name == "missing" || isMounted(small)) {
+				t.Error("no limit on the memory")
+			}
+			used := func() int {
+				f.requestBudget.mu.Lock()
+				defer f.requestBudget.mu.Unlock()
+				return f.requestBudget.total
+			}
+			for end := time.Now().Add(30 * time.Second); used() > 0 && time.Now().Before(end); {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if n := used(); n > 0 {
+				t.Errorf("%d bytes are still reserved", n)
+			}
+		})
+	}
+}
+
+// isMounted reports whether dir is a file system of less than 16 MiB.
+func isMounted(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && int64(st.Blocks)*st.Bsize < 16<<20
 }
