@@ -14,6 +14,7 @@ var AccountsBody = changes("openapi_accounts_resp", "accounts", "account_list", 
 var PostAccounts = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts/", ID: "post_accounts",
 	Doc: "Create or change accounts", Request: AccountsBody, Answer: Empty,
+	Example:     `{"accounts": [{"name": "lab", "description": "Physics laboratory", "organization": "physics"}]}`,
 	Description: "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without this field they stay. The daemon makes all changes or none.",
 	RequestDoc:  "The accounts",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each account that already did",
@@ -78,6 +79,7 @@ var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts"
 var PostAccountsAssociation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
 	Doc: "Create accounts with associations", Request: AccountsWithAssocsBody, Answer: AccountsAdded,
+	Example:     `{"association_condition": {"accounts": ["new"]}, "account": {"description": "Physics laboratory", "organization": "physics"}}`,
 	Description: "Creates the accounts that do not exist, and an association for each account in each of the clusters. Existing records stay unchanged. Either all are created or none.",
 	RequestDoc:  "The accounts, the clusters, and the fields of the associations",
 	AnswerDoc:   "The accounting daemon's text about the added records",

@@ -71,6 +71,7 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", func() schema.
 var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load accounting records", Request: ConfigRequest, Answer: Empty,
+	Example:     `{"accounts": [{"name": "lab", "description": "Physics laboratory", "organization": "physics"}]}`,
 	Description: "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. Trackable resources and deleted records in the body are ignored, with a warning.",
 	RequestDoc:  "The records",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the records now match the request",

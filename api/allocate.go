@@ -38,6 +38,7 @@ var Allocated = enveloped("openapi_job_alloc_resp", func(a *SubmitAnswer) *Envel
 var PostJobAllocate = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
 	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,
+	Example:     `{"job": {"name": "hello", "time_limit": {"set": true, "number": 5}}}`,
 	Description: "Creates a job that allocates resources and runs no script. The answer is sent when the job has its resources. Steps can run in the job until its time limit, or until it is cancelled. A job that has waited for five minutes is ended, and the answer is 503. If the client disconnects, the job is ended as soon as the gateway notices this. Over TCP, the gateway often notices only when it sends the answer. With immediate, a job that can't start at once is refused.",
 	RequestDoc:  "Resources and settings of the job",
 	AnswerDoc:   "The number of the job, which now has its resources",

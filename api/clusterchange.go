@@ -19,6 +19,7 @@ func blankCluster() ClusterRow {
 var PostClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Create clusters", Request: ClustersBody, Answer: Empty,
+	Example:     `{"clusters": [{"name": "west"}]}`,
 	Description: "Creates the clusters that do not exist. A cluster that exists is not changed, because the accounting daemon would reset it; a warning names this cluster. Requires administrator rights.",
 	RequestDoc:  "The clusters",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested clusters exist",

@@ -23,7 +23,8 @@ type Endpoint struct {
 	RequestDoc  string // description of the request's body, in one line
 	AnswerDoc   string // description of a successful answer, in one line
 	Params      Table
-	Request     Table // table of the request's body; nil for no body
+	Request     Table  // table of the request's body; nil for no body
+	Example     string // a body, as JSON, that is valid in all versions and both spellings; "" for none
 	Answer      AnswerTable
 	Since       schema.Version // first version that has the operation; 0 for all
 	Until       schema.Version // first version that lacks the operation; 0 for none

@@ -106,6 +106,7 @@ func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, into *[]s
 var PostHostnames = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostnames", ID: "post_hostnames",
 	Doc: "Expand a host list", Request: Hostlist, Answer: Hostnames, Since: V44,
+	Example:     `{"hostlist": "n[01-03],login"}`,
 	Description: "Returns the names that a host list stands for, in the same order. A host list of more than 65536 names is refused. The nodes need not exist.",
 	RequestDoc:  "The host list, such as \"node1,n[01-03]\"",
 	AnswerDoc:   "The names",
@@ -115,6 +116,7 @@ var PostHostnames = declare(noParams, Endpoint{
 var PostHostlist = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostlist", ID: "post_hostlist",
 	Doc: "Create a host list from names", Request: Hostnames, Answer: Hostlist, Since: V44,
+	Example:     `{"hostnames": ["n01", "n02", "login"]}`,
 	Description: "Combines names into a host list, in their order. Adjacent names that differ only in the number at their end are combined in brackets. A name may itself be a host list. At most 65536 names are accepted.",
 	RequestDoc:  "The names",
 	AnswerDoc:   "The host list, such as \"node1,n[01-03]\"",

@@ -94,6 +94,7 @@ var namedAccountingJobParams = schema.Object("", func() schema.Fields[NamedAccou
 var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
+	Example:     `{"comment": {"job": "converged after 12 steps"}}`,
 	Description: "Changes the accounting record of a job of this cluster. Only the fields in the body are changed. Users may change comment, extra, wckey and derived_exit_code of their own jobs; only operators may change other fields. If there is no record of the job, the answer is 404.",
 	RequestDoc:  "The fields to change",
 	AnswerDoc:   "The job",
@@ -131,6 +132,7 @@ func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 var PostAccountingJobs = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "jobs/", ID: "post_jobs",
 	Doc: "Change recorded jobs", Request: JobsModifyBody, Answer: JobModified, Since: V44,
+	Example:     `{"job_id_list": ["12", "13"], "job_rec": {"comment": {"job": "converged after 12 steps"}}}`,
 	Description: "Changes the records of the jobs in job_id_list as POST job/{job_id} does. A request without jobs is refused, because it would change all jobs. The daemon changes all of them or none.",
 	RequestDoc:  "The jobs, and the fields to change",
 	AnswerDoc:   "The jobs",

@@ -113,6 +113,7 @@ var namedJobParams = schema.Object("", func() schema.Fields[NamedJobParams] {
 var PostJob = declare(namedJobParams, Endpoint{
 	Method: http.MethodPost, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a job", Request: JobUpdate, Answer: Updated,
+	Example:     `{"comment": "rerun with more memory"}`,
 	Description: "Changes those fields of a job that are in the body. The field hold holds or releases a pending job. If the path names a whole job array, all tasks are changed, and the answer lists those that could not be. If the controller rejects the change, the status is usually 422.",
 	RequestDoc:  "The fields to change, as in a submission",
 	AnswerDoc:   "The job was changed; for a job array, the result for each task",

@@ -106,6 +106,7 @@ var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Enve
 var DeleteJobs = declare(noParams, Endpoint{
 	Method: http.MethodDelete, Path: "jobs/", ID: "delete_jobs",
 	Doc: "Cancel several jobs", Request: KillJobsBody, Answer: JobsKilled,
+	Example:     `{"jobs": ["12", "13"]}`,
 	Description: "Cancels all jobs that match every condition in the body, or sends them a signal. A body without any condition is refused, because it would match every job. The answer lists the jobs to which the signal could not be sent.",
 	RequestDoc:  "The jobs to signal, and the signal",
 	AnswerDoc:   "The controller has accepted the request; jobs that could not be signalled are listed",

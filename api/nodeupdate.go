@@ -88,6 +88,7 @@ func nodeName() schema.Type[string] {
 var PostNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
+	Example:     `{"comment": "fan replaced"}`,
 	Description: "Changes those fields of a node that are in the body, for example to drain the node or return it to service. Requires administrator rights. If one of several nodes does not exist, none is changed.",
 	RequestDoc:  "The fields to change",
 	AnswerDoc:   "The node was changed",
@@ -97,6 +98,7 @@ var PostNode = declare(namedNodeParams, Endpoint{
 var PostNodes = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "nodes/", ID: "post_nodes",
 	Doc: "Change several nodes", Request: NodeUpdateBody, Answer: Empty,
+	Example:     `{"name": ["n1", "n2"], "comment": "fan replaced"}`,
 	Description: "Changes all nodes listed in name, like POST node/{node_name}. Without name, nothing is changed.",
 	RequestDoc:  "The nodes, and the fields to change",
 	AnswerDoc:   "The nodes were changed",
@@ -124,6 +126,7 @@ var NewNodeBody = schema.Object("openapi_create_node_req", func() schema.Fields[
 var PostNewNode = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "new/node/", ID: "post_new_node",
 	Doc: "Create a node", Request: NewNodeBody, Answer: Empty, Since: V44,
+	Example:     `{"node_conf": "NodeName=n3 State=CLOUD"}`,
 	Description: "Creates a dynamic node from a configuration line, whose State must be CLOUD, FUTURE or EXTERNAL. Requires administrator rights.",
 	RequestDoc:  "The configuration line of the node",
 	AnswerDoc:   "The node was created",

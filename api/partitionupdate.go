@@ -286,6 +286,7 @@ var PartitionChangesBody = schema.Object("openapi_partitions_mod_req", func() sc
 var PostPartitions = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
 	Doc: "Create or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
+	Example:     `{"partitions": [{"name": "debug", "partition": {"state": ["UP"]}}]}`,
 	Description: "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If the controller refuses an entry, the next ones are still tried. The status is then that of the first refusal, errors has one entry for each refusal, and warnings name the partitions that were changed. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Requires administrator rights.",
 	RequestDoc:  "The partitions",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all partitions were created or changed",

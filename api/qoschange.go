@@ -38,6 +38,7 @@ func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
 var PostQOS = declare(postQOSParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "qos/", ID: "post_qos",
 	Doc: "Create or change qualities of service", Request: QOSBody, Answer: Empty,
+	Example:     `{"qos": [{"name": "fast", "priority": {"set": true, "number": 5}}]}`,
 	Description: "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if the QOS exists, by id. Flags and the list of preempt replace the existing ones. If a record lacks one of them, the existing one stays. A list of limits changes the limits of the resources that it names, and the count -1 removes a limit; an empty list removes all limits. The daemon makes all changes or none.",
 	RequestDoc:  "The qualities of service",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each QOS that already did",

@@ -134,6 +134,7 @@ var RequeuedJobs = enveloped("openapi_jobs_requeue_resp", func(a *RequeuesAnswer
 var PostJobsRequeue = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "jobs/requeue", ID: "post_jobs_requeue",
 	Doc: "Queue several jobs again", Request: RequeueBody, Answer: RequeuedJobs, Since: V45,
+	Example:     `{"jobs": ["12", "13"]}`,
 	Description: "Requeues several jobs, one after the other. If a job can't be requeued, the next ones are still tried. If none can be requeued, the request fails with the first error.",
 	RequestDoc:  "The jobs to requeue, and options",
 	AnswerDoc:   "The result for each job",

@@ -270,6 +270,7 @@ var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *Rese
 var PostReservation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
 	Doc: "Create or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
+	Example:     `{"name": "maintenance", "start_time": {"set": true, "number": 4102444800}, "duration": {"set": true, "number": 60}, "partition": "debug", "users": ["root"], "flags": ["MAINT"]}`,
 	Description: "Creates the named reservation. If it exists, changes those of its fields that are in the body. The name of an existing reservation is not case-sensitive. A new reservation needs: start_time; duration or end_time; resources; and users, groups or accounts. If it names a partition but no resources, it holds all nodes of the partition. Requires operator rights.",
 	RequestDoc:  "The reservation",
 	AnswerDoc:   "The reservation that was created or changed, as in the request",
@@ -279,6 +280,7 @@ var PostReservation = declare(noParams, Endpoint{
 var PostReservations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
 	Doc: "Create or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
+	Example:     `{"reservations": [{"name": "maintenance", "start_time": {"set": true, "number": 4102444800}, "duration": {"set": true, "number": 60}, "partition": "debug", "users": ["root"], "flags": ["MAINT"]}]}`,
 	Description: "Creates or changes one reservation for each entry, in order, like POST reservation. If the controller refuses an entry, the next ones are still tried. The status is then that of the first refusal, errors has one entry for each refusal, and reservations has those that were created or changed.",
 	RequestDoc:  "The reservations",
 	AnswerDoc:   "The reservations, as in the request; all were created or changed",

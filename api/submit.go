@@ -124,6 +124,7 @@ func stepName(o model.Opt[uint32]) string {
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
+	Example:     `{"job": {"name": "hello", "script": "#!/bin/sh\necho Hello from job $SLURM_JOB_ID\n", "current_working_directory": "/tmp", "standard_output": "/tmp/hello-%u-%j.out", "environment": ["PATH=/usr/bin:/bin"], "time_limit": {"set": true, "number": 5}}}`,
 	Description: "Submits a batch job or, if jobs is set, a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key.",
 	Keyed:       true,
 	RequestDoc:  "The job; its script is a field of the job or of the request",

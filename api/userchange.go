@@ -14,6 +14,7 @@ var UsersBody = changes("openapi_users_resp", "users", "user_list", withInitial(
 var PostUsers = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users/", ID: "post_users",
 	Doc: "Create or change users", Request: UsersBody, Answer: Empty,
+	Example:     `{"users": [{"name": "alice", "default": {"account": "lab"}}]}`,
 	Description: "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. The daemon makes all changes or none. A user needs an association to submit jobs; POST users_association/ creates both.",
 	RequestDoc:  "The users",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each user that already did",
@@ -91,6 +92,7 @@ var usersWithAssocsParams = schema.Object("", func() schema.Fields[UsersWithAsso
 var PostUsersAssociation = declare(usersWithAssocsParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
 	Doc: "Create users with associations", Request: UsersWithAssocsBody, Answer: UsersAdded,
+	Example:     `{"association_condition": {"users": ["alice"], "accounts": ["lab"]}, "user": {"adminlevel": ["None"]}}`,
 	Description: "Creates the users that do not exist, and an association for each user with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are created or none.",
 	RequestDoc:  "The users, the accounts, and the fields of the associations",
 	AnswerDoc:   "The accounting daemon's text about the added records",

@@ -78,6 +78,7 @@ var postWCKeysParams = schema.Object("", func() schema.Fields[PostWCKeysParams] 
 var PostWCKeys = declare(postWCKeysParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "wckeys/", ID: "post_wckeys",
 	Doc: "Create workload keys", Request: WCKeysBody, Answer: Empty,
+	Example:     `{"wckeys": [{"name": "w", "cluster": "demo", "user": "alice"}]}`,
 	Description: "Creates the workload keys that do not exist. name, cluster and user are required. The daemon creates all of them or none.",
 	RequestDoc:  "The workload keys",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested workload keys exist. A warning names each key that existed before",

@@ -35,15 +35,15 @@ func (d *writer) responses(op operation) {
 		switch {
 		case isSuccess(status):
 			d.pair("description", op.AnswerDoc)
-			d.content(op.view, op.answer)
+			d.content(op.view, "", op.answer)
 		case status == "default" && !d.lists(isSuccess):
 			d.pair("description", op.AnswerDoc+"; otherwise see errors")
-			d.content(op.view, op.answer, op.failure)
+			d.content(op.view, "", op.answer, op.failure)
 		case status[0] == '1' || status == "304":
 			d.pair("description", statusDoc(status)) // has no body
 		default:
 			d.pair("description", statusDoc(status))
-			d.content(op.view, op.failure)
+			d.content(op.view, "", op.failure)
 		}
 		d.EndObject()
 	}

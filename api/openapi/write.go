@@ -137,7 +137,7 @@ func (d *writer) operation(op operation) {
 		d.BeginObject()
 		d.pair("description", op.RequestDoc)
 		d.mark("required")
-		d.content(op.view, op.request)
+		d.content(op.view, op.Example, op.request)
 		d.EndObject()
 	}
 	d.Key("responses")
@@ -166,8 +166,8 @@ func (d *writer) parameter(op operation, p schema.Property) {
 }
 
 // content writes the media types of a body. Each media type has the body's
-// schema.
-func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
+// schema, and its example unless that is "".
+func (d *writer) content(v schema.View, example string, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.YAML {
 		kinds = append(kinds, "application/yaml", "application/x-yaml")
@@ -189,6 +189,10 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 			}
 			d.EndArray()
 			d.EndObject()
+		}
+		if example != "" {
+			d.Key("example")
+			d.example(example)
 		}
 		d.EndObject()
 	}
