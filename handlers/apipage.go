@@ -3,6 +3,7 @@ package handlers
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,24 @@ func (h *handler) apiPages() map[string]page {
 	for path, file := range apipage.Files() {
 		pages[path] = page{id: "docs", do: func(c *call) error { return c.sendFile(path, file) }}
 	}
+	pages[""] = page{id: "docs", do: func(c *call) error { return c.redirectRoot() }}
 	return pages
+}
+
+// acceptsHTML reports whether a request asks for HTML by name, as a browser
+// does for the address that its user entered. For all other clients, the path /
+// does not exist.
+func acceptsHTML(h http.Header) bool {
+	return slices.ContainsFunc(preferences(h.Values("Accept")), func(p preference) bool { return p.name == "text/html" && p.quality > 0 })
+}
+
+// redirectRoot answers a browser's request for the path / with a redirect to
+// the page at /docs. The redirect is relative, because a proxy may serve the
+// gateway below another path.
+func (c *call) redirectRoot() error {
+	c.w.Header().Set("Vary", "Accept")
+	c.w.Header().Set("Location", "docs")
+	return c.sendText(http.StatusFound, "see docs\n")
 }
 
 // sendFile answers with a file of the pages below /docs.

@@ -66,3 +66,38 @@ func TestAPIPage(t *testing.T) {
 		t.Errorf("/docs/: %d to %s", w.Code, w.Header().Get("Location"))
 	}
 }
+
+// TestRoot checks that a browser that requests the path / is sent to the page
+// at /docs, and that other clients get 404, as they do if the page is disabled.
+func TestRoot(t *testing.T) {
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, tt := range []struct {
+		name, method, path, accept string
+		docs                       bool
+		status                     int
+		location                   string
+	}{
+		{"browser", "GET", "/", browser, true, 302, "docs"},
+		{"browser, HEAD", "HEAD", "/", browser, true, 302, "docs"},
+		{"browser, several slashes", "GET", "//.//", browser, true, 302, "docs"},
+		{"browser, POST", "POST", "/", browser, true, 405, ""},
+		{"browser, page disabled", "GET", "/", browser, false, 404, ""},
+		{"browser, another path", "GET", "/x", browser, true, 404, ""},
+		{"any format", "GET", "/", "*/*", true, 404, ""},
+		{"no header", "GET", "/", "", true, 404, ""},
+		{"JSON", "GET", "/", "application/json", true, 404, ""},
+		{"HTML refused", "GET", "/", "text/html;q=0, application/json", true, 404, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest(tt.method, tt.path, nil)
+			if tt.accept != "" {
+				r.Header.Set("Accept", tt.accept)
+			}
+			w := httptest.NewRecorder()
+			New(Config{Docs: tt.docs}).ServeHTTP(w, r)
+			if w.Code != tt.status || w.Header().Get("Location") != tt.location {
+				t.Errorf("status %d to %q, want %d to %q", w.Code, w.Header().Get("Location"), tt.status, tt.location)
+			}
+		})
+	}
+}

@@ -96,7 +96,7 @@ func (rt *router) find(r *http.Request) match {
 		m.err = err
 		return m
 	}
-	if p, ok := rt.pages[strings.Join(parts, "/")]; ok {
+	if p, ok := rt.pages[strings.Join(parts, "/")]; ok && (len(parts) > 0 || acceptsHTML(r.Header)) {
 		m.matchPage(&p, r)
 		return m
 	}

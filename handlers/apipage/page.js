@@ -64,6 +64,22 @@
 		return request;
 	}
 
+	// search makes the filter of Swagger UI find operations by words that their
+	// methods, paths, names or summaries contain. Without it, the filter finds
+	// only the groups of operations.
+	const search = () => ({
+		fn: {
+			opsFilter: (groups, phrase) => {
+				const words = phrase.toLowerCase().split(/\s+/);
+				const matches = (o) => {
+					const text = [o.get("method"), o.get("path"), o.getIn(["operation", "operationId"]), o.getIn(["operation", "summary"])].join(" ").toLowerCase();
+					return words.every((word) => text.includes(word));
+				};
+				return groups.map((group) => group.update("operations", (list) => list.filter(matches))).filter((group) => group.get("operations").size > 0);
+			},
+		},
+	});
+
 	// show shows the chosen part in an element of its own: the page of Swagger UI
 	// before it may still be writing to its element.
 	function show(spec) {
@@ -74,6 +90,11 @@
 			domNode: node,
 			layout: "BaseLayout",
 			presets: [SwaggerUIBundle.presets.apis],
+			plugins: [search],
+			onComplete: () => {
+				const field = node.querySelector(".operation-filter-input");
+				if (field) field.placeholder = "Search, for example: submit, or get node";
+			},
 			docExpansion: "list",
 			defaultModelsExpandDepth: -1,
 			filter: true,

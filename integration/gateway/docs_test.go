@@ -174,7 +174,9 @@ func (b *browser) screenshot(name string) {
 // TestDocsPage checks /docs in a browser. The page must load without an error.
 // It must list every operation of each API version, both for paths with sched
 // and for paths with slurm. It must send a request with the token from its
-// form, but must not display the token, store it, or put it into a URL.
+// form, but must not display the token, store it, or put it into a URL. A search
+// must find the submission of a job by its summary, and the body that the page
+// offers must submit a job that completes.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
@@ -204,7 +206,7 @@ func TestDocsPage(t *testing.T) {
 		}
 	}
 
-	b.call("Page.navigate", map[string]any{"url": l.URL + "/docs"}, nil)
+	b.call("Page.navigate", map[string]any{"url": l.URL + "/"}, nil) // redirects to /docs
 	b.await("the page lists operations", `document.querySelectorAll(".opblock").length > 0`)
 	b.screenshot("docs")
 	if got := b.eval(`[...document.querySelectorAll("#version option")].map(o => o.value).join(" ")`); got != "v0.0.45 v0.0.44 v0.0.43 v0.0.42 v0.0.41 v0.0.40" {
@@ -242,6 +244,7 @@ func TestDocsPage(t *testing.T) {
 		b.eval(fmt.Sprintf(`document.querySelector("%s").scrollIntoView()`, operation))
 		b.screenshot("call-" + names)
 	}
+	submitOffered(t, b, l)
 	if pageText, _ := b.eval("document.body.innerText").(string); strings.Contains(pageText, strings.Split(l.OwnToken, ".")[2]) {
 		t.Error("the page shows the token")
 	}
@@ -266,6 +269,46 @@ func TestDocsPage(t *testing.T) {
 	b.await("the next command's result", "true")
 	if len(b.problems) == 0 || !strings.Contains(b.problems[0], "Content Security Policy") {
 		t.Errorf("the violation was not reported: %q", b.problems)
+	}
+}
+
+// submitOffered searches for the submission of a job, sends the body that the
+// page offers, and waits until the job has completed.
+func submitOffered(t *testing.T, b *browser, l *harness.Lab) {
+	t.Helper()
+	b.eval(`(() => { const e = document.querySelector(".operation-filter-input");
+		Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(e, "Batch SUBMIT");
+		e.dispatchEvent(new Event("input", {bubbles: true})); })()`)
+	const operation = "#operations-sched-sched_v0045_post_job_submit"
+	b.await("the search finds one operation", fmt.Sprintf(`document.querySelectorAll(".opblock").length === 1 && document.querySelector("%s") !== null`, operation))
+	b.eval(fmt.Sprintf(`document.querySelector("%s .opblock-summary-control").click()`, operation))
+	b.await("the body is offered", fmt.Sprintf(`document.querySelector("%s .execute") !== null && document.querySelector("%[1]s textarea.body-param__text") !== null`, operation))
+	b.screenshot("submit")
+	b.eval(fmt.Sprintf(`document.querySelector("%s .execute").click()`, operation))
+	b.await("an answer is shown", fmt.Sprintf(`document.querySelector("%s .live-responses-table .response-col_status") !== null`, operation))
+	answer, _ := b.eval(fmt.Sprintf(`document.querySelector("%s .live-responses-table").innerText`, operation)).(string)
+	b.eval(fmt.Sprintf(`document.querySelector("%s .live-responses-table").scrollIntoView()`, operation))
+	b.screenshot("submitted")
+	id := regexp.MustCompile(`"job_id": ([0-9]+)`).FindStringSubmatch(answer)
+	if id == nil || !strings.Contains(answer, `"warnings": []`) {
+		t.Fatalf("the answer:\n%.2000s", answer)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		var list struct {
+			Jobs []struct {
+				State  []string `json:"job_state"`
+				Output string   `json:"stdout_expanded"`
+			}
+		}
+		got := l.Request("GET", "/sched/v0.0.45/job/"+id[1], "")
+		harness.Must(t, json.Unmarshal([]byte(got.Text), &list))
+		if len(list.Jobs) == 1 && list.Jobs[0].State[0] == "COMPLETED" {
+			harness.Must(t, os.Remove(list.Jobs[0].Output))
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the job has not completed: %s", got.Text)
+		}
 	}
 }
 
