@@ -41,18 +41,31 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 include deploy/install.mk
 .PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist clean
 
+# Fails with one line about Go, and one with the commands that install it, if Go is missing or too old for go.mod.
+# The commands need no root. GO_RELEASE is the release that they install.
+GO_RELEASE = 1.26.8
+GO_ARCH    = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
+NEED_GO    = @problem=$$($(GO) list -m 2>&1 >/dev/null) || { printf '%s\n' \
+	"error: Go $(basename $(GO_RELEASE)) or later is needed: $$(printf '%s\n' "$$problem" | tail -n 1)" \
+	'hint: mkdir -p ~/.local && curl -fsSL https://go.dev/dl/go$(GO_RELEASE).linux-$(GO_ARCH).tar.gz | tar -xz -C ~/.local && export PATH=~/.local/go/bin:$$PATH' >&2; exit 1; }
+
+.PHONY: need-go
+need-go:
+	$(NEED_GO)
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build static binaries into bin/
+build: need-go ## build static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # otherwise the parent copies them to memory: privsep/spawn/program.go
 
 # Programs that exist are not built again, because root, who runs "make install", may not have Go.
 bin/%:
+	$(NEED_GO)
 	$(BUILD) -o $@ ./cmd/$*
 
-demo: build ## a cluster of one machine with the gateway in front of it, at LISTEN (127.0.0.1:6820), until Ctrl-C
+demo: build ## start a cluster of one machine with the gateway at LISTEN (127.0.0.1:6820), show a job, and run until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
 # Tests mostly wait, for processes and for limits, so more of them run at once than there are processors. The packages
@@ -66,12 +79,12 @@ TESTFLAGS = -ldflags=-w -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCU
 test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
 	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-w -vet=off -tags failpoint -run Failpoint ./ctld
 
-race: ## run the tests under the race detector (needs a C compiler)
+race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
 	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # these use programs built without the detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./privsep # the test binary serves as all programs; the sandbox does not work with cgo
 
-fuzz: ## each fuzz target for FUZZTIME (10s), those of package ipc for IPCFUZZTIME (60s)
+fuzz: need-go ## each fuzz target for FUZZTIME (10s), those of package ipc for IPCFUZZTIME (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
 		time=$(FUZZTIME); case $$package in */ipc) time=$(IPCFUZZTIME);; esac; \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
@@ -80,13 +93,13 @@ fuzz: ## each fuzz target for FUZZTIME (10s), those of package ipc for IPCFUZZTI
 		done; \
 	done
 
-golden: ## write golden files and generated pages; read the diff before you commit it
+golden: need-go ## write golden files and generated pages; read the diff before you commit it
 	@set -e; for package in $(GOLDEN); do $(GO) test -count=1 $$package -update; done
 	@git --no-pager diff --stat
 
 docs: golden ## write the generated pages under docs/
 
-lint: ## check formatting, vet, staticcheck, architecture, English
+lint: need-go ## check formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
@@ -109,12 +122,12 @@ integration-changes: build ## compare the effects of all changes with those of s
 		echo "== Slurm $$release"; SLURM_CHANGES=$${SLURM_CHANGES:-all} SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 0 -run '^TestChangesByForm$$' ./integration/slurm; \
 	done
 
-integration-systemd: ## test the units with systemd of SYSTEMD_SUITES (bookworm trixie), in machines made of Debian's packages; needs root
+integration-systemd: need-go ## test the units with systemd of SYSTEMD_SUITES (bookworm trixie), in machines made of Debian's packages; needs root
 	@set -e; for suite in $(SYSTEMD_SUITES); do \
 		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/systemd; \
 	done
 
-integration-kernels: ## test the sandbox on Debian's KERNELS (5.10 and later, two architectures) in emulated machines; takes an hour
+integration-kernels: need-go ## test the sandbox on Debian's KERNELS (5.10 and later, two architectures) in emulated machines; takes an hour
 	@set -e; for kernel in $(KERNELS); do \
 		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
@@ -150,10 +163,10 @@ package-programs: LDFLAGS = -s -w
 package-programs:
 	GOARCH=$(GOARCH) $(BUILD) -o $(PACKAGES)/work/$(GOARCH)/bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-packages-check: ## check that two builds of the packages are the same and that lintian and rpm find no errors (needs both)
+packages-check: need-go ## check that two builds of the packages are the same and that lintian and rpm find no errors (needs both)
 	PACKAGES_REQUIRED=1 $(GO) test -count=1 -v -timeout 20m ./integration/packages/...
 
-integration-packages: ## install, upgrade under load and purge the packages in machines of PACKAGE_SUITES (bookworm trixie) with systemd and Slurm; needs root
+integration-packages: need-go ## install, upgrade under load and purge the packages in machines of PACKAGE_SUITES (bookworm trixie) with systemd and Slurm; needs root
 	@set -e; for suite in $(PACKAGE_SUITES); do \
 		echo "== Debian $$suite"; PACKAGE_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/packages; \
 	done

@@ -57,7 +57,7 @@ var binaries = []string{
 // Options configure a demo.
 type Options struct {
 	Listen string // HOST:PORT of the gateway; port 0: any free port
-	Once   bool   // run one job, show its output, then stop
+	Once   bool   // stop when the job has ended
 	Stage  string // directory of the demo if this process is the stage (see the package comment)
 	Out    io.Writer
 	Err    io.Writer

@@ -1,11 +1,13 @@
 package demo
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"schedrestd/become/nss"
 	"schedrestd/demo/site"
+	"schedrestd/guard"
 )
 
 // A home is the directory of the demo. If root runs the demo for another user,
@@ -14,6 +16,7 @@ import (
 //
 //	job/   0700  working directory of the demo's jobs, with their output
 //	token  0600  the token as a header line, for curl -H @FILE, so that it appears in no list of processes
+//	env    0600  shell commands that set the variables of schedctl, and PATH
 type home struct {
 	*site.Site
 	user  nss.User // the jobs run as this user, and the token is for this user
@@ -22,6 +25,7 @@ type home struct {
 
 func (h *home) jobDir() string    { return filepath.Join(h.Dir, "job") }
 func (h *home) tokenFile() string { return filepath.Join(h.Dir, "token") }
+func (h *home) envFile() string   { return filepath.Join(h.Dir, "env") }
 
 // createHome creates the files of the demo in the empty directory dir.
 func createHome(dir string) (*home, error) {
@@ -71,8 +75,19 @@ func (h *home) chown(path string) error {
 // writeToken writes the token to a file.
 func (h *home) writeToken(token string) error {
 	h.token = token
-	if err := site.WritePrivate(h.tokenFile(), "X-SCHED-USER-TOKEN: "+token+"\n"); err != nil {
+	return h.writePrivate(h.tokenFile(), "X-SCHED-USER-TOKEN: "+token+"\n")
+}
+
+// writeEnv writes the file with which a shell gets the programs in the
+// directory bin, the address of the gateway, and the token.
+func (h *home) writeEnv(url, bin string) error {
+	return h.writePrivate(h.envFile(), fmt.Sprintf("PATH=%s:$PATH\nexport SCHED_URL=%s SCHED_JWT=%s\n", guard.Quote(bin), guard.Quote(url), h.token))
+}
+
+// writePrivate writes a file that only the demo's user can read.
+func (h *home) writePrivate(path, text string) error {
+	if err := site.WritePrivate(path, text); err != nil {
 		return err
 	}
-	return h.chown(h.tokenFile())
+	return h.chown(path)
 }

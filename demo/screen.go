@@ -75,26 +75,33 @@ normally refuses that; the demo sets SCHEDRESTD_SECURITY=disable_user_check.
 func (s *screen) printWelcome(st *stage) {
 	g := st.gateway
 	curl := "curl -H @" + guard.Quote(st.tokenFile())
-	body := guard.Quote(st.exampleBody())
-	s.printIdentities(st)
-	s.printf(`
-URL    %s
-Token  of %s, valid for %d hours:
+	s.printf(`The demo keeps running. Paste lines of the following into another terminal.
 
-SCHED_JWT=%s
+The command line:
 
-Paste these into another terminal (-H takes the token from a file):
+. %s    # sets PATH, SCHED_URL and SCHED_JWT
+schedctl nodes
+printf '#!/bin/sh\nsleep 5; hostname\n' | schedctl submit --wait -
+schedctl jobs --all
+
+HTTP requests (-H takes the token from a file):
 
 %s %s
 %s %s
 %s -H 'Content-Type: application/json' -d %s %s
 
-The job writes its output to %s.
+In a browser, with the token of %s below, valid for %d hours:
+
+%s/docs
+SCHED_JWT=%s
+
+The job of curl writes its output to %s.
 Ctrl-C stops everything, including jobs, and removes the directory.
-`, st.url, st.user, int(tokenLifespan.Hours()), st.token,
+`, guard.Quote(st.envFile()),
 		curl, g.URL("sched", "ping"),
 		curl, g.URL("sched", "node", st.Node),
-		curl, body, g.URL("sched", "job", "submit"),
+		curl, guard.Quote(st.exampleBody()), g.URL("sched", "job", "submit"),
+		st.user, int(tokenLifespan.Hours()), st.url, st.token,
 		st.jobDir())
 }
 

@@ -75,8 +75,8 @@ func frontContext() (context.Context, error) {
 	return ctx, nil
 }
 
-// run runs the demo until ctx is done or a daemon exits. If Once is set, it
-// returns when the job has ended.
+// run runs a job, and then the demo until ctx is done or a daemon exits. If Once
+// is set, it returns when the job has ended.
 func (s *stage) run(ctx context.Context) (err error) {
 	if s.home, err = createHome(s.Stage); err != nil {
 		return err
@@ -85,11 +85,11 @@ func (s *stage) run(ctx context.Context) (err error) {
 	if err := s.startDaemons(ctx); err != nil {
 		return err
 	}
-	if s.Once {
-		return s.watchDaemons(ctx, s.runOnce)
-	}
-	s.screen.printWelcome(s)
 	return s.watchDaemons(ctx, func(ctx context.Context) error {
+		if err := s.showJob(ctx); err != nil || s.Once {
+			return err
+		}
+		s.screen.printWelcome(s)
 		<-ctx.Done()
 		return ctx.Err()
 	})
@@ -113,7 +113,7 @@ func (s *stage) startDaemons(ctx context.Context) error {
 	if err := s.start(ctx, "gateway", gateway); err != nil {
 		return err
 	}
-	return s.connectGateway(ctx)
+	return s.connectGateway(ctx, bin)
 }
 
 // start starts one daemon and waits until it answers.
@@ -133,8 +133,8 @@ func (s *stage) start(ctx context.Context, role string, p site.Part) error {
 }
 
 // connectGateway requests a token for the demo's user, and creates a client of
-// the gateway.
-func (s *stage) connectGateway(ctx context.Context) error {
+// the gateway. The programs are in the directory bin.
+func (s *stage) connectGateway(ctx context.Context, bin string) error {
 	user := ""
 	if s.hasOtherUser() {
 		user = s.user.Name
@@ -145,7 +145,10 @@ func (s *stage) connectGateway(ctx context.Context) error {
 	}
 	s.url = s.daemons[len(s.daemons)-1].Address
 	s.gateway = site.NewGateway(s.url, token)
-	return s.writeToken(token)
+	if err := s.writeToken(token); err != nil {
+		return err
+	}
+	return s.writeEnv(s.url, bin)
 }
 
 // watchDaemons calls show and waits until it returns. If a daemon exits,

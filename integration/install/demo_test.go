@@ -66,8 +66,8 @@ func TestDemoSudo(t *testing.T) {
 	checkNothingLeft(t, d)
 }
 
-// TestDemoStops checks that the commands that the demo prints work when a user
-// pastes them into a shell. It also checks that Ctrl-C, SIGTERM and SIGKILL end
+// TestDemoStops checks that the demo shows a job, and that the commands that it
+// prints work when a user pastes them into a shell. It also checks that Ctrl-C, SIGTERM and SIGKILL end
 // all processes of the demo, including a running job.
 func TestDemoStops(t *testing.T) {
 	curl, err := exec.LookPath("curl")
@@ -93,7 +93,10 @@ func TestDemoStops(t *testing.T) {
 			if len(commands) != 3 {
 				t.Fatalf("%d lines to paste", len(commands))
 			}
-			for i, want := range []string{`"pings"`, `"nodes"`, `"job_id":1`} {
+			if shown := d.lines("  | Hello from job 1"); len(shown) != 1 {
+				t.Errorf("printed %q", d.out)
+			}
+			for i, want := range []string{`"pings"`, `"nodes"`, `"job_id":2`} {
 				sh := exec.Command("sh", "-c", commands[i])
 				sh.Env = []string{"PATH=" + filepath.Dir(curl) + ":/usr/bin:/bin"}
 				out, err := sh.Output()
@@ -101,12 +104,16 @@ func TestDemoStops(t *testing.T) {
 					t.Errorf("%s: %v\n%s", commands[i], err, out)
 				}
 			}
+			terminal := d.terminal(t)
+			if out, err := terminal.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("job 3 COMPLETED")) || !regexp.MustCompile(`(?m)^3 .* COMPLETED `).Match(out) {
+				t.Errorf("%s: %v\n%s", terminal.Args, err, out)
+			}
 			// A job that ignores SIGTERM.
 			sleep := harness.UniqueSleep()
 			body := fmt.Sprintf(`{"job":{"script":"#!/bin/sh\ntrap '' TERM\nsetsid sleep %s &\nwait","environment":["PATH=/usr/bin:/bin"],"current_working_directory":"/","standard_output":"/dev/null"}}`, sleep)
 			submit := strings.Fields(commands[2])
 			args := []string{"-s", "-H", submit[2], "-H", "Content-Type: application/json", "-d", body, submit[len(submit)-1]}
-			if out, err := exec.Command(curl, args...).Output(); err != nil || !bytes.Contains(out, []byte(`"job_id":2`)) {
+			if out, err := exec.Command(curl, args...).Output(); err != nil || !bytes.Contains(out, []byte(`"job_id":4`)) {
 				t.Fatalf("submit: %v %s", err, out)
 			}
 			harness.Eventually(t, "the job runs", func() bool { return harness.CountSleeps(t, sleep) == 1 })
@@ -249,6 +256,19 @@ func (d *demo) signal(s syscall.Signal) { harness.Must(d.t, d.Process.Signal(s))
 // lines returns the lines that begin with prefix.
 func (d *demo) lines(prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(d.out), func(s string) bool { return !strings.HasPrefix(s, prefix) })
+}
+
+// terminal returns a shell that runs the lines for schedctl that the demo has
+// printed.
+func (d *demo) terminal(t *testing.T) *exec.Cmd {
+	t.Helper()
+	lines := slices.Concat(d.lines(". "), d.lines("schedctl nodes"), d.lines("printf "), d.lines("schedctl jobs"))
+	if len(lines) != 4 {
+		t.Errorf("%d lines for schedctl: %q", len(lines), lines)
+	}
+	sh := exec.Command("sh", "-ec", strings.Join(lines, "\n"))
+	sh.Env, sh.Dir = []string{"PATH=/usr/bin:/bin"}, t.TempDir()
+	return sh
 }
 
 // supervisorPID returns the process id of the parent of the demo's daemons.

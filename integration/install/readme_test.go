@@ -11,10 +11,12 @@ import (
 
 	"schedrestd/integration/harness"
 	"schedrestd/integration/page"
+	"schedrestd/release"
 )
 
-// TestReadme runs each block of commands in README as printed, on a machine on
-// which nothing of this project is installed.
+// TestReadme runs the commands in README as printed, on a machine on which
+// nothing of this project is installed. It does not run "make test", to which
+// it belongs itself.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	blocks, err := page.Blocks(filepath.Join(harness.Root, "README.md"))
@@ -22,14 +24,18 @@ func TestReadme(t *testing.T) {
 	var steps strings.Builder
 	for _, b := range blocks {
 		if strings.HasPrefix(b.Text, "make demo ") {
-			t.Run("demo", func(t *testing.T) { readmeDemo(t, b) })
+			demo, test, _ := strings.Cut(b.Text, "\n")
+			if !strings.HasPrefix(test, "make test ") || strings.Count(test, "\n") != 1 {
+				t.Errorf("README.md:%d: the quick start is not make demo and make test:\n%s", b.Line, b.Text)
+			}
+			t.Run("demo", func(t *testing.T) { readmeDemo(t, demo) })
 			continue
 		}
 		steps.WriteString(script("README.md", b))
 	}
 	t.Run("steps", func(t *testing.T) {
 		out, err := onBareMachine(t, steps.String()+"schedrestd -V\n")
-		if err != nil || !strings.Contains(out, "| Hello from job 1 on head. I am root.") {
+		if err != nil || !strings.Contains(out, "schedrestd "+release.Version) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -91,22 +97,25 @@ func script(name string, b page.Block) string {
 	return fmt.Sprintf("echo '%s:%d' >&2\n%s", name, b.Line, text)
 }
 
-// readmeDemo runs the block that starts the demo, and waits until the demo has
-// printed how to stop it. Then it runs a command that the demo has printed, and
-// stops the demo with SIGINT, as Ctrl-C does.
-func readmeDemo(t *testing.T, b page.Block) {
+// readmeDemo runs the command that starts the demo, and waits until the demo has
+// shown a job and printed how to stop it. Then it runs commands that the demo has
+// printed, and stops the demo with SIGINT, as Ctrl-C does.
+func readmeDemo(t *testing.T, command string) {
 	out, err := onBareMachine(t, `set -m
 (
-`+b.Text+`) >/run/printed 2>&1 &
+`+command+`
+) >/run/printed 2>&1 &
 until grep '^Ctrl-C' /run/printed; do kill -0 $! || break; sleep 0.2; done
-grep '^curl .*ping' /run/printed >/run/pasted
+grep -e '^curl .*ping' -e '^\. ' -e '^schedctl' /run/printed >/run/pasted
 bash -e /run/pasted
 kill -INT -$!
 wait $! || true
 cat /run/printed
 ! pgrep sched
 `)
-	if err != nil || !strings.Contains(out, `"pinged":"UP"`) {
-		t.Errorf("%v\n%s", err, out)
+	for _, want := range []string{`"pinged":"UP"`, "| Hello from job 1 on head. I am root.", "hello  root  COMPLETED"} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("%v, want %q\n%s", err, want, out)
+		}
 	}
 }

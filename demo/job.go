@@ -16,8 +16,8 @@ import (
 	"schedrestd/errs"
 )
 
-// script is the job that --once runs. It runs long enough for the user to see
-// it running.
+// script is the job that the demo shows. It runs long enough for the user to
+// see it running.
 const script = `#!/bin/sh
 echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || true)."
 for part in 1 2 3; do
@@ -32,9 +32,9 @@ const pollInterval = 50 * time.Millisecond
 // maxOutput limits how many bytes of a job's output are printed.
 const maxOutput = 64 << 10
 
-// runOnce shows what the REST API can do. It sends a ping, requests information
+// showJob shows what the REST API can do. It sends a ping, requests information
 // about a node, and follows a job from its submission to its output.
-func (s *stage) runOnce(ctx context.Context) error {
+func (s *stage) showJob(ctx context.Context) error {
 	s.screen.printIdentities(s)
 	s.screen.printf("\n")
 	ping, err := s.gateway.Ping(ctx)
