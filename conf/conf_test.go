@@ -114,8 +114,12 @@ func TestReadCluster(t *testing.T) {
 		{name: "no accounting daemon", text: minimal + "AccountingStorageType=accounting_storage/none AccountingStorageHost=db", want: base(nil)},
 		{name: "root is the default user", text: minimal + "SchedUser=root", want: base(nil)},
 		{name: "unknown keys", text: minimal + "SchedctlHost=x\nFoo=secret\nAuthAltParameters=disable_creation,jwt_key=/k", want: base(func(c *Cluster) { c.JWTKey = "/k" }),
-			warnings: []string{"/c:3: SchedctlHost: unknown key, ignored", "/c:4: Foo: unknown key, ignored",
+			warnings: []string{"/c:3: SchedctlHost: unknown key, ignored; did you mean SchedctldHost?", "/c:4: Foo: unknown key, ignored",
 				`/c:5: AuthAltParameters: unknown parameter "disable_creation", ignored`}},
+		{name: "misspelt keys", text: minimal + "AuthAltType=auth/jwt\nslurmctlport=7000\nMesageTimeout=5\nSelectTyp=x\nStateSaveLocaton=/s", want: base(func(c *Cluster) { c.SlurmKeys, c.Auth = true, munged }),
+			warnings: []string{"/c:3: AuthAltType: unknown key, ignored; did you mean AuthAltTypes?", "/c:4: slurmctlport: unknown key, ignored; did you mean SlurmctldPort?",
+				"/c:5: MesageTimeout: unknown key, ignored; did you mean MessageTimeout?", "/c:6: SelectTyp: unknown key, ignored; did you mean SelectType?",
+				"/c:7: StateSaveLocaton: unknown key, ignored; did you mean StateSaveLocation?"}},
 		{name: "repeated", text: minimal + "SchedctldPort=1\nSchedctldPort=2", want: base(func(c *Cluster) { c.ControllerPort = 2 }),
 			warnings: []string{"/c:4: SchedctldPort: repeated; the last one is used"}},
 	}

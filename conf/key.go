@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"schedrestd/typo"
 )
 
 // A key is a configuration key, with the function that stores its value in a T.
@@ -147,9 +150,31 @@ func (r *parser[T]) apply() {
 			continue
 		}
 		for _, v := range values {
-			r.warn(v, v.Key+": unknown key, ignored")
+			r.warn(v, v.Key+": unknown key, ignored"+r.suggestion(v))
 		}
 	}
+}
+
+// suggestion returns a question that names the known key that v probably stands
+// for, or "". The known key has the spelling of v.
+func (r *parser[T]) suggestion(v setting) string {
+	var names []string
+	for _, k := range r.grammar.keys {
+		names = append(names, k.name)
+	}
+	byName := map[string]string{} // by name in lower case
+	for _, name := range append(names, strings.Fields(r.grammar.ignored)...) {
+		byName[fold(name)] = name
+	}
+	name, _ := canonicalKey(v.Key)
+	nearest := byName[typo.Nearest(name, slices.Sorted(maps.Keys(byName)))]
+	switch {
+	case nearest == "":
+		return ""
+	case v.slurm:
+		nearest = strings.Replace(nearest, "Sched", "Slurm", 1)
+	}
+	return "; did you mean " + nearest + "?"
 }
 
 // errStrayQuote is the error for a partly quoted value of a key that this

@@ -125,7 +125,7 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", jwtDaemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
-		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", configFile(c))
+		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set AuthAltTypes=auth/jwt in %s", configFile(c))
 	case o.jwt == "":
 		return errs.New(errs.Invalid, "SCHED_JWT=daemon is not set").WithHint("export SCHED_JWT=daemon")
 	}
@@ -196,8 +196,12 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 	// With become_user, the hint below would be wrong, and checkBecomeUser has
 	// already checked the addresses.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
-		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
-			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", configFile(c))
+		reason, remedy := "it is not in the list of "+o.auth.origin, "add it to this list"
+		if err := o.checkAuth(feature.JWT, c); err != nil {
+			reason, remedy = err.Error(), errs.HintOf(err)
+		}
+		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded: %s", reason).
+			WithHint("%s, or listen on unix:/PATH", remedy)
 	}
 	return nil
 }
