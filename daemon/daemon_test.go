@@ -180,3 +180,12 @@ func TestCheckFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestTCPNetwork checks that the address 0.0.0.0 means IPv4 only.
+func TestTCPNetwork(t *testing.T) {
+	for address, want := range map[string]string{"0.0.0.0:6817": "tcp4", "[::]:6817": "tcp", "127.0.0.1:6817": "tcp", "head:6817": "tcp", ":6817": "tcp"} {
+		if got := tcpNetwork(address); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}

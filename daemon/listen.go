@@ -56,7 +56,7 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		return list, err
 	}
 	if !hasNetwork(list, "tcp") {
-		tcpListener, err := net.Listen("tcp", address)
+		tcpListener, err := net.Listen(tcpNetwork(address), address)
 		if err != nil {
 			return list, explainBind(err, address)
 		}
@@ -70,6 +70,15 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		list = append(list, unixListener)
 	}
 	return list, nil
+}
+
+// tcpNetwork returns the network of an address for package net. For 0.0.0.0 this
+// is IPv4 only: with "tcp", package net would listen on IPv6, too.
+func tcpNetwork(address string) string {
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr() == netip.IPv4Unspecified() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // hasNetwork reports whether list contains a listener for the given network,

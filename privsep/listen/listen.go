@@ -142,17 +142,15 @@ func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 	return list, nil
 }
 
-// bindTCP listens on an address. An unspecified address, such as 0.0.0.0, means
-// all addresses of both IPv6 and IPv4. bindTCP does not use package net,
-// because package net checks for IPv6 only once, in the first namespace that it
-// sees. The socket does not use multipath TCP, because firewall rules and
-// Landlock rules do not cover it.
+// bindTCP listens on an address. The unspecified IPv6 address, as in ":6820" and
+// "[::]:6820", means all addresses of both IPv6 and IPv4; 0.0.0.0 means those of
+// IPv4 only. bindTCP does not use package net, because package net checks for
+// IPv6 only once, in the first namespace that it sees, and listens on IPv6, too,
+// if the address is 0.0.0.0. The socket does not use multipath TCP, because
+// firewall rules and Landlock rules do not cover it.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
-	if !at.Addr().IsUnspecified() {
-		return bindOne(at)
-	}
-	l, err := bindOne(netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))
-	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
+	l, err := bindOne(at)
+	if at.Addr() == netip.IPv6Unspecified() && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)) {
 		return bindOne(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()))
 	}
 	return l, err
@@ -202,7 +200,10 @@ func explainBind(err error, address string, s *netns.Namespace) error {
 	case errors.Is(err, unix.EADDRINUSE):
 		hint = "another program listens there: stop it, or use another port"
 	case errors.Is(err, unix.EACCES):
-		hint = "a port below 1024 needs root, or CAP_NET_BIND_SERVICE"
+		hint = "ports below 1024 need root: use a higher port, or let systemd open the port (ListenStream= in schedrestd.socket)"
+	case errors.Is(err, unix.EPERM):
+		hint = "a unit permits only the ports in its SocketBindAllow=: run systemctl edit schedrestd, and add SocketBindAllow=tcp:PORT " +
+			"to [Service]; for addresses of clients use ListenStream= in schedrestd.socket instead"
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		hint = "this machine has no such address"
 		if s != nil {
