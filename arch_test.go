@@ -84,7 +84,7 @@ var allowedImports = map[string][]string{
 	"dispatcher/process":   {"dispatcher/relay", "errs", "exitstatus", "ipc", "security"},
 	"dispatcher/relay":     {"printable", "rate"},
 	"dispatcher/service":   {"dispatcher/process", "dispatcher/relay", "errs", "ipc", "printable", "rate", "security"},
-	"conf":                 {"errs", "guard"},
+	"conf":                 {"errs", "guard", "typo"},
 	"endpoint":             {"become", "errs", "guard", "ipc", "socket"},
 	"loglevel":             {}, // linked into a program that runs as root
 	"plan":                 {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "feature", "release", "security/self", "typo", "zone"},

@@ -32,6 +32,7 @@ const (
 	ModeServe Mode = iota + 1 // listen
 	ModeInetd                 // serve one client on standard input and output
 	ModeCheck                 // --check-confinement
+	ModeRead                  // --check
 )
 
 // Plan contains what the parent needs from the command line, environment and
@@ -62,7 +63,7 @@ const (
 )
 
 func (p *Plan) Walk(w *Walker) {
-	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
+	Enum(w, &p.Mode, "mode", ModeServe, ModeRead)
 	w.Text(maxPath, &p.Path)
 	w.Fields(&p.Run, &p.Service, &p.PIDs, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Secrets, &p.ReplaceSubuids)
 	List(w, &p.Facts, maxPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })

@@ -22,8 +22,8 @@ Options [and their defaults]:
 
 const examples = `
 Examples:
-  schedrestd -f /etc/slurm/slurm.conf -u restd 127.0.0.1:6820
-  schedrestd -u restd https://:6820 https://[::1]:6821
+  schedrestd -f /etc/slurm/slurm.conf -u schedrestd 127.0.0.1:6820
+  schedrestd -u schedrestd https://:6820 https://[::1]:6821
   schedrestd -a rest_auth/local unix:/run/schedrestd/socket
   printf 'GET http://localhost/sched/%s/ping HTTP/1.1\n\n' | schedrestd
 

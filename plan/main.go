@@ -103,7 +103,7 @@ func newCommand(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command 
 			case o.generateSpec:
 				return o.printDocument(cmd.OutOrStdout())
 			}
-			return o.sendPlan(errOut)
+			return o.sendPlan(cmd.OutOrStdout(), errOut)
 		},
 	}
 	o.addFlags(cmd.Flags())
@@ -130,7 +130,7 @@ func (o *options) read(f *pflag.FlagSet, args []string) error {
 
 // sendPlan checks the options against the configuration and sends the Plan to
 // the parent.
-func (o *options) sendPlan(errOut io.Writer) error {
+func (o *options) sendPlan(out, errOut io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // the program that reads the log may exit before the gateway is ready
 	if err := o.validate(); err != nil {
 		return err
@@ -139,8 +139,11 @@ func (o *options) sendPlan(errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.check {
+		o.log = "text" // for the person who checks
+	}
 	p := newPlanner(*o, path, errOut)
-	if o.checkConfinement {
+	if o.check || o.checkConfinement {
 		p.defaultLevel = slog.LevelWarn // this process should not log a normal start
 	} else if p.mode = o.runMode(); p.mode != listening {
 		p.defaultLevel = p.mode.level()
@@ -148,6 +151,12 @@ func (o *options) sendPlan(errOut io.Writer) error {
 	plan, err := p.plan()
 	if err != nil {
 		return err
+	}
+	if o.check {
+		o.printReport(out, plan, p.cluster)
+		if err := o.checkDirectories(); err != nil {
+			return err
+		}
 	}
 	if plan.Mode == ipc.ModeInetd {
 		p.mode.announce(*o, p.log)

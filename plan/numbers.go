@@ -39,6 +39,13 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		if len(*listen) == 0 {
 			*listen = sampleListeners(p.Switches.BecomeUser)
 		}
+	case ipc.ModeRead:
+		if len(*listen) == 0 { // the service manager opens the listeners, perhaps one for https
+			*listen = sampleListeners(p.Switches.BecomeUser)
+			if p.Secrets.TLS.Key != "" && !p.Switches.BecomeUser {
+				*listen = append(*listen, ipc.Listen{Text: "https://127.0.0.1:0", Network: ipc.TCP, TLS: true})
+			}
+		}
 	}
 	// In check mode, the gateway must report the results of the check, so a
 	// worker must start even if its confinement is incomplete.
@@ -48,7 +55,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	if p.Switches.AuditConfinement {
 		s.Sandbox |= ipc.SandboxAudit
 	}
-	s.Audit, s.Claims = p.Audit.Path != "", p.Audit.Claims != ""
+	s.Audit, s.Claims = p.Audit.Path != "" && p.Mode != ipc.ModeRead, p.Audit.Claims != "" && p.Mode != ipc.ModeRead
 	p.Connections = cmp.Or(p.Connections, DefaultConnections)
 	if p.Switches.BecomeUser && p.PerSource == 0 && !s.Inetd {
 		// With become_user, a worker runs as the connecting user, who can

@@ -34,6 +34,7 @@ type options struct {
 	socketMode       string // octal
 	socketGroup      string
 	generateSpec     bool // --generate-openapi-spec
+	check            bool // --check
 	checkConfinement bool // --check-confinement
 
 	// Only the environment sets the fields below.
@@ -77,6 +78,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving group]")
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at `ADDRESS` [off]")
 	f.BoolVar(&o.generateSpec, "generate-openapi-spec", false, "print the OpenAPI document and exit")
+	f.BoolVar(&o.check, "check", false, "read all settings and keys, print them and exit")
 	f.BoolVar(&o.checkConfinement, "check-confinement", false, "test the confinement, print a report and exit")
 	f.VarP(&o.verbose, "verbose", "v", "log more; -vv logs everything``")
 	f.Lookup("verbose").NoOptDefVal = increment

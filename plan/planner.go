@@ -22,6 +22,7 @@ type planner struct {
 	defaultLevel slog.Level // default log level
 	level        slog.LevelVar
 	log          *slog.Logger
+	cluster      *conf.Cluster // read by read
 }
 
 func newPlanner(o options, path string, errOut io.Writer) *planner {
@@ -88,6 +89,7 @@ func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
+	p.cluster = cluster
 	plan, err = p.o.plan(cluster, p.o.level(p.defaultLevel, cluster), p.mode, p.log)
 	if err != nil {
 		return nil, nil, err

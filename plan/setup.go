@@ -104,7 +104,8 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	if o.netns != "" && m == listening && !o.checkConfinement && !hasNetwork(listen, ipc.TCP) {
+	needsAddress := m == listening && !o.checkConfinement && !(o.check && len(listen) == 0)
+	if o.netns != "" && needsAddress && !hasNetwork(listen, ipc.TCP) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.netns).
 			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; " +
 				"UNIX sockets belong to no network namespace")
@@ -136,7 +137,10 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		},
 	}}
 	plan.HasSocketGroup = hasGroup
-	if o.checkConfinement {
+	switch {
+	case o.check:
+		plan.Mode = ipc.ModeRead
+	case o.checkConfinement:
 		plan.Mode = ipc.ModeCheck
 	}
 	return plan, Complete(&plan.Plan, &plan.Setup.Setup, &plan.Listen)

@@ -79,6 +79,16 @@ func (s *switches) checkConflicts() error {
 	return nil
 }
 
+// names returns the names of the switches that are set.
+func (s *switches) names() (list []string) {
+	for _, t := range switchTable {
+		if *t.of(s) {
+			list = append(list, t.name)
+		}
+	}
+	return list
+}
+
 // switchNames returns the names of all switches, in order.
 func switchNames() []string {
 	names := make([]string, len(switchTable))

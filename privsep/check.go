@@ -12,10 +12,11 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// Check starts one worker as Run would, and a keeper if Run would start one.
-// Then it starts a process that tries everything that the workers' sandbox
+// Check starts a generation of workers and services as Run would. They read all
+// keys. In ModeRead, Check then writes to out that the gateway can start. In
+// ModeCheck, it starts a process that tries everything that the workers' sandbox
 // forbids. This process writes a page with the results to out. Check opens no
-// listener and serves no client.
+// listener and no file of the auditor, and serves no client.
 //
 // Without root, some protections are impossible. Check returns an error that
 // names the protections that are missing or ineffective although they are
@@ -24,8 +25,9 @@ import (
 func Check(c Config, out *os.File) error {
 	runtime.GOMAXPROCS(1)
 	required := c.Switches.RequireConfinement
-	c.Switches.RequireConfinement = false // otherwise a worker would refuse to start before the page could describe it
-	var listeners []*listen.Listener      // the listeners that Run would open
+	c.Switches.RequireConfinement = required && c.Mode == ipc.ModeRead // a worker that refuses to start could not be described on the page
+	c.Audit = ipc.Audit{}                                              // a running gateway may use these files
+	var listeners []*listen.Listener                                   // the listeners that Run would open
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
@@ -38,6 +40,14 @@ func Check(c Config, out *os.File) error {
 	err = m.prepare(listeners)
 	m.listeners = nil
 	if err != nil {
+		return err
+	}
+	if c.Mode == ipc.ModeRead {
+		m.onReady = func() { m.endRun(nil) }
+		if err := m.loop(nil); err != nil {
+			return err
+		}
+		_, err := out.WriteString("The gateway can start with these settings.\n")
 		return err
 	}
 	facts := m.facts()

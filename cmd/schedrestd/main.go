@@ -72,7 +72,7 @@ func run(errOut *os.File) (status int, err error) {
 	c := privsep.Config{PackedPlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: p.Replan}
 	signals := make(chan os.Signal, 4)
 	switch plan.Mode {
-	case ipc.ModeCheck:
+	case ipc.ModeCheck, ipc.ModeRead:
 		return 0, privsep.Check(c, os.Stdout)
 	case ipc.ModeInetd:
 		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)

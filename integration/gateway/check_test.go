@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// TestCheck checks --check. It must fail for everything for which a start fails,
+// must print the settings, and must not disturb a gateway that runs with the
+// same settings: it listens nowhere and creates no file.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	harness.Must(t, os.Chmod(dir, 0o755))
+	harness.Must(t, os.Chmod(filepath.Dir(dir), 0o755))
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		harness.Must(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	const common = "ClusterName=c\nSchedctldHost=127.0.0.1\nAuthInfo=socket=/nowhere\nAuthAltTypes=auth/jwt\n"
+	conf := write("sched.conf", common, 0o644)
+	certificate, key := write("tls.pem", "no certificate\n", 0o644), write("tls.key", "no key\n", 0o400)
+	badTLS := write("tls.conf", common+"TLSParameters=restd_cert_file="+certificate+",restd_cert_key_file="+key+"\n", 0o644)
+	keySet := write("jwks", "{}\n", 0o644)
+	badKeySet := write("jwks.conf", common+"AuthAltParameters=jwks="+keySet+"\n", 0o644)
+	audit := filepath.Join(dir, "audit.log")
+	busy, err := net.Listen("tcp", "127.0.0.1:0") // as if the gateway were running
+	harness.Must(t, err)
+	defer busy.Close()
+	for _, tt := range []struct {
+		name, conf string
+		env        []string
+		args       []string
+		want       string // in the output
+		fails      bool
+	}{
+		{name: "good", conf: conf, args: []string{busy.Addr().String()}, want: "The gateway can start with these settings.\n"},
+		{name: "without an address", conf: conf, want: "addresses      those that the service manager opens\n"},
+		{name: "audit log", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=" + audit}, want: "audit log      " + audit + "\n"},
+		{name: "audit log without its directory", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=/nowhere/audit.log"}, want: "error: /nowhere/audit.log: the directory does not exist", fails: true},
+		{name: "no configuration", conf: filepath.Join(dir, "missing"), want: "error: ", fails: true},
+		{name: "misspelt variable", conf: conf, env: []string{"SCHEDRESTD_RAT=5"}, want: "did you mean SCHEDRESTD_RATE?"},
+		{name: "TLS", conf: badTLS, want: "error: ", fails: true},
+		{name: "TLS that no listener needs", conf: badTLS, args: []string{"127.0.0.1:0"}, want: "can start"},
+		{name: "key set", conf: badKeySet, want: "error: ", fails: true},
+		{name: "wrong option", conf: conf, args: []string{"-s", "nothing"}, want: "error: ", fails: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := []string{"--check", "-f", tt.conf}
+			if os.Geteuid() == 0 {
+				args = append(args, "-u", "nobody", "-g", "nogroup")
+			}
+			cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), append(args, tt.args...)...)
+			cmd.Env = append(os.Environ(), append(tt.env, "SCHED_JWT=daemon")...)
+			out, err := cmd.CombinedOutput()
+			if (err != nil) != tt.fails || !strings.Contains(string(out), tt.want) || tt.fails == strings.Contains(string(out), "can start") {
+				t.Errorf("%v, want %q:\n%s", err, tt.want, out)
+			}
+		})
+	}
+	if _, err := os.Lstat(audit); err == nil {
+		t.Error("it created the audit log")
+	}
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"schedrestd/ipc"
+)
+
+// TestReport checks what --check prints. The parent must get a Plan that makes
+// it read all keys, also those of a listener that the service manager opens.
+func TestReport(t *testing.T) {
+	path := writeConfig(t, sample+"TLSParameters=restd_cert_file=/c.pem,restd_cert_key_file=/k.pem\n")
+	t.Setenv("SLURM_JWT", "daemon")
+	t.Setenv("SCHEDRESTD_RATE", "5:10")
+	t.Setenv("SCHEDRESTD_AUDIT_LOG", "/tmp/audit")
+	t.Setenv("SCHEDRESTD_SECURITY", "strict_bodies,require_user_name")
+	t.Setenv("SCHEDRESTD_LOG", "syslog:/nowhere")
+	for _, tt := range []struct {
+		name   string
+		listen []string
+		want   string // the row of the addresses
+		https  bool   // the Plan has a listener for https
+	}{
+		{"no address", nil, "those that the service manager opens", true},
+		{"an address", []string{"127.0.0.1:0"}, "127.0.0.1:0", false},
+		{"two addresses", []string{"https://127.0.0.1:0", "unix:/nowhere/s"}, "https://127.0.0.1:0, unix:/nowhere/s", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			host := new(fakeHost)
+			var out, errOut bytes.Buffer
+			if status := run(host, startHere(), append([]string{"--check", "-f", path, "-v", "--max-connections", "7"}, tt.listen...), &out, &errOut); status != 0 {
+				t.Fatalf("exit status %d: %s", status, &errOut)
+			}
+			rows := map[string]string{}
+			for line := range strings.Lines(out.String()) {
+				name, text, _ := strings.Cut(strings.TrimSpace(line), "  ")
+				rows[name] = strings.TrimSpace(text)
+			}
+			for name, want := range map[string]string{
+				"configuration": path, "variables": "SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_LOG, SCHEDRESTD_RATE, SCHEDRESTD_SECURITY, SLURM_JWT",
+				"addresses": tt.want, "TLS": "certificate /c.pem, key /k.pem", "rate": "5 requests per second of one user, 10 at once",
+				"security": "require_user_name, strict_bodies", "audit log": "/tmp/audit", "idempotency": "off",
+			} {
+				if rows[name] != want {
+					t.Errorf("%s: %q, want %q", name, rows[name], want)
+				}
+			}
+			if !strings.HasPrefix(rows["tokens"], "accepted") || !strings.HasPrefix(rows["limits"], "connections=7 ") || !strings.Contains(rows["controllers"], ":") {
+				t.Errorf("printed:\n%s", &out)
+			}
+			plan := host.plan
+			https := false
+			for _, l := range plan.Listen {
+				https = https || l.TLS
+			}
+			if plan.Mode != ipc.ModeRead || https != tt.https || plan.Setup.Audit || plan.Audit.Path == "" {
+				t.Errorf("mode %d, listeners %+v, the workers expect an auditor: %t", plan.Mode, plan.Listen, plan.Setup.Audit)
+			}
+		})
+	}
+}
