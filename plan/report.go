@@ -70,7 +70,10 @@ func addresses(list []work.Address) string {
 	var texts []string
 	for _, a := range list {
 		text := a.Address
-		if name, _, _ := strings.Cut(a.Address, ":"); a.Name != "" && a.Name != name {
+		switch host, _, _ := strings.Cut(a.Address, ":"); {
+		case a.Network == "unix":
+			text = "unix:" + text
+		case a.Name != host:
 			text = a.Name + " at " + text
 		}
 		texts = append(texts, text)
