@@ -65,6 +65,7 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	r := read(clusterGrammar, draft, path, open)
 	draft.addLegacyHosts(r)
 	r.require(path, "ClusterName", "SchedctldHost")
+	r.suspect("this is the configuration of an accounting daemon: name that of the cluster, usually sched.conf or slurm.conf", "StorageLoc", "DbdHost")
 	c := &draft.Cluster
 	c.Files, c.SlurmKeys = r.files, r.slurm
 	warnings, err := r.finish(path, c.User)

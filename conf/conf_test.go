@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -293,6 +294,22 @@ func TestReadDbd(t *testing.T) {
 	}
 	if _, _, err := readDbd("/d", files{"/d": "DbdPort=x"}.open); err == nil || err.Error() != "/d: StorageLoc is missing\n/d:1: DbdPort: want a port from 1 to 65535" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestOtherFile checks the hint for an administrator who names the configuration
+// of another daemon.
+func TestOtherFile(t *testing.T) {
+	dir := t.TempDir()
+	cluster, dbd := filepath.Join(dir, "slurm.conf"), filepath.Join(dir, "slurmdbd.conf")
+	write(t, cluster, "ClusterName=c\nSlurmctldHost=h\n")
+	write(t, dbd, "DbdHost=h\nStorageType=accounting_storage/mysql\n")
+	_, _, clusterErr := Read(dbd)
+	_, _, dbdErr := ReadDbd(cluster)
+	for err, want := range map[error]string{clusterErr: "of an accounting daemon: name that of the cluster", dbdErr: "of a cluster: name that of scheddbd"} {
+		if hint := errs.HintOf(err); err == nil || !strings.Contains(err.Error(), "is missing") || !strings.Contains(hint, want) {
+			t.Errorf("%v, hint %q, want %q", err, hint, want)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ func readDbd(path string, open source) (*Dbd, []Warning, error) {
 	d := &Dbd{Path: path, Host: "localhost", Port: DefaultAccountingPort, MessageTimeout: defaultMessageTimeout}
 	r := read(dbdGrammar, d, path, open)
 	r.require(path, "StorageLoc")
+	r.suspect("this is the configuration of a cluster: name that of scheddbd, usually /etc/sched/scheddbd.conf", "ClusterName", "SchedctldHost")
 	d.Files, d.SlurmKeys = r.files, r.slurm
 	warnings, err := r.finish(path, d.User)
 	if err != nil {

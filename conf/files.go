@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -77,7 +78,7 @@ func (r Reader) withHint(path string, err error) error {
 	if !ok || !slices.ContainsFunc(problems, isMissingKey) {
 		return err
 	}
-	return problems.err(r.shadowHint(path))
+	return problems.err(cmp.Or(r.shadowHint(path), errs.HintOf(err)))
 }
 
 // missingSuffix is the end of the text of a Problem about a required key.

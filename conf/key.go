@@ -53,6 +53,7 @@ type parser[T any] struct {
 	seen       map[string]string    // maps the name of each applied key to its spelling in the file
 	warnings   []Warning
 	problems   Problems
+	hint       string // of the problems
 }
 
 // read applies the grammar g to a file and to the files that it includes.
@@ -235,6 +236,16 @@ func (r *parser[T]) warn(v setting, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
+// suspect sets the hint of the problems if the file has a key of another kind of
+// configuration file, because the administrator probably named the wrong file.
+func (r *parser[T]) suspect(hint string, foreign ...string) {
+	for _, name := range foreign {
+		if r.settings[fold(name)] != nil {
+			r.hint = hint
+		}
+	}
+}
+
 // require reports a problem if the file is empty, and a problem for each
 // required key that is missing. Such a problem names the key in the spelling
 // that the file uses.
@@ -271,7 +282,7 @@ func (r *parser[T]) finish(path, user string) ([]Warning, error) {
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return compareWarnings(Warning(a), Warning(b)) })
 	slices.SortStableFunc(r.warnings, compareWarnings)
-	return r.warnings, r.problems.err("")
+	return r.warnings, r.problems.err(r.hint)
 }
 
 // canonicalKey returns the name of a key in our spelling and in lower case, and

@@ -1,18 +1,28 @@
 package plan
 
 import (
+	"cmp"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
+
+// inLogs returns the path of a file in the directory that the unit may write to.
+// systemd passes the path of this directory (LogsDirectory=).
+func inLogs(name string) string {
+	dir, _, _ := strings.Cut(os.Getenv("LOGS_DIRECTORY"), ":")
+	return filepath.Join(cmp.Or(dir, "/var/log/schedrestd"), name)
+}
 
 // setAudit sets the destination of the audit log. It does not check whether the
 // file can be used: the parent does, when it opens the file.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
-			WithHint("use SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+			WithHint("use SCHEDRESTD_AUDIT_LOG=%s, or stderr", inLogs("audit.log"))
 	}
 	o.audit.Path = v
 	return nil
@@ -22,7 +32,7 @@ func setAudit(o *options, v string) error {
 func setClaims(o *options, v string) error {
 	if !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_IDEMPOTENCY_FILE=%s is not an absolute path", v).
-			WithHint("use SCHEDRESTD_IDEMPOTENCY_FILE=/var/log/schedrestd/idempotency")
+			WithHint("use SCHEDRESTD_IDEMPOTENCY_FILE=%s", inLogs("idempotency"))
 	}
 	o.audit.Claims = v
 	return nil
@@ -43,7 +53,7 @@ func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditSetting != "":
 		return errs.New(errs.Invalid, "environment: %s without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", o.auditSetting).
-			WithHint("set SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr, or unset both")
+			WithHint("set SCHEDRESTD_AUDIT_LOG=%s or stderr, or unset both", inLogs("audit.log"))
 	case o.audit.Path == ipc.AuditStderr && o.audit.Sync:
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: stderr cannot be synced").
 			WithHint("use SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")

@@ -121,6 +121,8 @@ func TestRefusals(t *testing.T) {
 		{name: "sack", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURM_SACK_SOCKET": "sack.socket"}, error: "SCHED_SACK_SOCKET=sack.socket is not an absolute path"},
 		{name: "daemons within TLS", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/s2n\n", error: "TLSType: want tls/none"},
 		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "rest_auth/jwt is not loaded: it is not in the list of -a", hint: "add it to this list, or listen on unix:"},
+		{name: "an audit log in a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_LOG": "audit.log", "LOGS_DIRECTORY": "/var/log/schedrestd-users"},
+			error: "is neither an absolute path nor stderr", hint: "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd-users/audit.log"},
 		{name: "scheddb without accounting", args: []string{"-s", "scheddb", "127.0.0.1:0"}, env: daemonEnv, drop: "AccountingStorageType", error: "openapi/scheddb can't be loaded", hint: "AccountingStorageType="},
 		{name: "become_user with jwt", args: []string{"unix:/nowhere/s"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"}, error: "become_user"},
 		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9, quiet"},

@@ -256,11 +256,20 @@ func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content
 		content |= work.ContentAccounting
 	case o.content.origin != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
-			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or leave openapi/scheddb out of the list", c.Path)
+			WithHint("set AccountingStorageType=accounting_storage/%s in %s, or leave openapi/scheddb out of the list", accountingDaemon(c), configFile(c))
 	default:
 		log.Info("openapi/scheddb is not loaded: " + noAccounting)
 	}
 	return content, nil
+}
+
+// accountingDaemon returns the name of the accounting daemon in the spelling of
+// the configuration.
+func accountingDaemon(c *conf.Cluster) string {
+	if c.SlurmKeys {
+		return "slurmdbd"
+	}
+	return "scheddbd"
 }
 
 const noAccounting = "the configuration names no accounting daemon"
