@@ -41,13 +41,20 @@ func Of(number uint32, text string) *errs.Error {
 	case text == "" || text == r.slurm:
 	case e.Kind == errs.Unauthenticated:
 		e.Err = errors.New(text) // for the log only: a client that guesses credentials must not learn the reason
-	case strings.HasPrefix(text, e.Message):
+	case strings.HasPrefix(text, e.Message) || saysMore(text, e.Message):
 		e.Message, e.Detail = text, text // our own daemons use the same texts
 	default:
 		e.Message += ": " + text
 		e.Detail = text
 	}
 	return e
+}
+
+// saysMore reports whether text names the object that message only calls "such":
+// for example, "there is no job 9" says more than "there is no such job".
+func saysMore(text, message string) bool {
+	start, _, ok := strings.Cut(message, "such ")
+	return ok && strings.HasPrefix(text, start)
 }
 
 // isRefusal reports whether a number that this package does not know is a

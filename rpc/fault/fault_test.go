@@ -25,6 +25,7 @@ func TestOf(t *testing.T) {
 		{name: "a refused credential gets no reason", number: Authentication, text: "token expired", kind: errs.Unauthenticated, want: "the daemon does not accept the credential"},
 		{name: "the same text", number: NoEnvironment, text: "the job has no environment", kind: errs.Invalid, want: "the job has no environment"},
 		{name: "the same text and more", number: NoEnvironment, text: "the job has no environment: name one", kind: errs.Invalid, want: "the job has no environment: name one"},
+		{name: "the same text with a name", number: InvalidJobID, text: "there is no job 9999", kind: errs.NotFound, want: "there is no job 9999"},
 		{name: "Slurm's own text adds nothing", number: InvalidJobID, text: "Invalid job id specified", kind: errs.NotFound, want: "there is no such job"},
 		{name: "Slurm's text, because there is no other", number: 2078, kind: errs.Invalid, want: "job can not start immediately"},
 		{name: "an abbreviation", number: 2112, kind: errs.Invalid, want: "X11 forwarding not available"},
