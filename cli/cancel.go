@@ -7,16 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
-	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/printable"
 )
 
-// Cancel returns the command that cancels jobs. If the user gives a URL, a
-// token file or an option that only REST supports, the command uses the REST
-// API. Otherwise it calls the function direct, which sends the request to the
-// controller.
-func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command {
+func cancelCommand() *cobra.Command {
 	var o options
 	var f filter
 	var signal string
@@ -25,10 +20,7 @@ func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command 
 		Short: "Cancel jobs",
 		Long: `cancel cancels your own pending or running jobs. Root and the scheduler's user may
 cancel the jobs of all users. If you give ids and options that select jobs, cancel cancels
-only those of the named jobs that the options select.
-
-With --url or SCHED_URL, a signal, or options that select jobs, it uses the REST API.
-Otherwise it sends the request to the controller of the configuration.`,
+only those of the named jobs that the options select.`,
 		Example: "  schedctl cancel 12 13\n  schedctl cancel --me --state PENDING\n  schedctl cancel 12 --state PENDING",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -40,6 +32,9 @@ Otherwise it sends the request to the controller of the configuration.`,
 	cmd.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions(signals, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
 	run := func(cmd *cobra.Command, ids []string) error {
+		if len(ids) == 0 && !f.hasCondition() {
+			return usageError("cancel: no job is selected").WithHint("name jobs, or select them, for example with --me")
+		}
 		if err := checkIDs(ids); err != nil {
 			return err
 		}
@@ -64,35 +59,7 @@ Otherwise it sends the request to the controller of the configuration.`,
 		}
 		return joined
 	}
-	return selectTransport(setRun(cmd, run), &o, func(cmd *cobra.Command, ids []string) error {
-		if len(ids) == 0 && !f.hasCondition() {
-			return withStatus(usageError("cancel: no job is selected").
-				WithHint("name jobs, or select them, for example with --me"))
-		}
-		return nil
-	}, func() bool { return f.hasCondition() || signal != "" }, direct)
-}
-
-// selectTransport replaces cmd.RunE, which uses the REST API. The new function
-// first calls check. It then calls the replaced function if a URL or a token
-// file is given, or if needsREST returns true. Otherwise it calls direct.
-func selectTransport(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, needsREST func() bool,
-	direct func(*cobra.Command, []string) error) *cobra.Command {
-	runREST := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
-		if err := check(cmd, ids); err != nil {
-			return err
-		}
-		url, err := conf.Env("SCHED_URL")
-		if err != nil {
-			return err
-		}
-		if o.url != "" || url != "" || o.tokenFile != "" || needsREST() {
-			return runREST(cmd, ids)
-		}
-		return direct(cmd, ids)
-	}
-	return cmd
+	return setRun(cmd, run)
 }
 
 // wrapJobError adds the job id to an error.

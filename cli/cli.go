@@ -15,34 +15,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"schedrestd/become/nss"
-	"schedrestd/cli/credential"
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/printable"
-	"schedrestd/release"
 )
 
-// Commands use these addresses if no URL is given. They use the socket for
-// local users if it exists and there is no token. Otherwise they use
-// slurmrestd's usual port.
-const (
-	usersSocket = "/run/schedrestd-users/socket"
-	defaultURL  = "http://127.0.0.1:6820"
-)
-
-// Commands returns the commands that always use the REST API.
+// Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand(),
+		cancelCommand(), pingCommand(), showCommand(),
 	}
 }
 
@@ -54,13 +44,15 @@ type options struct {
 	serverUsers []string
 	timeout     time.Duration
 	output      string
+	cmd         *cobra.Command
+	quiet       bool // warnings about the configuration are not printed
 }
 
 // connectFlags declares the options for the connection.
 func (o *options) connectFlags(cmd *cobra.Command) {
+	o.cmd = cmd
 	f := cmd.Flags()
-	f.StringVar(&o.url, "url", "", "address of the gateway: http://HOST:PORT, https://HOST or unix:/PATH "+
-		"(default: $SCHED_URL; without a token unix:"+usersSocket+", if it exists; "+defaultURL+")")
+	f.StringVar(&o.url, "url", "", "address of the gateway: http://HOST:PORT, https://HOST or unix:/PATH (default: $SCHED_URL)")
 	f.StringVar(&o.tokenFile, "token-file", "", "read the token from `FILE` (default: the token in SCHED_JWT)")
 	f.StringVar(&o.caCert, "cacert", "", "`FILE` of certificates to verify the server with, instead of the system's")
 	f.StringSliceVar(&o.serverUsers, "server-user", nil,
@@ -115,49 +107,6 @@ func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, 
 		}
 	}
 	return err
-}
-
-// A connection contains a client for the REST API and the name of the user.
-type connection struct {
-	*rest.Client
-	user string // "" if unknown
-}
-
-// dial connects to the server with the user's token.
-func (o *options) dial(ctx context.Context) (*connection, error) {
-	token, err := credential.Token(o.tokenFile)
-	if err != nil {
-		return nil, err
-	}
-	url, err := o.address(token)
-	if err != nil {
-		return nil, err
-	}
-	trusted, err := o.trustedUIDs()
-	if err != nil {
-		return nil, err
-	}
-	client, err := rest.Dial(ctx, rest.Config{URL: url, Token: token, CACert: o.caCert, Timeout: o.timeout, ServerUsers: trusted,
-		UserAgent: "schedctl/" + release.Version})
-	if err != nil {
-		return nil, err
-	}
-	return &connection{client, credential.User(token)}, nil
-}
-
-// address returns the address of the server.
-func (o *options) address(token string) (string, error) {
-	if o.url != "" {
-		return o.url, nil
-	}
-	url, err := conf.Env("SCHED_URL")
-	if err != nil || url != "" {
-		return url, err
-	}
-	if _, err := os.Stat(usersSocket); err == nil && token == "" {
-		return "unix:" + usersSocket, nil
-	}
-	return defaultURL, nil
 }
 
 // trustedUIDs returns the uids of the users that --server-user names. If that
@@ -215,8 +164,8 @@ func (e *ExitError) Error() string {
 // Unwrap returns the error to print.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// withStatus adds the exit status to err.
-func withStatus(err error) error {
+// WithStatus adds the exit status to err, unless err is nil or has one.
+func WithStatus(err error) error {
 	if _, ok := errors.AsType[*ExitError](err); ok || err == nil {
 		return err
 	}
@@ -243,13 +192,13 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {
 		if err := args(cmd, words); err != nil {
-			return withStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+			return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
 		}
 		return nil
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
 	})
-	cmd.RunE = func(cmd *cobra.Command, words []string) error { return withStatus(run(cmd, words)) }
+	cmd.RunE = func(cmd *cobra.Command, words []string) error { return WithStatus(run(cmd, words)) }
 	return cmd
 }

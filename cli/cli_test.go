@@ -53,12 +53,14 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, _ := strings.CutPrefix(r.URL.Path, "/slurm/v0.0.44/")
 	switch r.Method + " " + path {
 	case "GET ping/":
-		fmt.Fprint(w, `{"pings": []}`)
+		fmt.Fprint(w, `{"pings": [{"hostname": "head", "responding": true, "primary": true, "latency": 120}]}`)
 	case "GET jobs/":
 		fmt.Fprint(w, cmp.Or(g.jobs, jobList))
 	case "GET nodes/":
-		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "number": 900}, "partitions": ["gpu", "cpu"], "reason": "a \u001b]0;title\u0007"},
+		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "infinite": false, "number": 900}, "partitions": ["gpu", "cpu"], "reason": "a \u001b]0;title\u0007"},
 			{"name": "node2", "state": ["IDLE"], "cpus": 8, "real_memory": 800, "partitions": ["cpu"]}, {"name": "$(evil)", "state": ["IDLE"]}]}`)
+	case "GET node/node2":
+		fmt.Fprint(w, `{"nodes": [{"name": "node2", "state": ["IDLE"]}]}`)
 	case "GET partitions/":
 		fmt.Fprint(w, `{"partitions": [{"name": "cpu", "partition": {"state": ["UP"]}, "nodes": {"configured": "node[1-2]", "total": 2}, "cpus": {"total": 72}, "maximums": {"time": {"set": true, "number": 2880}}}]}`)
 	case "GET job/5":
@@ -96,12 +98,12 @@ func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errO
 	g.t = t
 	s := httptest.NewServer(g)
 	defer s.Close()
-	t.Setenv("SCHED_JWT", "eyJhbGciOiJIUzI1NiJ9."+base64.RawURLEncoding.EncodeToString([]byte(`{"sun":"ann"}`))+".c2ln")
+	t.Setenv("SCHED_JWT", "eyJhbGciOiJIUzI1NiJ9."+base64.RawURLEncoding.EncodeToString([]byte(`{"sun":"ann","iat":1,"exp":4102444800}`))+"."+strings.Repeat("A", 43))
 	t.Setenv("SLURM_JWT", "")
 	t.Setenv("SCHED_URL", s.URL)
 	root := &cobra.Command{Use: "schedctl", SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().StringP("config", "f", "", "")
 	root.AddCommand(Commands()...)
-	root.AddCommand(Cancel(func(*cobra.Command, []string) error { return errors.New("direct") }))
 	RefuseEmptyValues(root)
 	var stdout, stderr bytes.Buffer
 	root.SetArgs(args)
@@ -233,8 +235,7 @@ const arrayList = `{"jobs": [
  {"job_id": 51, "user_name": "carol", "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 50}, "array_task_id": {"set": true, "number": 0}}
 ]}`
 
-// TestCancelCommand checks which jobs are cancelled, and when the command uses
-// REST.
+// TestCancelCommand checks which jobs are cancelled.
 func TestCancelCommand(t *testing.T) {
 	for _, tt := range []struct {
 		jobs, args string
@@ -269,13 +270,6 @@ func TestCancelCommand(t *testing.T) {
 		if status != tt.status || strings.Join(g.cancelled, " ") != tt.want || !strings.Contains(errOut, tt.wantErr) || tt.wantErr == "" && errOut != "" {
 			t.Errorf("%s: status %d, %v, %s", tt.args, status, g.cancelled, errOut)
 		}
-	}
-	t.Setenv("SCHED_URL", "")
-	direct := errors.New("direct")
-	cmd := Cancel(func(*cobra.Command, []string) error { return direct })
-	cmd.SetArgs([]string{"3"})
-	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, direct) {
-		t.Errorf("without a URL: %v", err)
 	}
 }
 
@@ -366,7 +360,7 @@ func TestStatuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if exitErr, ok := withStatus(ctx.Err()).(*ExitError); !ok || exitErr.Status != statusInterrupted || exitErr.Err != nil {
+	if exitErr, ok := WithStatus(ctx.Err()).(*ExitError); !ok || exitErr.Status != statusInterrupted || exitErr.Err != nil {
 		t.Errorf("interrupted: %v", exitErr)
 	}
 }

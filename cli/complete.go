@@ -24,7 +24,7 @@ func (o *options) complete(list func(context.Context, *connection, func(word, de
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	o.timeout = min(o.timeout, completionTimeout)
+	o.timeout, o.quiet = min(o.timeout, completionTimeout), true
 	var words []cobra.Completion
 	c, err := o.dial(ctx)
 	if err == nil {

@@ -18,12 +18,12 @@ func RefuseEmptyValues(root *cobra.Command) {
 			return nil // the last argument, which the shell wants to complete, may be empty
 		}
 		if slices.Contains(args, "") {
-			return withStatus(usageError("%s: an argument is empty", cmd.Name()).WithHint("leave it out, or give it a value"))
+			return WithStatus(usageError("%s: an argument is empty", cmd.Name()).WithHint("leave it out, or give it a value"))
 		}
 		var err error
 		cmd.Flags().Visit(func(f *pflag.Flag) {
 			if err == nil && hasEmptyValue(f.Value) {
-				err = withStatus(usageError("%s: --%s has an empty value", cmd.Name(), f.Name).
+				err = WithStatus(usageError("%s: --%s has an empty value", cmd.Name(), f.Name).
 					WithHint("leave the option out, or give it a value"))
 			}
 		})

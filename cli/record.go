@@ -1,17 +1,18 @@
-package main
+package cli
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
-
-	"schedrestd/api"
-	"schedrestd/api/schema"
 )
 
 // A record is the text form of an object of the REST API. It contains the names
-// and values of the object's fields, in the API's order. Therefore schedctl
-// shows every field under its name in the API, and needs no list of fields of
-// its own.
+// and values of the object's fields, in the order of the answer. Therefore
+// schedctl shows every field under its name in the API, and needs no list of
+// fields of its own.
 //
 // The name of a field of an inner object is its path, with dots between the
 // parts. The elements of an array are joined by commas. A number that may be
@@ -32,89 +33,135 @@ func (r record) get(name string) string {
 	return ""
 }
 
-// A recorder is a schema.Encoder that makes a record.
-type recorder struct {
-	record  record
-	path    []string // names of the open objects and of the next value
-	arrays  int      // number of open arrays
-	list    []string // elements of the open array
-	failure error
-}
-
-// Key sets the name of the next value. Members of objects inside an array are
-// shown without their names.
-func (r *recorder) Key(name string) {
-	if r.arrays == 0 {
-		r.path = append(r.path, name)
+// print prints all fields of r.
+func (r record) print(w io.Writer) error {
+	for _, f := range r {
+		if _, err := fmt.Fprintf(w, "%s=%s\n", f.name, f.value); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (r *recorder) BeginObject() {}
+// recordOf returns the record of an object in JSON.
+func recordOf(object json.RawMessage) (record, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.UseNumber()
+	var r record
+	return r, r.read(d, "")
+}
 
-// EndObject ends an object. If the object consists of the members "set",
-// "infinite" and "number", it becomes a single value.
-func (r *recorder) EndObject() {
-	if r.arrays > 0 {
+// read reads a value and adds its fields. The name argument is the path of the
+// value.
+func (r *record) read(d *json.Decoder, name string) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch t {
+	case json.Delim('['):
+		list, err := elements(d)
+		*r = append(*r, field{name, strings.Join(list, ",")})
+		return err
+	case json.Delim('{'):
+		start := len(*r)
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			path := plain(key.(string))
+			if name != "" {
+				path = name + "." + path
+			}
+			if err := r.read(d, path); err != nil {
+				return err
+			}
+		}
+		_, err := d.Token()
+		r.joinNumber(start, name)
+		return err
+	}
+	*r = append(*r, field{name, scalar(t)})
+	return nil
+}
+
+// elements reads the rest of an array and returns its scalars. Members of
+// objects in an array are shown without their names.
+func elements(d *json.Decoder) (list []string, err error) {
+	for depth := 1; depth > 0; {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		switch t {
+		case json.Delim('['):
+			depth++
+		case json.Delim(']'):
+			depth--
+		case json.Delim('{'):
+			members, err := recordMembers(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, members...)
+		default:
+			list = append(list, scalar(t))
+		}
+	}
+	return list, nil
+}
+
+// recordMembers reads the rest of an object and returns the values of its
+// fields.
+func recordMembers(d *json.Decoder) (values []string, err error) {
+	for d.More() {
+		var r record
+		if _, err := d.Token(); err != nil {
+			return nil, err
+		}
+		if err := r.read(d, ""); err != nil {
+			return nil, err
+		}
+		for _, f := range r {
+			values = append(values, f.value)
+		}
+	}
+	_, err = d.Token()
+	return values, err
+}
+
+// joinNumber replaces the fields from start on with one field if they are the
+// members "set", "infinite" and "number" of an object with the given name.
+func (r *record) joinNumber(start int, name string) {
+	fields := (*r)[start:]
+	prefix := ""
+	if name != "" {
+		prefix = name + "."
+	}
+	if len(fields) != 3 || fields[0].name != prefix+"set" || fields[1].name != prefix+"infinite" || fields[2].name != prefix+"number" {
 		return
 	}
-	name := strings.Join(r.path, ".")
-	if n := len(r.record) - 3; n >= 0 && r.record[n].name == name+".set" {
-		set, infinite, number := r.record[n].value, r.record[n+1].value, r.record[n+2].value
-		r.record = append(r.record[:n], field{name, numberText(set, infinite, number)})
-	}
-	r.pop()
-}
-
-func numberText(set, infinite, number string) string {
+	value := ""
 	switch {
-	case infinite == "true":
-		return "unlimited"
-	case set == "true":
-		return number
+	case fields[1].value == "true":
+		value = "unlimited"
+	case fields[0].value == "true":
+		value = fields[2].value
 	}
-	return ""
+	*r = append((*r)[:start], field{name, value})
 }
 
-func (r *recorder) BeginArray() { r.arrays++ }
-
-func (r *recorder) EndArray() {
-	if r.arrays--; r.arrays == 0 {
-		r.emit(strings.Join(r.list, ","))
-		r.list = nil
+// scalar returns the text of a token.
+func scalar(t json.Token) string {
+	switch v := t.(type) {
+	case nil:
+		return ""
+	case string:
+		return plain(v)
 	}
+	return fmt.Sprint(t)
 }
-
-// value adds a scalar.
-func (r *recorder) value(s string) {
-	if r.arrays > 0 {
-		r.list = append(r.list, s)
-		return
-	}
-	r.emit(s)
-}
-
-// emit adds the value s of the member whose name Key has set.
-func (r *recorder) emit(s string) {
-	r.record = append(r.record, field{strings.Join(r.path, "."), s})
-	r.pop()
-}
-
-func (r *recorder) pop() { r.path = r.path[:max(0, len(r.path)-1)] }
-
-func (r *recorder) String(s string) { r.value(plain(s)) }
-func (r *recorder) Int(n int64)     { r.value(strconv.FormatInt(n, 10)) }
-func (r *recorder) Uint(n uint64)   { r.value(strconv.FormatUint(n, 10)) }
-func (r *recorder) Float(f float64) { r.value(strconv.FormatFloat(f, 'g', -1, 64)) }
-func (r *recorder) Bool(b bool)     { r.value(strconv.FormatBool(b)) }
-func (r *recorder) Null()           { r.value("") }
-
-func (r *recorder) Fail(err error) {
-	if r.failure == nil {
-		r.failure = err
-	}
-}
-
-func (r *recorder) Err() error { return r.failure }
 
 // plain returns s on one line, with control characters escaped. Otherwise the
 // name of a job could move the cursor of an administrator who lists other
@@ -122,17 +169,4 @@ func (r *recorder) Err() error { return r.failure }
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}
-
-// recordOf returns a function that converts an object to a record. The argument
-// t lists the fields of the object. The record has the fields of the newest
-// version of the REST API.
-func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
-	newest := api.Versions[len(api.Versions)-1]
-	render := t.Renderer(schema.View{Version: newest, Spelling: schema.Sched})
-	return func(o *O) (record, error) {
-		var r recorder
-		render(&r, o)
-		return r.record, r.failure
-	}
 }

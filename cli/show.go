@@ -1,6 +1,7 @@
-package main
+package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -8,37 +9,124 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/cli/rest"
 	"schedrestd/errs"
 )
 
-func showCommand(dial connector) *cobra.Command {
+func showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show nodes or jobs",
+		Short: "Show nodes or jobs with all their fields",
 		Long: `show prints a table with headings and one line for each node or job. With a name
 it prints all fields of that node or job as name=value lines, named as in the REST API.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errs.New(errs.Invalid, "missing argument: node or job").
-				WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
-		},
 	}
-	cmd.AddCommand(showNode(dial), showJob(dial))
+	setRun(cmd, func(*cobra.Command, []string) error {
+		return usageError("missing argument: node or job").WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
+	})
+	cmd.AddCommand(showNode(), showJob())
 	return cmd
 }
 
-// A column describes a column of a table. It contains the heading and the name
-// of the field whose values are shown.
-type column struct{ heading, field string }
+func showNode() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "node [NAME]",
+		Aliases: []string{"nodes"},
+		Short:   "Show all nodes, or one node in detail",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	o.connectFlags(cmd)
+	cmd.ValidArgsFunction = o.completeNodes
+	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			p := recordPrinter{w: cmd.OutOrStdout()}
+			return c.Node(cmd.Context(), args[0], func(_ *rest.Node, text json.RawMessage) error { return p.print(text) })
+		}
+		t := newRecordTable(cmd.OutOrStdout(),
+			recordColumn{"NAME", "name"},
+			recordColumn{"STATE", "state"},
+			recordColumn{"CPUS", "cpus"},
+			recordColumn{"ALLOC", "alloc_cpus"},
+			recordColumn{"MEMORY", "real_memory"},
+			recordColumn{"FREE", "free_mem"},
+			recordColumn{"REASON", "reason"},
+		)
+		return t.finish(c.Nodes(cmd.Context(), func(_ *rest.Node, text json.RawMessage) error { return t.add(text) }))
+	})
+}
 
-// table prints records in columns.
-type table struct {
-	columns []column
+func showJob() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "job [ID]",
+		Aliases: []string{"jobs"},
+		Short:   "Show all jobs, or one job in detail",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	o.connectFlags(cmd)
+	cmd.ValidArgsFunction = o.completeJobs(func(*rest.Job) bool { return true })
+	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
+		if err := checkIDs(ids); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if len(ids) == 1 {
+			p := recordPrinter{w: cmd.OutOrStdout()}
+			return c.RawJob(cmd.Context(), ids[0], func(_ *rest.Job, text json.RawMessage) error { return p.print(text) })
+		}
+		t := newRecordTable(cmd.OutOrStdout(),
+			recordColumn{"ID", "job_id"},
+			recordColumn{"NAME", "name"},
+			recordColumn{"USER", "user_name"},
+			recordColumn{"STATE", "job_state"},
+			recordColumn{"CPUS", "cpus"},
+			recordColumn{"LIMIT", "time_limit"},
+			recordColumn{"EXIT", "exit_code.return_code"},
+			recordColumn{"REASON", "state_reason"},
+		)
+		_, err = c.RawJobs(cmd.Context(), func(_ *rest.Job, text json.RawMessage) error { return t.add(text) })
+		return t.finish(err)
+	})
+}
+
+// A recordPrinter prints records, separated by empty lines.
+type recordPrinter struct {
+	w       io.Writer
+	printed bool
+}
+
+func (p *recordPrinter) print(object json.RawMessage) error {
+	r, err := recordOf(object)
+	if err != nil {
+		return errs.Wrap(err, errs.BadAnswer, "read the answer")
+	}
+	if p.printed {
+		fmt.Fprintln(p.w) // another task of an array
+	}
+	p.printed = true
+	return r.print(p.w)
+}
+
+// A recordColumn is a column of a recordTable. It has a heading and the name of
+// the field whose values are shown.
+type recordColumn struct{ heading, field string }
+
+// A recordTable prints records in columns.
+type recordTable struct {
+	columns []recordColumn
 	w       *tabwriter.Writer
 }
 
-func newTable(w io.Writer, columns ...column) *table {
-	t := &table{columns, tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+func newRecordTable(w io.Writer, columns ...recordColumn) *recordTable {
+	t := &recordTable{columns, tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
 	var headings []string
 	for _, c := range columns {
 		headings = append(headings, c.heading)
@@ -47,9 +135,13 @@ func newTable(w io.Writer, columns ...column) *table {
 	return t
 }
 
-// add prints the record r as a line. An empty value is printed as a dash, so
-// that programs can split the line at blanks.
-func (t *table) add(r record) {
+// add prints an object as a line. An empty value is printed as a dash, so that
+// programs can split the line at blanks.
+func (t *recordTable) add(object json.RawMessage) error {
+	r, err := recordOf(object)
+	if err != nil {
+		return errs.Wrap(err, errs.BadAnswer, "read the answer")
+	}
 	var cells []string
 	for _, c := range t.columns {
 		cell := strings.ReplaceAll(r.get(c.field), " ", "_")
@@ -59,18 +151,15 @@ func (t *table) add(r record) {
 		cells = append(cells, cell)
 	}
 	t.row(cells)
+	return nil
 }
 
-func (t *table) row(cells []string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+func (t *recordTable) row(cells []string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
 
-func (t *table) flush() error { return t.w.Flush() }
-
-// print prints all fields of r.
-func (r record) print(w io.Writer) error {
-	for _, f := range r {
-		if _, err := fmt.Fprintf(w, "%s=%s\n", f.name, f.value); err != nil {
-			return err
-		}
+// finish prints the table, unless the list could not be read.
+func (t *recordTable) finish(err error) error {
+	if err != nil {
+		return err
 	}
-	return nil
+	return t.w.Flush()
 }

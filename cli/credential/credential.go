@@ -40,6 +40,9 @@ func Token(path string) (string, error) {
 	if err != nil || token == "" {
 		return "", err
 	}
+	if err := CheckWord(token, origin); err != nil {
+		return "", err
+	}
 	if stray := StrayCharacters(token); stray != "" {
 		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", origin, stray).
 			WithHint("a token has only letters, digits, - and _, and two dots")
@@ -56,9 +59,21 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// User returns the user that the token names. If token is empty, User returns
-// the user of this process. It returns "" if the name is unknown.
-func User(token string) string {
+// CheckWord returns an error if the token is the word "daemon". The gateway's
+// own environment has this word instead of a token. The origin argument is the
+// name of the variable or file.
+func CheckWord(token, origin string) error {
+	if token != "daemon" {
+		return nil
+	}
+	return errs.New(errs.Unauthenticated, "%s is \"daemon\", which only schedrestd supports", origin).WithHint("unset %s", origin)
+}
+
+// User returns the user that the token names. The field argument is the name of
+// a third claim, after sun and username, that may contain the user's name; it
+// may be empty. If token is empty, User returns the user of this process. It
+// returns "" if the name is unknown.
+func User(token, field string) string {
 	if token == "" {
 		if u, err := user.Current(); err == nil {
 			return u.Username
@@ -69,8 +84,8 @@ func User(token string) string {
 	if err != nil {
 		return ""
 	}
-	for _, name := range []string{"sun", "username"} {
-		if value, ok := claims[name].(string); ok {
+	for _, name := range []string{"sun", "username", field} {
+		if value, ok := claims[name].(string); ok && name != "" {
 			return value
 		}
 	}

@@ -77,12 +77,12 @@ func TestToken(t *testing.T) {
 }
 
 func TestUser(t *testing.T) {
-	for claims, want := range map[string]string{`{"sun": "ann"}`: "ann", `{"username": "bea"}`: "bea", `{"sun": "ann", "username": "bea"}`: "ann", `{"mail": "x"}`: "", `{"sun": 5}`: ""} {
-		if got := User(makeToken(claims)); got != want {
+	for claims, want := range map[string]string{`{"sun": "ann"}`: "ann", `{"username": "bea"}`: "bea", `{"sun": "ann", "username": "bea"}`: "ann", `{"mail": "x"}`: "x", `{"post": "x"}`: "", `{"sun": 5}`: ""} {
+		if got := User(makeToken(claims), "mail"); got != want {
 			t.Errorf("%s: %q, want %q", claims, got, want)
 		}
 	}
-	if User("") == "" {
+	if User("", "mail") == "" {
 		t.Error("this process has no user")
 	}
 }

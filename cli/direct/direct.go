@@ -1,28 +1,55 @@
-package main
+// Package direct answers requests of the REST API inside this process. It
+// sends the same RPCs to the daemons of a cluster as a worker of the gateway
+// does, with the same handlers. So a command of schedctl is written once, for
+// the REST API, and works with and without a gateway.
+//
+// Without a token, the daemons must be on this machine: on their UNIX sockets,
+// the kernel tells each side which user the other side runs as.
+package direct
 
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"net/http"
+	"os"
 	"strconv"
+	"sync"
+	"time"
 
+	"schedrestd/api"
+	"schedrestd/auth"
 	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/feature"
+	"schedrestd/handlers"
 	"schedrestd/model"
+	"schedrestd/release"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/fault"
 )
 
-// A connection combines a client of the controller with the user's credential.
-type connection struct {
-	client     *client.Client
-	credential model.Credential
-	auth       conf.Auth // configuration of tokens
+// A Cluster combines the clients of a cluster's daemons with the user's
+// credential.
+type Cluster struct {
+	Client     *client.Client
+	Credential model.Credential
+	Auth       conf.Auth // configuration of tokens
+	Path       string    // configuration of the cluster
+
+	accounting handlers.Accounting // nil if the cluster has no accounting daemon
+	name       string              // of the cluster
+	serve      sync.Once           // starts the server of the REST API
+	conns      chan net.Conn       // connections to that server
 }
 
-// connect reads the configuration and returns a connection to the cluster's
-// controller. It writes warnings about the configuration to warn.
-func connect(path string, warn io.Writer) (*connection, error) {
+// Open reads the configuration of a cluster. It writes warnings about the
+// configuration to warn. It does not connect to the daemons. The function token
+// returns the user's token, or "" for none; its argument is the name of the
+// claim that contains the user's name (userclaimfield= in the configuration).
+func Open(path string, token func(field string) (string, error), warn io.Writer) (*Cluster, error) {
 	path, err := conf.Find(path)
 	if err != nil {
 		return nil, err
@@ -34,11 +61,11 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := tokenFromEnv(cluster.UserClaimField)
+	credential, err := token(cluster.UserClaimField)
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := addresses(cluster, token)
+	controllers, err := controllers(cluster, credential)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +73,48 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{
-		client: client.New(client.Config{Controllers: addrs, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout,
-			Trusted: func(uid uint32) bool { return uid == 0 || uid == sched }}),
-		credential: model.Credential{Token: token}, auth: cluster.Auth,
-	}, nil
+	cfg := client.Config{
+		Controllers:    controllers,
+		Accounting:     accounting(cluster, credential),
+		Cluster:        cluster.ClusterName,
+		Timeout:        cluster.MessageTimeout,
+		ConnectTimeout: cluster.ConnectTimeout,
+		Trusted:        func(uid uint32) bool { return uid == 0 || uid == sched },
+	}
+	c := &Cluster{Client: client.New(cfg), Credential: model.Credential{Token: credential}, Auth: cluster.Auth,
+		Path: path, name: cluster.ClusterName}
+	if len(cfg.Accounting) > 0 {
+		c.accounting = client.NewAccounting(cfg)
+	}
+	return c, nil
 }
 
+// handler returns the handlers of the REST API.
+func (c *Cluster) handler() http.Handler {
+	names := newUsers()
+	return handlers.New(handlers.Config{
+		Controller: c.Client,
+		Accounting: c.accounting,
+		Auth:       auth.Options{JWT: true, Local: true, UID: uint32(os.Geteuid()), UserClaimField: c.Auth.UserClaimField},
+		Names:      api.NamesSched,
+		Content:    feature.AllContent,
+		Cluster:    c.name,
+		Release:    release.Version,
+		ErrorText:  fault.Text,
+		Users:      names,
+		Resolver:   names,
+		MaxBody:    maxBody,
+		ReadBody:   time.Minute,
+		Log:        slog.New(causes{}),
+	})
+}
+
+// maxBody is the maximum length of a request's body, in bytes. It is more than
+// a script of the maximum length takes in JSON.
+const maxBody = 64 << 20
+
 // schedUser returns the uid of SchedUser. Only this user and root may listen on
-// the controller's socket.
+// the sockets of the daemons.
 func schedUser(c *conf.Cluster) (uint32, error) {
 	if c.User == "" {
 		return 0, nil
@@ -63,12 +123,11 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
-// addresses returns the addresses at which schedctl tries to reach a
-// controller. The first one is the UNIX socket of this machine's controller, if
-// the configuration names it. On this socket, the kernel tells each side which
-// user the other side runs as. If there is a token, addresses then lists the
-// TCP addresses of all controllers.
-func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
+// controllers returns the addresses at which to try to reach a controller. The
+// first one is the UNIX socket of this machine's controller, if the
+// configuration names it. If there is a token, the TCP addresses of all
+// controllers follow.
+func controllers(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
 	}
@@ -78,7 +137,10 @@ func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	}
 	switch {
 	case token != "":
-		return append(list, tcp(c)...), nil
+		for _, h := range c.Controllers {
+			list = append(list, tcp(h.Name, h.Address, c.ControllerPort))
+		}
+		return list, nil
 	case c.AuthType != "auth/cred":
 		return nil, errs.New(errs.Unsupported, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
 			WithHint("set SCHED_JWT to a token; on the controller's machine, run: export $(schedctl token)")
@@ -90,11 +152,32 @@ func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	return list, nil
 }
 
-func tcp(c *conf.Cluster) []client.Address {
-	var list []client.Address
-	for _, h := range c.Controllers {
-		address := net.JoinHostPort(h.Address, strconv.Itoa(c.ControllerPort))
-		list = append(list, client.Address{Name: h.Name, Network: "tcp", Address: address})
+// accounting returns the addresses of the accounting daemons, in the same order
+// as controllers.
+func accounting(c *conf.Cluster, token string) (list []client.Address) {
+	a := c.Accounting
+	if a == nil {
+		return nil
+	}
+	if a.Socket != "" {
+		list = append(list, client.Address{Name: a.Host, Network: "unix", Address: a.Socket})
+	}
+	if token == "" {
+		return list
+	}
+	list = append(list, tcp(a.Host, a.Host, a.Port))
+	if a.BackupHost != "" {
+		list = append(list, tcp(a.BackupHost, a.BackupHost, a.Port))
 	}
 	return list
+}
+
+func tcp(name, host string, port int) client.Address {
+	return client.Address{Name: name, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(port))}
+}
+
+// self describes this process, which is the client of its own handlers. The
+// daemons check its uid and gid themselves.
+func self() auth.Peer {
+	return auth.Peer{Network: "unix", UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), PID: int32(os.Getpid()), Verified: true}
 }

@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
 
+	"schedrestd/api"
 	"schedrestd/errs"
 )
 
@@ -17,9 +19,22 @@ type address struct {
 	spelling string // "slurm" or "sched"; "" if the URL contains no API version
 	version  string // "v0.0.43", if the URL contains it
 	secure   bool
+	direct   bool // the server is in this process; text is the configuration of the cluster
 }
 
-func (a *address) String() string { return shorten(a.text) }
+func (a *address) String() string {
+	if a.direct {
+		return "the controller of " + shorten(a.text)
+	}
+	return "the gateway at " + shorten(a.text)
+}
+
+// directAddress returns the address of the server in this process. The text
+// argument is the configuration of the cluster, for people.
+func directAddress(text string) *address {
+	newest := api.Versions[len(api.Versions)-1]
+	return &address{text: text, base: "http://localhost", spelling: "sched", version: fmt.Sprintf("v0.0.%d", newest), direct: true}
+}
 
 // versionedPath matches a URL path that ends with an API version, such as
 // /slurm/v0.0.44. On some servers the paths of the API begin with /sched

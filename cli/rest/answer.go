@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"schedrestd/cli/direct"
 	"schedrestd/errs"
 	"schedrestd/printable"
 )
@@ -37,12 +38,14 @@ type problem struct {
 
 // String formats p for people. The text begins with the part of the request
 // that caused the problem, if that part is known. Next comes the description
-// or, if there is none, the name of the error.
+// or, if there is none, the name of the error. Only schedrestd sends a code. Its
+// descriptions are complete, so the name of the error would say the same again.
 func (p problem) String() string {
 	text := p.Description
 	switch {
 	case text == "":
 		text = p.Error
+	case p.Code != "":
 	case p.Error != "" && p.Number != 0 && !strings.EqualFold(p.Error, p.Description):
 		text += " (" + p.Error + ")"
 	}
@@ -215,7 +218,19 @@ func (c *Client) decodeAnswer(resp *http.Response, v any) (warnings []string, er
 }
 
 // responseError returns the error for an answer with a status of 400 or more.
-func responseError(resp *http.Response) error {
+// A server in this process also sends the cause of the error.
+func (c *Client) responseError(resp *http.Response) error {
+	e := errorOf(resp)
+	if cause, _ := url.QueryUnescape(resp.Header.Get(direct.Cause)); c.IsDirect() && cause != "" {
+		e.Message, e.Hint = printable.Text(cause), ""
+	}
+	if c.IsDirect() && e.Kind == errs.Unavailable {
+		e.Hint = "this is " + c.addr.String() + "; --url or SCHED_URL selects a gateway instead"
+	}
+	return e
+}
+
+func errorOf(resp *http.Response) *errs.Error {
 	var envelope struct {
 		Errors []problem `json:"errors"`
 	}
@@ -237,7 +252,7 @@ func responseError(resp *http.Response) error {
 // problemsError returns the error for an answer with the given status and
 // problems. Some error numbers determine the kind of the error. If no problem
 // has such a number, the status determines the kind.
-func problemsError(status int, problems []problem) error {
+func problemsError(status int, problems []problem) *errs.Error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string
 	for _, p := range problems {

@@ -3,6 +3,9 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"net/url"
+
+	"schedrestd/errs"
 )
 
 // Node contains the fields of a node that are shown to people.
@@ -32,5 +35,20 @@ func (n *Node) BaseState() string {
 // JSON.
 func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
 	_, err := c.requestList(ctx, "nodes/", nil, "nodes", decodeRaw(each))
+	return err
+}
+
+// Node calls each(n, text) for the node with the given name. The text argument
+// is the node in JSON.
+func (c *Client) Node(ctx context.Context, name string, each func(*Node, json.RawMessage) error) error {
+	unknown := errs.New(errs.NotFound, "node %s is unknown", shorten(name)).WithHint("schedctl nodes lists the nodes")
+	found := false
+	_, err := c.requestList(ctx, "node/"+url.PathEscape(name), nil, "nodes", decodeRaw(func(n *Node, text json.RawMessage) error {
+		found = true
+		return each(n, text)
+	}))
+	if err == nil && !found || errs.KindOf(err) == errs.NotFound {
+		return unknown
+	}
 	return err
 }

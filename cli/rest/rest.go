@@ -21,6 +21,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -34,13 +35,17 @@ const DefaultTimeout = time.Minute
 
 // Config configures a Client.
 type Config struct {
-	URL         string        // http://HOST:PORT, https://HOST or unix:/PATH
+	URL         string        // http://HOST:PORT, https://HOST or unix:/PATH; with Direct: the name of the cluster's configuration
+	Direct      DialFunc      // connects to a server in this process, instead of to the URL; nil for none
 	Token       string        // empty to send none
 	CACert      string        // file of CA certificates to verify the server with; empty for the system's CAs
 	Timeout     time.Duration // 0 for DefaultTimeout
 	ServerUsers []uint32      // users who may receive the token, in addition to root, system users and the user of this process
 	UserAgent   string
 }
+
+// A DialFunc opens a connection to a server.
+type DialFunc func(context.Context) (net.Conn, error)
 
 // A Client sends requests to one server, in one version of the API.
 type Client struct {
@@ -54,7 +59,10 @@ type Client struct {
 // Dial creates a Client. Unless the URL names a version of the API, Dial
 // determines the newest version that the server and this client support.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
-	addr, err := parseURL(cfg.URL)
+	addr, err := directAddress(cfg.URL), error(nil)
+	if cfg.Direct == nil {
+		addr, err = parseURL(cfg.URL)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +82,12 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 // Version returns the version of the API in use, such as "v0.0.44".
 func (c *Client) Version() string { return c.version }
 
-// Server returns the server's address, for people.
+// Server returns the kind and the address of the server, for people.
 func (c *Client) Server() string { return c.addr.String() }
+
+// IsDirect reports whether the client sends its requests to the daemons of a
+// cluster, without a gateway.
+func (c *Client) IsDirect() bool { return c.addr.direct }
 
 // get sends a GET request. The caller must close the body of the answer.
 func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
@@ -105,7 +117,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 			WithHint("redirects are not followed; give the final address with --url")
 	}
 	defer resp.Body.Close()
-	return nil, responseError(resp)
+	return nil, c.responseError(resp)
 }
 
 // send sends a request. It returns the answer even if the status of the answer

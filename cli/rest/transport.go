@@ -41,6 +41,9 @@ func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 	}
 	dialer := &net.Dialer{Timeout: 20 * time.Second}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if cfg.Direct != nil {
+			return cfg.Direct(ctx)
+		}
 		if addr.socket != "" {
 			network, address = "unix", addr.socket
 		}

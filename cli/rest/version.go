@@ -56,9 +56,9 @@ func (c *Client) checkPing(resp *http.Response) (bool, error) {
 		return false, errs.New(errs.BadAnswer, "%s redirects to %s", c.addr, shorten(resp.Header.Get("Location"))).
 			WithHint("redirects are not followed; give the final address with --url")
 	case kindOf(code) == errs.Unauthenticated || code == http.StatusForbidden:
-		return false, responseError(resp)
+		return false, c.responseError(resp)
 	case code == http.StatusBadRequest:
-		return false, responseError(resp)
+		return false, c.responseError(resp)
 	case !isJSON(resp):
 		return false, notJSON(resp)
 	}

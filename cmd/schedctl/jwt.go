@@ -36,11 +36,11 @@ func refusalHint(token bool, uid, gid int) string {
 // configuration).
 func tokenFromEnv(field string) (string, error) {
 	token, name, err := credential.FromEnv()
-	switch {
-	case err != nil || token == "":
+	if err != nil || token == "" {
 		return "", err
-	case token == "daemon":
-		return "", errs.New(errs.Invalid, "%s is \"daemon\", which only schedrestd supports", name).WithHint("unset %s", name)
+	}
+	if err := credential.CheckWord(token, name); err != nil {
+		return "", err
 	}
 	if stray := credential.StrayCharacters(token); stray != "" {
 		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", name, stray).

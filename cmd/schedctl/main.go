@@ -34,6 +34,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli"
+	"schedrestd/cli/direct"
 	"schedrestd/conf"
 	"schedrestd/demo"
 	"schedrestd/errs"
@@ -66,17 +67,14 @@ func run(args []string, out, errOut io.Writer) int {
 	if status, ok := errors.AsType[demo.Status](err); ok {
 		return int(status)
 	}
-	if exitErr, ok := errors.AsType[*cli.ExitError](err); ok {
-		if exitErr.Err != nil {
-			printError(errOut, exitErr.Err)
-		}
-		return exitErr.Status
+	exitErr, ok := errors.AsType[*cli.ExitError](cli.WithStatus(err))
+	if !ok {
+		return 0
 	}
-	if err != nil {
-		printError(errOut, err)
-		return 1
+	if exitErr.Err != nil {
+		printError(errOut, exitErr.Err)
 	}
-	return 0
+	return exitErr.Status
 }
 
 // root returns the command tree.
@@ -100,8 +98,8 @@ who runs them, which needs the controller's UNIX socket.`,
 		"configuration of the cluster (default: $SCHED_CONF, or the usual path)")
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	dial := func() (*connection, error) { return connect(configPath, cmd.ErrOrStderr()) }
-	cmd.AddCommand(tokenCommand(dial), pingCommand(dial), showCommand(dial), cancelCommand(dial), demoCommand())
+	dial := func() (*direct.Cluster, error) { return direct.Open(configPath, tokenFromEnv, cmd.ErrOrStderr()) }
+	cmd.AddCommand(tokenCommand(dial), demoCommand())
 	cmd.AddCommand(cli.Commands()...)
 	cli.RefuseEmptyValues(cmd)
 	return cmd
@@ -109,7 +107,7 @@ who runs them, which needs the controller's UNIX socket.`,
 
 // A connector opens a command's connection to the controller. The command calls
 // the connector when the connection is needed.
-type connector func() (*connection, error)
+type connector func() (*direct.Cluster, error)
 
 // printError prints err, one problem per line, and then a hint if there is one.
 func printError(w io.Writer, err error) {

@@ -47,14 +47,14 @@ users other than root in group 0: no daemon accepts them.`,
 				return err
 			}
 			if lifespan == 0 {
-				lifespan = min(auth.DefaultLifespan, c.auth.LifespanLimit())
+				lifespan = min(auth.DefaultLifespan, c.Auth.LifespanLimit())
 			}
-			token, err := c.client.Token(cmd.Context(), c.credential, user, lifespan)
+			token, err := c.Client.Token(cmd.Context(), c.Credential, user, lifespan)
 			if err != nil {
-				return withTokenHint(err, user, c.auth)
+				return withTokenHint(err, user, c.Auth)
 			}
-			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token); err == nil && c.credential.Token != "" {
-				warnEarlyExpiry(cmd.ErrOrStderr(), token, c.auth.UserClaimField, lifespan)
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token); err == nil && c.Credential.Token != "" {
+				warnEarlyExpiry(cmd.ErrOrStderr(), token, c.Auth.UserClaimField, lifespan)
 			}
 			return err
 		},
@@ -83,13 +83,13 @@ func parseTokenArgs(args []string) (user string, lifespan time.Duration, err err
 	for _, word := range args {
 		key, value, _ := strings.Cut(word, "=")
 		if key = strings.ToLower(key); seen[key] {
-			return "", 0, errs.New(errs.Invalid, "%s= is set twice", key)
+			return "", 0, errs.New(errs.Malformed, "%s= is set twice", key)
 		}
 		seen[key] = true
 		switch key {
 		case "username":
 			if user = value; user == "" {
-				return "", 0, errs.New(errs.Invalid, "username= needs a name").WithHint("omit it to create a token for yourself")
+				return "", 0, errs.New(errs.Malformed, "username= needs a name").WithHint("omit it to create a token for yourself")
 			}
 		case "lifespan":
 			if lifespan, err = seconds(value); err != nil {
@@ -99,7 +99,7 @@ func parseTokenArgs(args []string) (user string, lifespan time.Duration, err err
 			if len(word) > 64 {
 				word = word[:10] + "…" // it may be a token, and the error may be logged
 			}
-			return "", 0, errs.New(errs.Invalid, "unknown argument %q", word).
+			return "", 0, errs.New(errs.Malformed, "unknown argument %q", word).
 				WithHint("usage: schedctl token [username=USER] [lifespan=SECONDS]")
 		}
 	}
@@ -113,9 +113,9 @@ func seconds(value string) (time.Duration, error) {
 	tooLong := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
 	switch {
 	case tooLong:
-		return 0, errs.New(errs.Invalid, "lifespan=%s is too long: the maximum is %d seconds", value, auth.MaxLifespan/time.Second)
+		return 0, errs.New(errs.Malformed, "lifespan=%s is too long: the maximum is %d seconds", value, auth.MaxLifespan/time.Second)
 	case err != nil || n == 0:
-		return 0, errs.New(errs.Invalid, "lifespan=%s is not a number of seconds above 0", value).
+		return 0, errs.New(errs.Malformed, "lifespan=%s is not a number of seconds above 0", value).
 			WithHint("omit it for %d seconds", auth.DefaultLifespan/time.Second)
 	}
 	return time.Duration(n) * time.Second, nil

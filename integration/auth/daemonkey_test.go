@@ -124,7 +124,7 @@ func TestNewKey(t *testing.T) {
 		t.Error("the old key is accepted after the restart")
 	}
 	_, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + before}, "show", "node")
-	if status != 1 || !strings.Contains(errOut, "run: unset SCHED_JWT") {
+	if status != 4 || !strings.Contains(errOut, "run: unset SCHED_JWT") {
 		t.Errorf("schedctl with an old token: status %d, %s", status, errOut)
 	}
 }

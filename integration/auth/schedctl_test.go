@@ -41,7 +41,11 @@ func TestNoTokensForNobody(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, errOut, status := d.run(tt.user, tt.env, strings.Fields(tt.args)...)
-			if status != 1 || out != "" || !strings.HasPrefix(errOut, tt.wantErr) || !strings.Contains(errOut, tt.hint) || strings.Contains(errOut, "unset SCHED_JWT") {
+			wantStatus := 1
+			if tt.wantErr == errNotAccepted {
+				wantStatus = 4
+			}
+			if status != wantStatus || out != "" || !strings.HasPrefix(errOut, tt.wantErr) || !strings.Contains(errOut, tt.hint) || strings.Contains(errOut, "unset SCHED_JWT") {
 				t.Errorf("status %d, stdout %q, stderr %q", status, out, errOut)
 			}
 		})

@@ -14,13 +14,17 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// schedctl runs schedctl over REST. It returns the exit status, standard output
-// and standard error. token is the value of SCHED_JWT, or "" for none.
+// schedctl runs schedctl with the gateway at url or, if url is empty, with the
+// daemons of the lab's configuration. It returns the exit status, standard
+// output and standard error. token is the value of SCHED_JWT, or "" for none.
 func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), args...)
 	cmd.Dir = l.Work
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SCHED_URL=" + url, "TZ=UTC", "SCHED_CONF=/nowhere"}
+	if url == "" {
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "SCHED_CONF=" + l.Conf()}
+	}
 	if token != "" {
 		cmd.Env = append(cmd.Env, "SCHED_JWT="+token)
 	}
@@ -32,22 +36,29 @@ func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (
 
 // TestSchedctl checks the interactive commands of schedctl against three
 // gateways. One serves both /sched/ and /slurm/, one serves only /sched/, and
-// one serves only the oldest API version that the commands support.
+// one serves only the oldest API version that the commands support. The same
+// commands must do the same without a gateway.
 func TestSchedctl(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		options []string
 		env     []string
+		direct  bool
 	}{
-		{"both spellings", nil, []string{"SCHEDRESTD_NAMES=both"}},
-		{"one spelling", nil, []string{"SCHEDRESTD_NAMES=sched"}},
-		{"oldest version", []string{"-d", "v0.0.42"}, nil},
+		{"both spellings", nil, []string{"SCHEDRESTD_NAMES=both"}, false},
+		{"one spelling", nil, []string{"SCHEDRESTD_NAMES=sched"}, false},
+		{"oldest version", []string{"-d", "v0.0.42"}, nil, false},
+		{"no gateway", nil, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := harness.NewLab(t, harness.WithOptions(tt.options, tt.env...))
-			run := func(args ...string) (int, string, string) { return schedctl(t, l, l.URL, l.OwnToken, args...) }
+			url := l.URL
+			if tt.direct {
+				url = ""
+			}
+			run := func(args ...string) (int, string, string) { return schedctl(t, l, url, l.OwnToken, args...) }
 			script := filepath.Join(l.Work, "job.sh")
 			harness.Must(t, os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --job-name=seven -t 2\n#SBATCH -o out-%j\necho \"$NAME in $(pwd)\"\nexit 7\n"), 0o755))
 

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"schedrestd/cli/credential"
+	"schedrestd/cli/direct"
+	"schedrestd/cli/rest"
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/printable"
+	"schedrestd/release"
+)
+
+// The addresses at which commands look for a gateway if the user names none.
+const (
+	usersSocket = "/run/schedrestd-users/socket"
+	defaultURL  = "http://127.0.0.1:6820" // slurmrestd's usual port
+)
+
+// A server is what a command sends its requests to: the gateway at a URL, or
+// the daemons of a configuration. One of the fields is set.
+type server struct{ url, config string }
+
+// server returns the server that the user has selected. The command line takes
+// precedence over the environment, and an address over a configuration. If the
+// user has selected none, it is the first of these: the gateway's socket for
+// local users, if there is no token; the daemons of this machine's
+// configuration; and the gateway at slurmrestd's usual port.
+func (o *options) server(token string) (server, error) {
+	config := ""
+	if f := o.cmd.Flag("config"); f != nil {
+		config = f.Value.String()
+	}
+	switch {
+	case o.url != "" && config != "" && config != os.DevNull:
+		return server{}, usageError("--url and --config exclude each other").
+			WithHint("--url selects a gateway, and --config the daemons of a cluster")
+	case o.url != "":
+		return server{url: o.url}, nil
+	case config != "" && config != os.DevNull:
+		return server{config: config}, nil
+	}
+	url, err := conf.Env("SCHED_URL")
+	if err != nil || url != "" {
+		return server{url: url}, err
+	}
+	if config == "" {
+		config, err = conf.Env("SCHED_CONF")
+	}
+	if err != nil || config != "" && config != os.DevNull {
+		return server{config: config}, err
+	}
+	if _, err := os.Stat(usersSocket); err == nil && token == "" {
+		return server{url: "unix:" + usersSocket}, nil
+	}
+	if path, err := conf.Find(""); err == nil && config == "" {
+		return server{config: path}, nil
+	}
+	return server{url: defaultURL}, nil
+}
+
+// A connection contains a client for the REST API and the name of the user.
+type connection struct {
+	*rest.Client
+	user    string          // "" if unknown
+	cluster *direct.Cluster // nil with a gateway
+}
+
+// dial connects to the server with the user's token.
+func (o *options) dial(ctx context.Context) (*connection, error) {
+	token, err := credential.Token(o.tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.server(token)
+	if err != nil {
+		return nil, err
+	}
+	if s.config != "" {
+		return o.dialDirect(ctx, s.config, token)
+	}
+	trusted, err := o.trustedUIDs()
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.Dial(ctx, rest.Config{URL: s.url, Token: token, CACert: o.caCert, Timeout: o.timeout, ServerUsers: trusted,
+		UserAgent: "schedctl/" + release.Version})
+	if err != nil {
+		return nil, withDefaultHint(err, s.url)
+	}
+	return &connection{client, credential.User(token, ""), nil}, nil
+}
+
+// withDefaultHint adds a hint to the error of a gateway that the user has not
+// named and that can't be reached.
+func withDefaultHint(err error, url string) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || url != defaultURL || e.Kind != errs.Unavailable {
+		return err
+	}
+	with := *e
+	return with.WithHint("set SCHED_URL to the address of a gateway, or SCHED_CONF to the configuration of a cluster; without both, %s is tried", url)
+}
+
+// dialDirect connects to the daemons of a configuration.
+func (o *options) dialDirect(ctx context.Context, config, token string) (*connection, error) {
+	if o.caCert != "" || len(o.serverUsers) > 0 {
+		return nil, usageError("--cacert and --server-user need the address of a gateway").WithHint("name it with --url or SCHED_URL")
+	}
+	warn := o.cmd.ErrOrStderr()
+	if o.quiet {
+		warn = io.Discard
+	}
+	field := ""
+	cluster, err := direct.Open(config, func(f string) (string, error) { field = f; return token, nil }, warn)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.Dial(ctx, rest.Config{URL: printable.Text(cluster.Path), Direct: cluster.Dial, Token: token, Timeout: o.timeout,
+		UserAgent: "schedctl/" + release.Version})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{client, credential.User(token, field), cluster}, nil
+}
