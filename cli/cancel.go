@@ -35,7 +35,8 @@ only those of the named jobs that the options select.`,
 		if len(ids) == 0 && !f.hasCondition() {
 			return usageError("cancel: no job is selected").WithHint("name jobs, or select them, for example with --me")
 		}
-		if err := checkIDs(ids); err != nil {
+		ids, err := expandIDs(ids)
+		if err != nil {
 			return err
 		}
 		c, err := o.dialWithFilter(cmd.Context(), &f)

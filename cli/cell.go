@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,11 @@ import (
 )
 
 func textCell(s string) table.Cell { return table.Cell{Text: s} }
+
+// countCell returns a cell with text, which is sorted by the number n.
+func countCell(text string, n float64) table.Cell {
+	return table.Cell{Text: text, Number: n, Numeric: true}
+}
 
 // stateColor returns the color of a job's or node's state.
 func stateColor(states rest.Words) table.Color {
@@ -46,11 +52,11 @@ func stateCell(states rest.Words) table.Cell {
 func numberCell(n rest.Number) table.Cell {
 	switch {
 	case n.Infinite:
-		return textCell("unlimited")
+		return countCell("unlimited", math.Inf(1))
 	case !n.Set:
 		return textCell("")
 	}
-	return textCell(strconv.FormatInt(n.Int(), 10))
+	return countCell(strconv.FormatInt(n.Int(), 10), n.Value)
 }
 
 // memoryCell returns a cell with an amount of memory, or with a dash if the
@@ -59,7 +65,32 @@ func memoryCell(mib rest.Number) table.Cell {
 	if !mib.Set {
 		return textCell("")
 	}
-	return textCell(formatMemory(mib.Int()))
+	return countCell(formatMemory(mib.Int()), mib.Value)
+}
+
+// limitCell returns a cell with a number of minutes, or with a dash if it is
+// unset.
+func limitCell(n rest.Number) table.Cell {
+	c := numberCell(n)
+	c.Text = formatLimit(n)
+	return c
+}
+
+// timeCell returns a cell with a time, or with a dash if it is unset.
+func timeCell(n rest.Number) table.Cell {
+	if n.Int() == 0 {
+		return textCell("")
+	}
+	return countCell(formatTime(n), n.Value)
+}
+
+// gpuCell returns a cell with the numbers of GPUs in use and in total, or with
+// a dash if there are none.
+func gpuCell(used, all int64) table.Cell {
+	if all == 0 {
+		return textCell("")
+	}
+	return countCell(fmt.Sprintf("%d/%d", used, all), float64(used))
 }
 
 // formatDuration returns a duration as D-HH:MM:SS.

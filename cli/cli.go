@@ -90,23 +90,54 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// writeResult completes the document d or, if d is nil, writes the table t. If
-// any of the names are not in seen, writeResult returns an error that lists
-// these names. The kind argument is the word for an object in that error, such
-// as "node".
-func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string,
-	seen map[string]bool) (err error) {
-	if d != nil {
-		err = d.Close()
-	} else if t.Len() > 0 || len(names) == 0 {
-		err = t.Write(out, table.TerminalOf(out).Style())
-	}
+// The type wanted contains the names of objects that the user has asked for.
+type wanted struct {
+	kind  string // word for an object, such as "node"
+	names []string
+	seen  map[string]bool // whether the server has listed the object, by name
+}
+
+func newWanted(kind string, names []string) *wanted {
+	w := &wanted{kind, names, map[string]bool{}}
 	for _, name := range names {
-		if !seen[name] {
-			err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", kind, printable.Text(name)))
+		w.seen[name] = false
+	}
+	return w
+}
+
+// has reports whether the user wants the object with the given name, which the
+// server has listed. If the user has given no names, all objects are wanted.
+func (w *wanted) has(name string) bool {
+	if len(w.names) == 0 {
+		return true
+	}
+	_, ok := w.seen[name]
+	if ok {
+		w.seen[name] = true
+	}
+	return ok
+}
+
+// check returns an error that lists the names that the server has not listed.
+func (w *wanted) check() (err error) {
+	for _, name := range w.names {
+		if !w.seen[name] {
+			w.seen[name] = true // report a repeated name once
+			err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", w.kind, printable.Text(name)))
 		}
 	}
 	return err
+}
+
+// writeResult completes the document d or, if d is nil, writes the table t. It
+// returns an error if names in w are unknown.
+func writeResult(out io.Writer, d *table.Document, t *table.Table, w *wanted) (err error) {
+	if d != nil {
+		err = d.Close()
+	} else if t.Len() > 0 || len(w.names) == 0 {
+		err = t.Write(out, table.TerminalOf(out).Style())
+	}
+	return joinErrors(err, w.check())
 }
 
 // trustedUIDs returns the uids of the users that --server-user names. If that

@@ -57,7 +57,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET jobs/":
 		fmt.Fprint(w, cmp.Or(g.jobs, jobList))
 	case "GET nodes/":
-		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "infinite": false, "number": 900}, "partitions": ["gpu", "cpu"], "reason": "a \u001b]0;title\u0007"},
+		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "infinite": false, "number": 900}, "partitions": ["gpu", "cpu"], "gres": "gpu:a100:4(S:0-1),gpu:2,nic:1", "gres_used": "gpu:a100:2(IDX:0-1),gpu:1(IDX:4),nic:0", "reason": "a \u001b]0;title\u0007"},
 			{"name": "node2", "state": ["IDLE"], "cpus": 8, "real_memory": 800, "partitions": ["cpu"]}, {"name": "$(evil)", "state": ["IDLE"]}]}`)
 	case "GET node/node2":
 		fmt.Fprint(w, `{"nodes": [{"name": "node2", "state": ["IDLE"]}]}`)
@@ -134,16 +134,16 @@ func TestTables(t *testing.T) {
 		{"jobs --me --state failed", `JOBID  PARTITION  NAME  USER  STATE         TIME  LIMIT  NODES  CPUS  NODELIST(REASON)
 4      cpu        done  ann   FAILED  1-01:01:05      -      -     -  node7
 `},
-		{"nodes", `NAME     STATE        CPUS  ALLOC   LOAD  MEMORY  FREE  GRES  PARTITIONS  REASON
-node1    MIXED+DRAIN    64     32  12.34    500G  900M  -     gpu,cpu     a_\x1b]0;title\a
-node2    IDLE            8      -      -    800M     -  -     cpu         -
-$(evil)  IDLE            -      -      -       -     -  -     -           -
+		{"nodes", `NAME     STATE        CPUS  ALLOC   LOAD  MEMORY  FREE  GPUS  PARTITIONS  REASON
+node1    MIXED+DRAIN    64     32  12.34    500G  900M   3/6  gpu,cpu     a_\x1b]0;title\a
+node2    IDLE            8      -      -    800M     -     -  cpu         -
+$(evil)  IDLE            -      -      -       -     -     -  -           -
 `},
-		{"nodes --state idle -p cpu", `NAME   STATE  CPUS  ALLOC  LOAD  MEMORY  FREE  GRES  PARTITIONS  REASON
-node2  IDLE      8      -     -    800M     -  -     cpu         -
+		{"nodes --state idle -p cpu", `NAME   STATE  CPUS  ALLOC  LOAD  MEMORY  FREE  GPUS  PARTITIONS  REASON
+node2  IDLE      8      -     -    800M     -     -  cpu         -
 `},
-		{"partitions", `NAME  STATE       LIMIT  DEFAULT  NODES  CPUS  NODELIST
-cpu   UP     2-00:00:00        -      2    72  node[1-2]
+		{"partitions", `NAME  STATE       LIMIT  DEFAULT  NODES(A/I/O/T)  CPUS  NODELIST
+cpu   UP     2-00:00:00        -         1/1/0/2    72  node[1-2]
 `},
 	} {
 		status, out, errOut := runCommand(t, &gateway{}, strings.Fields(tt.args)...)
@@ -157,7 +157,7 @@ cpu   UP     2-00:00:00        -      2    72  node[1-2]
 func TestFilters(t *testing.T) {
 	for args, want := range map[string]string{
 		"jobs": "3 12 20", "jobs --all": "3 4 12 20", "jobs -t all": "3 4 12 20", "jobs --me": "12", "jobs --me -a": "4 12", "jobs -u bob,ann -p gpu": "3 12",
-		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20",
+		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20", "jobs -w node[2-7],x -a": "4 12 20",
 		"jobs -a -t F": "4", "jobs -u carol": "",
 	} {
 		status, out, errOut := runCommand(t, &gateway{}, append(strings.Fields(args), "-o", "json")...)
@@ -278,7 +278,7 @@ func TestCancelCommand(t *testing.T) {
 func TestEmptyValues(t *testing.T) {
 	for _, args := range [][]string{
 		{"cancel", "--user", "", "-t", "PD"}, {"cancel", "-u", "", "3"}, {"cancel", "-u", "bob,,ann"}, {"cancel", "-t", "", "3"}, {"cancel", "-p", " "},
-		{"cancel", "-A", ""}, {"cancel", "-n", ""}, {"cancel", "-w", ""}, {"cancel", "--signal", "", "3"}, {"cancel", "3", ""}, {"cancel", "--url", "", "3"},
+		{"cancel", "-A", ""}, {"cancel", "-n", ""}, {"cancel", "-w", ""}, {"cancel", "-w", "n1,,n2"}, {"cancel", "-w", "n1,"}, {"cancel", "--signal", "", "3"}, {"cancel", "3", ""}, {"cancel", "--url", "", "3"},
 		{"jobs", "-u", ""}, {"jobs", "--token-file="}, {"top", "--once", "-p", ""}, {"watch", "-u", ""}, {"nodes", "-t", ""}, {"nodes", "-p", ""}, {"nodes", ""},
 		{"partitions", ""}, {"submit", "--idempotency-key", "", "job.sh"},
 	} {
@@ -306,7 +306,7 @@ func TestWatch(t *testing.T) {
 // TestTop checks a frame.
 func TestTop(t *testing.T) {
 	status, out, errOut := runCommand(t, &gateway{}, "top", "--once")
-	for _, want := range []string{"Nodes 3: 0 allocated, 1 mixed, 2 idle, 0 down or drained", "32 of 72", "Jobs 1 running, 1 pending", `train\x1b[2J`} {
+	for _, want := range []string{"Nodes 3: 0 allocated, 1 mixed, 2 idle, 0 other", "32 of 72", "GPUs [||||||||||          ] 3 of 6", "Jobs 1 running, 1 pending", `train\x1b[2J`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

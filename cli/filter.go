@@ -30,7 +30,7 @@ func (f *filter) flags(cmd *cobra.Command) {
 	flags.StringSliceVarP(&f.partitions, "partition", "p", nil, "jobs in these `PARTITIONS`")
 	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
 	flags.StringSliceVarP(&f.names, "name", "n", nil, "jobs with these `NAMES`")
-	flags.StringSliceVarP(&f.nodes, "node", "w", nil, "jobs on these `NODES`")
+	flags.StringArrayVarP(&f.nodes, "node", "w", nil, "jobs on these `NODES`, such as n1,n[3-5]")
 	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"user", "account", "name"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
@@ -58,6 +58,10 @@ func stateNames() []string { return slices.Sorted(maps.Values(shortStates)) }
 // check replaces abbreviations of states with their full names. It returns an
 // error if a state is unknown.
 func (f *filter) check() error {
+	var err error
+	if f.nodes, err = expandHosts("--node", f.nodes); err != nil {
+		return err
+	}
 	allStates := false
 	for i, s := range f.states {
 		s = strings.ToUpper(s)

@@ -33,7 +33,8 @@ longer has a job, it shows the record in accounting.`,
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
-		if err := checkIDs(ids); err != nil {
+		ids, err := expandIDs(ids)
+		if err != nil {
 			return err
 		}
 		c, err := o.dial(cmd.Context())
@@ -63,12 +64,10 @@ longer has a job, it shows the record in accounting.`,
 	})
 }
 
-// checkIDs returns an error if an element of ids is not a valid job id.
-func checkIDs(ids []string) error {
-	for _, id := range ids {
-		if err := rest.CheckJobID(id); err != nil {
-			return usageError("%s", err.Error()).WithHint("%s", errs.HintOf(err))
-		}
+// checkID returns an error if id is not a valid job id.
+func checkID(id string) error {
+	if err := rest.CheckJobID(id); err != nil {
+		return usageError("%s", err.Error()).WithHint("%s", errs.HintOf(err))
 	}
 	return nil
 }
@@ -87,16 +86,8 @@ func joinErrors(a, b error) error {
 // printJob prints the fields of j that are set, one per line.
 func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 	state := strings.Join(j.State, "+")
-	if j.Reason != "" && j.Reason != "None" {
-		state += " (" + j.Reason + ")"
-	}
-	ended := ""
-	if !j.Active() {
-		ended = formatTime(j.Ended)
-	}
-	started := ""
-	if j.BaseState() != "PENDING" {
-		started = formatTime(j.Started)
+	if reason := reasonOf(j); reason != "" {
+		state += " (" + reason + ")"
 	}
 	rows := []struct{ name, value string }{
 		{"Job", j.Label()},
@@ -106,10 +97,11 @@ func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 		{"Partition", j.Partition},
 		{"QOS", j.QOS},
 		{"State", state},
+		{"Details", j.Description},
 		{"Outcome", outcome(j)},
 		{"Submitted", formatTime(j.Submitted)},
-		{"Started", started},
-		{"Ended", ended},
+		{"Started", formatTime(startOf(j))},
+		{"Ended", formatTime(endOf(j))},
 		{"Run time", formatDuration(j.Elapsed(time.Now()))},
 		{"Time limit", formatLimit(j.TimeLimit)},
 		{"Priority", numberText(j.Priority)},

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +17,7 @@ import (
 func jobsCommand() *cobra.Command {
 	var o options
 	var f filter
+	l := listing[*rest.Job]{columns: jobColumns()}
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs",
@@ -25,10 +29,14 @@ some minutes ago and that the controller still has.`,
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	f.flags(cmd)
+	l.flags(cmd)
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also jobs that have ended")
 	o.completeFilter(cmd)
 	return setRun(cmd, func(cmd *cobra.Command, _ []string) error {
 		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		if err := l.check(o.output); err != nil {
 			return err
 		}
 		c, err := o.dialWithFilter(cmd.Context(), &f)
@@ -52,7 +60,7 @@ some minutes ago and that the controller still has.`,
 		if err != nil {
 			return err
 		}
-		return jobTable(rows, time.Now()).Write(out, table.TerminalOf(out).Style())
+		return l.table(rows).Write(out, table.TerminalOf(out).Style())
 	})
 }
 
@@ -69,45 +77,113 @@ func (c *connection) selectJobs(cmd *cobra.Command, f *filter) ([]*rest.Job, err
 	return rows, err
 }
 
-// trimJob returns a copy of j without the fields that lists do not show.
+// trimJob returns a copy of j without the texts that lists do not show.
 func trimJob(j *rest.Job) *rest.Job {
-	return &rest.Job{ID: j.ID, ArrayJob: j.ArrayJob, ArrayTask: j.ArrayTask, ArrayTasks: j.ArrayTasks, Name: j.Name, User: j.User,
-		Partition: j.Partition, State: j.State, Reason: j.Reason, Started: j.Started, Ended: j.Ended, TimeLimit: j.TimeLimit,
-		CPUs: j.CPUs, NodeCount: j.NodeCount, Nodes: j.Nodes, Exit: j.Exit}
+	t := *j
+	t.Dependency, t.Comment, t.Directory, t.Command, t.Output, t.Error, t.OutputPath, t.ErrorPath = "", "", "", "", "", "", "", ""
+	return &t
 }
 
-// jobTable returns a table of jobs. For a running job, the table shows the time
-// from the job's start to now.
-func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
-	t := table.New(
-		table.Column{Heading: "JOBID"},
-		table.Column{Heading: "PARTITION", Shrink: 9},
-		table.Column{Heading: "NAME", Shrink: 8},
-		table.Column{Heading: "USER", Shrink: 8},
-		table.Column{Heading: "STATE"},
-		table.Column{Heading: "TIME", Right: true},
-		table.Column{Heading: "LIMIT", Right: true},
-		table.Column{Heading: "NODES", Right: true},
-		table.Column{Heading: "CPUS", Right: true},
-		table.Column{Heading: "NODELIST(REASON)", Shrink: 12},
-	)
-	for _, j := range jobs {
-		placement := j.Nodes
-		if placement == "" && j.Reason != "" && j.Reason != "None" {
-			placement = "(" + j.Reason + ")"
-		}
-		t.Add(
-			textCell(j.Label()),
-			textCell(j.Partition),
-			textCell(j.Name),
-			textCell(j.User),
-			stateCell(j.State),
-			textCell(formatDuration(j.Elapsed(now))),
-			textCell(formatLimit(j.TimeLimit)),
-			numberCell(j.NodeCount),
-			numberCell(j.CPUs),
-			textCell(placement),
-		)
+// jobColumns returns the columns of lists of jobs. On a narrow terminal, the
+// reason why a job waits is the last thing that is shortened.
+func jobColumns() []column[*rest.Job] {
+	return []column[*rest.Job]{
+		{name: "jobid", Column: table.Column{Heading: "JOBID"}, cell: jobIDCell},
+		{name: "partition", Column: table.Column{Heading: "PARTITION", Shrink: 5, Rank: 1, Drop: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Partition) }},
+		{name: "name", Column: table.Column{Heading: "NAME", Shrink: 8, Rank: 1}, cell: func(j *rest.Job) table.Cell { return textCell(j.Name) }},
+		{name: "user", Column: table.Column{Heading: "USER", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.User) }},
+		{name: "account", extra: true, Column: table.Column{Heading: "ACCOUNT", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.Account) }},
+		{name: "qos", extra: true, Column: table.Column{Heading: "QOS", Shrink: 6, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.QOS) }},
+		{name: "state", Column: table.Column{Heading: "STATE", Shrink: 7, Rank: 3}, cell: func(j *rest.Job) table.Cell { return stateCell(j.State) }},
+		{name: "time", Column: table.Column{Heading: "TIME", Right: true}, cell: elapsedCell},
+		{name: "limit", Column: table.Column{Heading: "LIMIT", Right: true, Drop: 3}, cell: func(j *rest.Job) table.Cell { return limitCell(j.TimeLimit) }},
+		{name: "nodes", Column: table.Column{Heading: "NODES", Right: true, Drop: 1}, cell: func(j *rest.Job) table.Cell { return numberCell(j.NodeCount) }},
+		{name: "cpus", Column: table.Column{Heading: "CPUS", Right: true, Drop: 2}, cell: func(j *rest.Job) table.Cell { return numberCell(j.CPUs) }},
+		{name: "gpus", extra: true, Column: table.Column{Heading: "GPUS", Right: true}, cell: func(j *rest.Job) table.Cell { return jobGPUCell(j) }},
+		{name: "memory", extra: true, Column: table.Column{Heading: "MEMORY", Right: true}, cell: jobMemoryCell},
+		{name: "priority", extra: true, Column: table.Column{Heading: "PRIORITY", Right: true}, cell: func(j *rest.Job) table.Cell { return numberCell(j.Priority) }},
+		{name: "submitted", extra: true, Column: table.Column{Heading: "SUBMITTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(j.Submitted) }},
+		{name: "started", extra: true, Column: table.Column{Heading: "STARTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(startOf(j)) }},
+		{name: "ended", extra: true, Column: table.Column{Heading: "ENDED"}, cell: func(j *rest.Job) table.Cell { return timeCell(endOf(j)) }},
+		{name: "exit", extra: true, Column: table.Column{Heading: "EXIT", Right: true}, cell: exitCell},
+		{name: "nodelist", Column: table.Column{Heading: "NODELIST(REASON)", Shrink: 26, Rank: 4}, cell: placementCell},
+		{name: "reason", extra: true, Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(reasonOf(j)) }},
+		{name: "description", extra: true, Column: table.Column{Heading: "DESCRIPTION", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Description) }},
 	}
-	return t
+}
+
+// jobIDCell returns a cell with the id of j. It is sorted by the number of the
+// job or of its array.
+func jobIDCell(j *rest.Job) table.Cell {
+	number := float64(j.ID)
+	if j.ArrayJob.Int() != 0 {
+		number = j.ArrayJob.Value + (j.ArrayTask.Value+1)/(1<<32)
+	}
+	return countCell(j.Label(), number)
+}
+
+func elapsedCell(j *rest.Job) table.Cell {
+	d := j.Elapsed(time.Now())
+	return countCell(formatDuration(d), d.Seconds())
+}
+
+// reasonOf returns the reason why j waits or has failed, or "".
+func reasonOf(j *rest.Job) string {
+	if j.Reason == "None" {
+		return ""
+	}
+	return j.Reason
+}
+
+// placementCell returns a cell with the nodes of j or, if it has none, with the
+// reason.
+func placementCell(j *rest.Job) table.Cell {
+	reason := reasonOf(j)
+	if j.Nodes != "" || reason == "" {
+		return textCell(j.Nodes)
+	}
+	return textCell("(" + reason + ")")
+}
+
+func jobGPUCell(j *rest.Job) table.Cell {
+	n := j.GPUs()
+	if n == 0 {
+		return textCell("")
+	}
+	return countCell(strconv.FormatInt(n, 10), float64(n))
+}
+
+func jobMemoryCell(j *rest.Job) table.Cell {
+	return countCell(strings.ReplaceAll(formatJobMemory(j), " per ", "/"), float64(max(j.MemoryNode.Int(), j.MemoryCPU.Int())))
+}
+
+// startOf returns the start time of j. For a pending job it is unset: the
+// server may send the expected start.
+func startOf(j *rest.Job) rest.Number {
+	if j.BaseState() == "PENDING" {
+		return rest.Number{}
+	}
+	return j.Started
+}
+
+// endOf returns the end time of j. For an active job it is unset: the server
+// may send the time at which the time limit ends.
+func endOf(j *rest.Job) rest.Number {
+	if j.Active() {
+		return rest.Number{}
+	}
+	return j.Ended
+}
+
+// exitCell returns a cell with the exit code of j or, after a colon, the number
+// of the signal that ended it.
+func exitCell(j *rest.Job) table.Cell {
+	if j.Active() {
+		return textCell("")
+	}
+	code, signal := j.Exit.Code.Int(), j.Exit.Signal.ID.Int()
+	if signal > 0 {
+		return countCell(fmt.Sprintf("%d:%d", code, signal), float64(128+signal))
+	}
+	return countCell(strconv.FormatInt(code, 10), float64(code))
 }

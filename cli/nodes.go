@@ -16,20 +16,30 @@ import (
 func nodesCommand() *cobra.Command {
 	var o options
 	var states, partitions []string
+	l := listing[*rest.Node]{columns: nodeColumns()}
 	cmd := &cobra.Command{
-		Use:   "nodes [NAME...]",
-		Short: "List nodes",
-		Args:  cobra.ArbitraryArgs,
+		Use:     "nodes [NAME...]",
+		Short:   "List nodes",
+		Example: "  schedctl nodes 'n[1-20]'\n  schedctl nodes --state DOWN --columns name,state,reason",
+		Args:    cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
+	l.flags(cmd)
 	cmd.Flags().StringSliceVarP(&states, "state", "t", nil, "nodes in one of these `STATES`, such as IDLE or DRAIN")
 	cmd.Flags().StringSliceVarP(&partitions, "partition", "p", nil, "nodes in these `PARTITIONS`")
 	cmd.ValidArgsFunction = o.completeNodes
 	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
-	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, exprs []string) error {
 		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		if err := l.check(o.output); err != nil {
+			return err
+		}
+		names, err := expandHosts("node", exprs)
+		if err != nil {
 			return err
 		}
 		for i, s := range states {
@@ -44,53 +54,49 @@ func nodesCommand() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		d := o.document(out, "nodes")
-		t := table.New(
-			table.Column{Heading: "NAME", Shrink: 12},
-			table.Column{Heading: "STATE"},
-			table.Column{Heading: "CPUS", Right: true},
-			table.Column{Heading: "ALLOC", Right: true},
-			table.Column{Heading: "LOAD", Right: true},
-			table.Column{Heading: "MEMORY", Right: true},
-			table.Column{Heading: "FREE", Right: true},
-			table.Column{Heading: "GRES", Shrink: 6},
-			table.Column{Heading: "PARTITIONS", Shrink: 10},
-			table.Column{Heading: "REASON", Shrink: 10},
-		)
-		seen := map[string]bool{}
+		w := newWanted("node", names)
+		var rows []*rest.Node
 		err = c.Nodes(cmd.Context(), func(n *rest.Node, text json.RawMessage) error {
-			if !hasAny(names, n.Name) {
-				return nil
-			}
-			seen[n.Name] = true
-			if !hasAny(states, n.State...) || !hasAny(partitions, n.Partitions...) {
+			if !w.has(n.Name) || !hasAny(states, n.State...) || !hasAny(partitions, n.Partitions...) {
 				return nil
 			}
 			if d != nil {
 				return d.Add(text)
 			}
-			load := ""
-			if n.Load.Set {
-				load = strconv.FormatFloat(n.Load.Value/100, 'f', 2, 64)
-			}
-			t.Add(
-				textCell(n.Name),
-				stateCell(n.State),
-				numberCell(n.CPUs),
-				numberCell(n.Allocated),
-				textCell(load),
-				memoryCell(n.Memory),
-				memoryCell(n.Free),
-				textCell(n.Gres),
-				textCell(strings.Join(n.Partitions, ",")),
-				textCell(n.Reason),
-			)
+			rows = append(rows, n)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return writeResult(out, d, t, "node", names, seen)
+		return writeResult(out, d, l.table(rows), w)
 	})
+}
+
+// nodeColumns returns the columns of a list of nodes. On a narrow terminal, the
+// reason why a node is down is the last thing that is shortened.
+func nodeColumns() []column[*rest.Node] {
+	return []column[*rest.Node]{
+		{name: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 3}, cell: func(n *rest.Node) table.Cell { return textCell(n.Name) }},
+		{name: "state", Column: table.Column{Heading: "STATE", Shrink: 12, Rank: 4}, cell: func(n *rest.Node) table.Cell { return stateCell(n.State) }},
+		{name: "cpus", Column: table.Column{Heading: "CPUS", Right: true}, cell: func(n *rest.Node) table.Cell { return numberCell(n.CPUs) }},
+		{name: "alloc", Column: table.Column{Heading: "ALLOC", Right: true}, cell: func(n *rest.Node) table.Cell { return numberCell(n.Allocated) }},
+		{name: "load", Column: table.Column{Heading: "LOAD", Right: true, Drop: 2}, cell: loadCell},
+		{name: "memory", Column: table.Column{Heading: "MEMORY", Right: true, Drop: 3}, cell: func(n *rest.Node) table.Cell { return memoryCell(n.Memory) }},
+		{name: "free", Column: table.Column{Heading: "FREE", Right: true, Drop: 1}, cell: func(n *rest.Node) table.Cell { return memoryCell(n.Free) }},
+		{name: "gpus", Column: table.Column{Heading: "GPUS", Right: true, Drop: 5}, cell: func(n *rest.Node) table.Cell { return gpuCell(n.GPUs()) }},
+		{name: "gres", extra: true, Column: table.Column{Heading: "GRES", Shrink: 6, Rank: 1}, cell: func(n *rest.Node) table.Cell { return textCell(n.Gres) }},
+		{name: "partitions", Column: table.Column{Heading: "PARTITIONS", Shrink: 10, Rank: 1, Drop: 4}, cell: func(n *rest.Node) table.Cell { return textCell(strings.Join(n.Partitions, ",")) }},
+		{name: "reason", Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 5}, cell: func(n *rest.Node) table.Cell { return textCell(n.Reason) }},
+	}
+}
+
+func loadCell(n *rest.Node) table.Cell {
+	if !n.Load.Set {
+		return textCell("")
+	}
+	load := n.Load.Value / 100
+	return countCell(strconv.FormatFloat(load, 'f', 2, 64), load)
 }
 
 // nodeStates lists the states and flags by which the user can select nodes.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -12,16 +13,23 @@ import (
 
 func partitionsCommand() *cobra.Command {
 	var o options
+	l := listing[*partitionRow]{columns: partitionColumns()}
 	cmd := &cobra.Command{
 		Use:   "partitions [NAME...]",
 		Short: "List partitions",
-		Args:  cobra.ArbitraryArgs,
+		Long: `partitions lists partitions. The column NODES(A/I/O/T) contains the number of nodes that run
+jobs, that are idle, that are in other states such as DOWN or DRAIN, and their total.`,
+		Args: cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
+	l.flags(cmd)
 	cmd.ValidArgsFunction = o.completePartitions
 	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
 		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		if err := l.check(o.output); err != nil {
 			return err
 		}
 		c, err := o.dial(cmd.Context())
@@ -30,38 +38,53 @@ func partitionsCommand() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		d := o.document(out, "partitions")
-		t := table.New(
-			table.Column{Heading: "NAME"},
-			table.Column{Heading: "STATE"},
-			table.Column{Heading: "LIMIT", Right: true},
-			table.Column{Heading: "DEFAULT", Right: true},
-			table.Column{Heading: "NODES", Right: true},
-			table.Column{Heading: "CPUS", Right: true},
-			table.Column{Heading: "NODELIST", Shrink: 12},
-		)
-		seen := map[string]bool{}
+		w := newWanted("partition", names)
+		var rows []*partitionRow
 		err = c.Partitions(cmd.Context(), func(p *rest.Partition, text json.RawMessage) error {
-			if len(names) > 0 && !slices.Contains(names, p.Name) {
+			if !w.has(p.Name) {
 				return nil
 			}
-			seen[p.Name] = true
 			if d != nil {
 				return d.Add(text)
 			}
-			t.Add(
-				textCell(p.Name),
-				stateCell(p.Partition.State),
-				textCell(formatLimit(p.Maximums.Time)),
-				textCell(formatLimit(p.Defaults.Time)),
-				numberCell(p.Nodes.Total),
-				numberCell(p.CPUs.Total),
-				textCell(p.Nodes.Configured),
-			)
+			rows = append(rows, &partitionRow{Partition: p})
 			return nil
 		})
+		if err == nil && len(rows) > 0 {
+			err = c.Nodes(cmd.Context(), func(n *rest.Node, _ json.RawMessage) error {
+				for _, row := range rows {
+					if slices.Contains(n.Partitions, row.Name) {
+						row.usage.add(n)
+					}
+				}
+				return nil
+			})
+		}
 		if err != nil {
 			return err
 		}
-		return writeResult(out, d, t, "partition", names, seen)
+		return writeResult(out, d, l.table(rows), w)
 	})
+}
+
+// A partitionRow is a partition with the numbers of its nodes.
+type partitionRow struct {
+	*rest.Partition
+	usage load
+}
+
+func partitionColumns() []column[*partitionRow] {
+	return []column[*partitionRow]{
+		{name: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 2}, cell: func(p *partitionRow) table.Cell { return textCell(p.Name) }},
+		{name: "state", Column: table.Column{Heading: "STATE"}, cell: func(p *partitionRow) table.Cell { return stateCell(p.Partition.Partition.State) }},
+		{name: "limit", Column: table.Column{Heading: "LIMIT", Right: true}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Maximums.Time) }},
+		{name: "default", Column: table.Column{Heading: "DEFAULT", Right: true, Drop: 1}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Defaults.Time) }},
+		{name: "nodes", Column: table.Column{Heading: "NODES(A/I/O/T)", Right: true}, cell: func(p *partitionRow) table.Cell {
+			u := &p.usage
+			return countCell(fmt.Sprintf("%d/%d/%d/%d", u.inUse(), u.idle, u.other, u.nodes), float64(u.nodes))
+		}},
+		{name: "cpus", Column: table.Column{Heading: "CPUS", Right: true}, cell: func(p *partitionRow) table.Cell { return numberCell(p.CPUs.Total) }},
+		{name: "gpus", extra: true, Column: table.Column{Heading: "GPUS", Right: true}, cell: func(p *partitionRow) table.Cell { return gpuCell(p.usage.busyGPUs, p.usage.gpus) }},
+		{name: "nodelist", Column: table.Column{Heading: "NODELIST", Shrink: 12, Rank: 1}, cell: func(p *partitionRow) table.Cell { return textCell(p.Nodes.Configured) }},
+	}
 }

@@ -71,8 +71,10 @@ func showJob() *cobra.Command {
 	o.connectFlags(cmd)
 	cmd.ValidArgsFunction = o.completeJobs(func(*rest.Job) bool { return true })
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		if err := checkIDs(ids); err != nil {
-			return err
+		for _, id := range ids {
+			if err := checkID(id); err != nil {
+				return err
+			}
 		}
 		c, err := o.dial(cmd.Context())
 		if err != nil {

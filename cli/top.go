@@ -75,7 +75,7 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 	for {
 		var frame bytes.Buffer
 		_, lines := terminal.Size()
-		err := c.printFrame(ctx, f, &frame, terminal.Style(), max(1, lines-5))
+		err := c.printFrame(ctx, f, &frame, terminal.Style(), max(1, lines-6))
 		switch {
 		case ctx.Err() != nil:
 			return nil // not an error: users quit with q or Ctrl-C
@@ -117,12 +117,16 @@ func onKey(key byte, callback func()) (restore func()) {
 	return func() { unix.IoctlSetTermios(in, unix.TCSETS, saved) }
 }
 
-// A load counts the nodes of a cluster, in total and by state. It also contains
-// the sums of their CPUs and of their memory: all, and those in use.
+// A load counts nodes, in total and by state. It also contains the sums of
+// their CPUs, memory and GPUs: all, and those in use.
 type load struct {
-	nodes, allocated, mixed, idle, unavailable int
-	cpus, busyCPUs, memory, busyMemory         int64
+	nodes, allocated, mixed, idle, other int
+	cpus, busyCPUs, memory, busyMemory   int64
+	gpus, busyGPUs                       int64
 }
+
+// inUse returns the number of nodes that run jobs.
+func (l *load) inUse() int { return l.allocated + l.mixed }
 
 // add adds the resources of n.
 func (l *load) add(n *rest.Node) {
@@ -135,15 +139,17 @@ func (l *load) add(n *rest.Node) {
 		l.allocated++
 	case base == "MIXED":
 		l.mixed++
-	case down:
-		l.unavailable++
-	case base == "IDLE":
+	case base == "IDLE" && !down:
 		l.idle++
+	default:
+		l.other++
 	}
 	l.cpus += n.CPUs.Int()
 	l.busyCPUs += n.Allocated.Int()
 	l.memory += n.Memory.Int()
 	l.busyMemory += n.AllocMem.Int()
+	used, all := n.GPUs()
+	l.busyGPUs, l.gpus = l.busyGPUs+used, l.gpus+all
 }
 
 // printFrame prints the load of the cluster and a list of jobs. The list has at
@@ -185,20 +191,23 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 	now := time.Now()
 	lines := []string{
 		fmt.Sprintf("%s  %s  %s", now.Format("15:04:05"), c.Server(), c.Version()),
-		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d down or drained",
-			l.nodes, l.allocated, l.mixed, l.idle, l.unavailable),
+		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d other",
+			l.nodes, l.allocated, l.mixed, l.idle, l.other),
 		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s",
 			bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus,
 			bar(l.busyMemory, l.memory), formatMemory(l.busyMemory), formatMemory(l.memory)),
-		fmt.Sprintf("Jobs %d running, %d pending", running, pending),
 	}
+	if l.gpus > 0 {
+		lines = append(lines, fmt.Sprintf("GPUs %s %d of %d", bar(l.busyGPUs, l.gpus), l.busyGPUs, l.gpus))
+	}
+	lines = append(lines, fmt.Sprintf("Jobs %d running, %d pending", running, pending))
 	for _, line := range lines {
 		if style.Width > 0 {
 			line = table.Cut(line, style.Width)
 		}
 		fmt.Fprintln(w, line)
 	}
-	return jobTable(jobs[:min(rows, len(jobs))], now).Write(w, style)
+	return (&listing[*rest.Job]{columns: jobColumns()}).table(jobs[:min(rows, len(jobs))]).Write(w, style)
 }
 
 // bar returns a bar that shows the fraction used/total.

@@ -137,8 +137,11 @@ func summary(jobs []rest.Job) (string, table.Color) {
 			}
 		case j.Nodes != "":
 			text += " on " + printable.Text(j.Nodes)
-		case j.Reason != "" && j.Reason != "None":
+		case reasonOf(j) != "":
 			text += " (" + printable.Text(j.Reason) + ")"
+		}
+		if j.Description != "" {
+			text += ": " + printable.Text(j.Description)
 		}
 		return text, stateColor(j.State)
 	}

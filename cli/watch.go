@@ -41,7 +41,8 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 		case len(ids) > 0 && f.hasCondition():
 			return usageError("watch: name jobs or select them, not both")
 		}
-		if err := checkIDs(ids); err != nil {
+		ids, err := expandIDs(ids)
+		if err != nil {
 			return err
 		}
 		c, err := o.dialWithFilter(cmd.Context(), &f)

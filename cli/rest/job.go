@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,38 +21,40 @@ import (
 // Job contains the fields of a job that are shown to people. They come from the
 // controller or from accounting. Times are in seconds since 1970.
 type Job struct {
-	ID         uint32   `json:"job_id"`
-	ArrayJob   Number   `json:"array_job_id"`
-	ArrayTask  Number   `json:"array_task_id"`
-	ArrayTasks string   `json:"array_task_string"`
-	Name       string   `json:"name"`
-	User       string   `json:"user_name"`
-	Account    string   `json:"account"`
-	Partition  string   `json:"partition"`
-	QOS        string   `json:"qos"`
-	State      Words    `json:"job_state"`
-	Reason     string   `json:"state_reason"`
-	Submitted  Number   `json:"submit_time"`
-	Started    Number   `json:"start_time"`
-	Ended      Number   `json:"end_time"`
-	TimeLimit  Number   `json:"time_limit"` // in minutes
-	Priority   Number   `json:"priority"`
-	CPUs       Number   `json:"cpus"`
-	NodeCount  Number   `json:"node_count"`
-	Tasks      Number   `json:"tasks"`
-	MemoryNode Number   `json:"memory_per_node"` // in MiB
-	MemoryCPU  Number   `json:"memory_per_cpu"`  // in MiB
-	Nodes      string   `json:"nodes"`
-	Dependency string   `json:"dependency"`
-	Comment    string   `json:"comment"`
-	Resources  string   `json:"tres_req_str"`
-	Directory  string   `json:"current_working_directory"`
-	Command    string   `json:"command"`
-	Output     string   `json:"standard_output"`
-	Error      string   `json:"standard_error"`
-	OutputPath string   `json:"stdout_expanded"` // from v0.0.43 on
-	ErrorPath  string   `json:"stderr_expanded"`
-	Exit       ExitCode `json:"exit_code"`
+	ID          uint32   `json:"job_id"`
+	ArrayJob    Number   `json:"array_job_id"`
+	ArrayTask   Number   `json:"array_task_id"`
+	ArrayTasks  string   `json:"array_task_string"`
+	Name        string   `json:"name"`
+	User        string   `json:"user_name"`
+	Account     string   `json:"account"`
+	Partition   string   `json:"partition"`
+	QOS         string   `json:"qos"`
+	State       Words    `json:"job_state"`
+	Reason      string   `json:"state_reason"`
+	Description string   `json:"state_description"` // details of the reason
+	Submitted   Number   `json:"submit_time"`
+	Started     Number   `json:"start_time"`
+	Ended       Number   `json:"end_time"`
+	TimeLimit   Number   `json:"time_limit"` // in minutes
+	Priority    Number   `json:"priority"`
+	CPUs        Number   `json:"cpus"`
+	NodeCount   Number   `json:"node_count"`
+	Tasks       Number   `json:"tasks"`
+	MemoryNode  Number   `json:"memory_per_node"` // in MiB
+	MemoryCPU   Number   `json:"memory_per_cpu"`  // in MiB
+	Nodes       string   `json:"nodes"`
+	Dependency  string   `json:"dependency"`
+	Comment     string   `json:"comment"`
+	Resources   string   `json:"tres_req_str"`
+	Allocated   string   `json:"tres_alloc_str"`
+	Directory   string   `json:"current_working_directory"`
+	Command     string   `json:"command"`
+	Output      string   `json:"standard_output"`
+	Error       string   `json:"standard_error"`
+	OutputPath  string   `json:"stdout_expanded"` // from v0.0.43 on
+	ErrorPath   string   `json:"stderr_expanded"`
+	Exit        ExitCode `json:"exit_code"`
 }
 
 // ExitCode is the result of a job's script.
@@ -164,6 +167,17 @@ func (j *Job) Elapsed(now time.Time) time.Duration {
 		ended = now.Unix()
 	}
 	return max(0, time.Duration(ended-started)*time.Second)
+}
+
+// GPUs returns the number of GPUs that j has or, while it waits, has requested.
+func (j *Job) GPUs() int64 {
+	for item := range strings.SplitSeq(cmp.Or(j.Allocated, j.Resources), ",") {
+		if count, ok := strings.CutPrefix(item, "gres/gpu="); ok {
+			n, _ := strconv.ParseInt(count, 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // ExitStatus returns the exit status for a job that has ended. As in a shell,

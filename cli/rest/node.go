@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"schedrestd/errs"
 )
@@ -19,6 +22,7 @@ type Node struct {
 	AllocMem   Number `json:"alloc_memory"` // in MiB
 	Free       Number `json:"free_mem"`     // in MiB
 	Gres       string `json:"gres"`
+	GresUsed   string `json:"gres_used"`
 	Partitions Words  `json:"partitions"`
 	Reason     string `json:"reason"`
 }
@@ -52,3 +56,30 @@ func (c *Client) Node(ctx context.Context, name string, each func(*Node, json.Ra
 	}
 	return err
 }
+
+// GPUs returns the number of GPUs of n that are in use, and of all.
+func (n *Node) GPUs() (used, all int64) { return countGPUs(n.GresUsed), countGPUs(n.Gres) }
+
+// countGPUs returns the number of GPUs in a list of generic resources, such as
+// "gpu:a100:4(S:0-1),gpu:2,nic:1".
+func countGPUs(gres string) (n int64) {
+	for item := range strings.SplitSeq(indexes.ReplaceAllString(gres, ""), ",") {
+		name, count, hasCount := strings.Cut(item, ":")
+		if name != "gpu" {
+			continue
+		}
+		if i := strings.LastIndexByte(count, ':'); i >= 0 {
+			count = count[i+1:]
+		}
+		number, err := strconv.ParseInt(count, 10, 64)
+		if !hasCount || err != nil { // "gpu" and "gpu:a100" stand for one GPU
+			number = 1
+		}
+		n += number
+	}
+	return n
+}
+
+// indexes matches the indexes of devices and sockets in a list of generic
+// resources.
+var indexes = regexp.MustCompile(`\([^)]*\)`)

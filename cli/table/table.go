@@ -34,6 +34,8 @@ type Column struct {
 	Heading string
 	Right   bool // align to the right
 	Shrink  int  // minimum width on a narrow terminal; 0 if the column keeps its width
+	Rank    int  // columns with a lower rank become narrower first
+	Drop    int  // order in which columns are left out if the table is too wide even then; 0 for never
 }
 
 // Style describes how to print a table.
@@ -48,15 +50,20 @@ type Table struct {
 	columns []Column
 	rows    [][]string
 	colors  [][]Color
+
+	NoHeader bool // the headings are not printed
 }
 
 // New returns a table without rows.
 func New(columns ...Column) *Table { return &Table{columns: columns} }
 
-// Cell is a cell of a table.
+// Cell is a cell of a table. Cells with numbers also have the number, by which
+// rows can be sorted.
 type Cell struct {
-	Text  string
-	Color Color
+	Text    string
+	Color   Color
+	Number  float64
+	Numeric bool // Number is set
 }
 
 // Add adds a row. An empty cell is printed as a dash, and each blank within a
@@ -99,46 +106,98 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	for i, c := range t.columns {
 		headings[i], bold[i] = c.Heading, Bold
 	}
-	t.line(out, headings, bold, widths, style)
+	if !t.NoHeader {
+		t.line(out, headings, bold, widths, style)
+	}
 	for i, row := range t.rows {
 		t.line(out, row, t.colors[i], widths, style)
 	}
 	return out.Flush()
 }
 
+// omitted is the width of a column that is left out.
+const omitted = -1
+
 // widths returns the width of each column. If the table is wider than limit,
-// the columns that may shrink become narrower, the widest first.
+// the columns that may shrink become narrower, in the order of their ranks, and
+// among those of the same rank the widest first. If this is not enough, columns
+// are left out.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.columns))
-	total := len(gap) * (len(t.columns) - 1)
 	for i, c := range t.columns {
-		widths[i] = textWidth(c.Heading)
+		if !t.NoHeader {
+			widths[i] = textWidth(c.Heading)
+		}
 		for _, row := range t.rows {
 			widths[i] = max(widths[i], textWidth(row[i]))
 		}
-		total += widths[i]
 	}
-	for limit > 0 && total > limit {
-		widest := -1
+	if limit <= 0 {
+		return widths
+	}
+	t.omit(widths, limit)
+	for excess := total(widths) - limit; excess > 0; excess-- {
+		next := -1
 		for i, c := range t.columns {
-			if c.Shrink > 0 && widths[i] > c.Shrink && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
+			if c.Shrink > 0 && widths[i] > c.Shrink && (next < 0 || c.Rank < t.columns[next].Rank ||
+				c.Rank == t.columns[next].Rank && widths[i] > widths[next]) {
+				next = i
 			}
 		}
-		if widest < 0 {
+		if next < 0 {
 			break
 		}
-		widths[widest]--
-		total--
+		widths[next]--
 	}
 	return widths
+}
+
+// omit leaves out columns until the table fits into limit if all columns have
+// their minimum widths.
+func (t *Table) omit(widths []int, limit int) {
+	minimum := slices.Clone(widths)
+	for i, c := range t.columns {
+		if c.Shrink > 0 {
+			minimum[i] = min(minimum[i], c.Shrink)
+		}
+	}
+	for total(minimum) > limit {
+		next := -1
+		for i, c := range t.columns {
+			if c.Drop > 0 && widths[i] != omitted && (next < 0 || c.Drop < t.columns[next].Drop) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		widths[next], minimum[next] = omitted, omitted
+	}
+}
+
+// total returns the width of a table whose columns have the given widths.
+func total(widths []int) int {
+	sum, columns := 0, 0
+	for _, w := range widths {
+		if w != omitted {
+			sum += w
+			columns++
+		}
+	}
+	return sum + len(gap)*max(0, columns-1)
 }
 
 func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []int, style Style) {
 	remaining := style.Width
 	last := len(row) - 1
+	for last > 0 && widths[last] == omitted {
+		last--
+	}
 	for i, cell := range row {
 		colWidth := widths[i]
+		if colWidth == omitted {
+			continue
+		}
 		if style.Width > 0 {
 			if colWidth = min(colWidth, remaining); colWidth <= 0 {
 				break
