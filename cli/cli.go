@@ -32,7 +32,7 @@ import (
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand(),
-		cancelCommand(), pingCommand(), showCommand(),
+		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), pingCommand(), showCommand(),
 	}
 }
 

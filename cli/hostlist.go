@@ -34,14 +34,20 @@ func expandHosts(subject string, exprs []string) (names []string, err error) {
 	return names, nil
 }
 
-// expandIDs returns the ids of jobs. It replaces a list of tasks such as
+// expandIDs returns the ids of jobs, each once. It replaces a list of tasks such as
 // "12_[4-6,9%2]" with the ids of the tasks, so that users can copy the ids that
 // the command jobs prints.
 func expandIDs(ids []string) (expanded []string, err error) {
+	seen := map[string]bool{}
+	add := func(id string) {
+		if !seen[id] {
+			seen[id], expanded = true, append(expanded, id)
+		}
+	}
 	for _, id := range ids {
 		array, tasks, ok := strings.Cut(id, "_[")
 		if tasks, ok = strings.CutSuffix(tasks, "]"); !ok {
-			expanded = append(expanded, id)
+			add(id)
 			continue
 		}
 		tasks, _, _ = strings.Cut(tasks, "%") // the limit on running tasks
@@ -49,7 +55,9 @@ func expandIDs(ids []string) (expanded []string, err error) {
 		if err != nil {
 			return nil, usageError("job %s: malformed list of tasks", printable.Text(id)).WithHint("use lists such as 12_[1-3,8]")
 		}
-		expanded = append(expanded, list...)
+		for _, id := range list {
+			add(id)
+		}
 	}
 	for _, id := range expanded {
 		if err := checkID(id); err != nil {

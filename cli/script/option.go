@@ -71,6 +71,14 @@ var unsupportedHints = map[string]string{
 	"--get-user-env": "set variables with --export",
 }
 
+// unchangeable contains the options that controllers ignore in a change of an
+// existing job, or that have another meaning there. A value may be a hint.
+var unchangeable = map[string]string{
+	"array": "", "container": "", "distribution": "", "export": "", "no-kill": "", "ntasks-per-core": "", "open-mode": "",
+	"overcommit": "", "signal": "", "chdir": "", "input": "",
+	"hold": "use schedctl hold",
+}
+
 // The variable options lists the supported options of sbatch, sorted by name.
 // Each option has one entry here and one entry in schedctl(1).
 var options = []option{

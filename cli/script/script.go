@@ -79,6 +79,17 @@ func Parse(s Source) (Job, error) {
 	return r.job, nil
 }
 
+// Changes returns the fields that options of sbatch set in a change of an
+// existing job.
+func Changes(options []string) (Job, error) {
+	r := reader{job: Job{}, changes: true}
+	if err := r.read(options); err != nil {
+		return nil, addLocation(err, "options after --")
+	}
+	r.finish()
+	return r.job, nil
+}
+
 // addLocation adds to an error the location of the option that caused it.
 func addLocation(err error, location string) error {
 	return &errs.Error{Kind: errs.Malformed, Message: location + ": " + err.Error(), Hint: errs.HintOf(err)}
@@ -146,8 +157,9 @@ func split(line string) (words []string, err error) {
 
 // reader collects the options of a job.
 type reader struct {
-	job    Job
-	export *string
+	job     Job
+	export  *string
+	changes bool // the options change an existing job
 }
 
 // read parses words as options of sbatch.
@@ -220,6 +232,9 @@ func (r *reader) readShort(word string, words []string) ([]string, error) {
 
 // apply sets the fields of one option.
 func (r *reader) apply(o *option, name, value string, hasValue bool) error {
+	if hint, ok := unchangeable[o.name]; ok && r.changes {
+		return errs.New(errs.Malformed, "%s can't be changed after the submission", name).WithHint("%s", hint)
+	}
 	if o.arg == none && hasValue {
 		return errs.New(errs.Malformed, "%s has no value", name)
 	}

@@ -11,16 +11,17 @@ import (
 	"schedrestd/errs"
 )
 
-// selectTargets returns the ids of the jobs to cancel: those that f selects
-// and, if ids is not empty, that ids also names. It warns about named jobs that
-// f does not select, and returns an error for those that the server does not
-// list.
-func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) ([]string, error) {
+// selectTargets returns the jobs to change: those that f selects and, if ids is
+// not empty, that ids also names. It warns about named jobs that f does not
+// select. The result contains an error for those that the server does not list.
+func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) (*targets, error) {
 	var selected []*rest.Job
-	known, partial := map[string]bool{}, map[string]bool{}
+	known, active, partial := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	_, err := c.Jobs(cmd.Context(), nil, func(j *rest.Job) error {
 		for _, id := range ids {
-			known[id] = known[id] || j.Selects(id)
+			if j.Selects(id) {
+				known[id], active[id] = true, active[id] || j.Active()
+			}
 		}
 		switch {
 		case f.matches(j):
@@ -34,12 +35,12 @@ func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) 
 		return nil, err
 	}
 	slices.SortFunc(selected, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
-	t := targets{partial: partial, seen: map[string]bool{}}
+	t := &targets{partial: partial, jobs: map[string]*rest.Job{}}
 	if len(ids) == 0 {
 		for _, j := range selected {
 			t.addJob(j)
 		}
-		return t.ids, t.err
+		return t, nil
 	}
 	for _, id := range ids {
 		if !known[id] {
@@ -54,26 +55,30 @@ func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) 
 				t.addNamed(j, id)
 			}
 		}
-		if !found {
+		switch {
+		case found:
+		case !active[id] && !f.all && len(f.states) == 0:
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: job %s was skipped: it has ended\n", id)
+		default:
 			fmt.Fprintf(cmd.ErrOrStderr(), "warning: job %s was skipped: it does not match the options\n", id)
 		}
 	}
-	return t.ids, t.err
+	return t, nil
 }
 
-// The type targets collects the ids of jobs to cancel. The server cancels all
+// The type targets collects the ids of jobs to change. The server changes all
 // tasks of an array if it gets the array's id. So this id is used only if all
 // active tasks of the array were selected.
 type targets struct {
 	ids     []string
-	seen    map[string]bool // the ids
-	partial map[string]bool // ids of arrays with an active task that was not selected
+	jobs    map[string]*rest.Job // by id
+	partial map[string]bool      // ids of arrays with an active task that was not selected
 	err     error
 }
 
-func (t *targets) add(id string) {
-	if !t.seen[id] {
-		t.seen[id] = true
+func (t *targets) add(id string, j *rest.Job) {
+	if t.jobs[id] == nil {
+		t.jobs[id] = j
 		t.ids = append(t.ids, id)
 	}
 }
@@ -84,9 +89,9 @@ func (t *targets) addNamed(j *rest.Job, id string) {
 	case id == j.Array():
 		t.addJob(j)
 	case j.ArrayTask.Set && j.Array() != "":
-		t.add(j.Label())
+		t.add(j.Label(), j)
 	default: // a job that does not belong to an array, or one of the pending tasks of j
-		t.add(id)
+		t.add(id, j)
 	}
 }
 
@@ -95,21 +100,21 @@ func (t *targets) addJob(j *rest.Job) {
 	array := j.Array()
 	switch {
 	case array == "":
-		t.add(strconv.FormatUint(uint64(j.ID), 10))
+		t.add(strconv.FormatUint(uint64(j.ID), 10), j)
 	case j.ArrayTask.Set:
-		if !t.seen[array] {
-			t.add(j.Label())
+		if t.jobs[array] == nil {
+			t.add(j.Label(), j)
 		}
 	case !t.partial[array]:
-		t.add(array)
+		t.add(array, j)
 	default:
 		tasks, complete := j.PendingTasks()
 		if !complete {
 			t.err = joinErrors(t.err, wrapJobError(j.Label(), errs.New(errs.Unsupported, "the server's list of tasks is incomplete").
-				WithHint("name the tasks, or cancel the whole array with schedctl cancel %s", array)))
+				WithHint("name the tasks, or the whole array with the id %s", array)))
 		}
 		for id := range tasks {
-			t.add(id)
+			t.add(id, j)
 		}
 	}
 }

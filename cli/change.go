@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/script"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+// A change is what a command does with each of the jobs that the user selects.
+// All such commands select jobs in the same way: with ids, with options, or with
+// both. Ids and options never select more jobs than each of them alone.
+type change struct {
+	options
+	filter
+	dryRun bool
+
+	done  string   // participle for the result, such as "cancelled"
+	state []string // the states that options select if they name no state; nil for those of all active jobs
+	apply func(ctx context.Context, c *connection, id string) error
+}
+
+// command adds the options to cmd and makes it apply the change.
+func (ch *change) command(cmd *cobra.Command) *cobra.Command {
+	ch.connectFlags(cmd)
+	ch.filter.flags(cmd)
+	ch.completeFilter(cmd)
+	cmd.Flags().BoolVar(&ch.dryRun, "dry-run", false, "only list the jobs")
+	cmd.ValidArgsFunction = ch.completeJobs((*rest.Job).Active)
+	if cmd.Args == nil {
+		cmd.Args = cobra.ArbitraryArgs
+	}
+	return setRun(cmd, ch.run)
+}
+
+func (ch *change) run(cmd *cobra.Command, ids []string) error {
+	ids, err := expandIDs(ids)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 && !ch.hasCondition() {
+		return usageError("%s: no job is selected", cmd.Name()).WithHint("name jobs, or select them, for example with --me")
+	}
+	if ch.hasCondition() && len(ch.states) == 0 {
+		ch.states = append(ch.states, ch.state...)
+	}
+	hasCondition := ch.hasCondition()
+	c, err := ch.dialWithFilter(cmd.Context(), &ch.filter)
+	if err != nil {
+		return err
+	}
+	var joined error
+	if hasCondition || ch.dryRun {
+		t, err := c.selectTargets(cmd, &ch.filter, ids)
+		if err != nil {
+			return err
+		}
+		if joined = t.err; ch.dryRun {
+			return joinErrors(ch.list(cmd, t), joined)
+		}
+		ids = t.ids
+	}
+	changed := 0
+	for _, id := range ids {
+		err := ch.apply(cmd.Context(), c, id)
+		if hasCondition && errs.KindOf(err) == errs.Conflict {
+			continue // the job has ended since the server listed it
+		}
+		if err != nil {
+			joined = joinErrors(joined, wrapJobError(id, err))
+		} else {
+			changed++
+		}
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", countJobs(changed), ch.done)
+	return joinErrors(err, joined)
+}
+
+// list prints the jobs that would be changed.
+func (ch *change) list(cmd *cobra.Command, t *targets) error {
+	out := cmd.OutOrStdout()
+	l := listing[string]{columns: []column[string]{
+		{Column: table.Column{Heading: "JOBID"}, cell: textCell},
+		{Column: table.Column{Heading: "PARTITION", Shrink: 9, Rank: 1}, cell: func(id string) table.Cell { return textCell(t.jobs[id].Partition) }},
+		{Column: table.Column{Heading: "NAME", Shrink: 8, Rank: 2}, cell: func(id string) table.Cell { return textCell(t.jobs[id].Name) }},
+		{Column: table.Column{Heading: "USER", Shrink: 8, Rank: 3}, cell: func(id string) table.Cell { return textCell(t.jobs[id].User) }},
+		{Column: table.Column{Heading: "STATE"}, cell: func(id string) table.Cell { return stateCell(t.jobs[id].State) }},
+	}}
+	if len(t.ids) > 0 {
+		if err := l.table(t.ids).Write(out, table.TerminalOf(out).Style()); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s would be %s\n", countJobs(len(t.ids)), ch.done)
+	return err
+}
+
+func countJobs(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}
+
+// wrapJobError adds the job id to an error.
+func wrapJobError(id string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &errs.Error{Kind: errs.KindOf(err), Message: "job " + printable.Text(id), Err: err, Hint: errs.HintOf(err)}
+}
+
+func cancelCommand() *cobra.Command {
+	var signal string
+	ch := &change{done: "cancelled"}
+	ch.apply = func(ctx context.Context, c *connection, id string) error { return c.Cancel(ctx, id, signal) }
+	cmd := ch.command(&cobra.Command{
+		Use:   "cancel [ID...]",
+		Short: "Cancel jobs",
+		Long: `cancel cancels your own pending or running jobs. Root and the scheduler's user may
+cancel the jobs of all users. If you give ids and options that select jobs, cancel cancels
+only those of the named jobs that the options select. It prints the number of jobs; an array
+that is cancelled as a whole counts as one.`,
+		Example: "  schedctl cancel 12 13\n  schedctl cancel --me --state PENDING --dry-run\n  schedctl cancel 12 --state PENDING",
+	})
+	cmd.Flags().StringVarP(&signal, "signal", "s", "", "send `SIGNAL`, such as USR1 or TERM, instead of ending the job")
+	signals := []string{"TERM", "KILL", "INT", "HUP", "USR1", "USR2", "STOP", "CONT"}
+	cmd.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions(signals, cobra.ShellCompDirectiveNoFileComp))
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		if signal != "" {
+			ch.done = "signalled"
+		}
+		return run(cmd, ids)
+	}
+	return cmd
+}
+
+func holdCommand() *cobra.Command {
+	ch := &change{done: "held", state: []string{"PENDING"}}
+	ch.apply = func(ctx context.Context, c *connection, id string) error {
+		return c.Update(ctx, id, script.Job{"hold": true})
+	}
+	return ch.command(&cobra.Command{
+		Use:   "hold [ID...]",
+		Short: "Hold pending jobs",
+		Long: `hold prevents jobs from starting until they are released. Select jobs as for cancel. Options
+select only pending jobs, unless you give --state.`,
+		Example: "  schedctl hold 12\n  schedctl hold --me --partition gpu",
+	})
+}
+
+func releaseCommand() *cobra.Command {
+	ch := &change{done: "released", state: []string{"PENDING"}}
+	ch.apply = func(ctx context.Context, c *connection, id string) error {
+		return c.Update(ctx, id, script.Job{"hold": false})
+	}
+	return ch.command(&cobra.Command{
+		Use:   "release [ID...]",
+		Short: "Release held jobs",
+		Long: `release lets held jobs start. Select jobs as for cancel. Options select only pending jobs,
+unless you give --state.`,
+		Example: "  schedctl release 12\n  schedctl release --me",
+	})
+}
+
+func requeueCommand() *cobra.Command {
+	hold := false
+	ch := &change{done: "requeued", state: []string{"RUNNING"}}
+	ch.apply = func(ctx context.Context, c *connection, id string) error { return c.Requeue(ctx, id, hold) }
+	cmd := ch.command(&cobra.Command{
+		Use:   "requeue [ID...]",
+		Short: "Stop running jobs and put them back into the queue",
+		Long: `requeue ends running batch jobs and puts them back into the queue. Select jobs as for cancel.
+Options select only running jobs, unless you give --state. It needs schedrestd, or slurmrestd
+of Slurm 26.05 or newer.`,
+		Example: "  schedctl requeue 12\n  schedctl requeue --me --node 'n[1-4]'",
+	})
+	cmd.Flags().BoolVar(&hold, "hold", false, "also hold the jobs")
+	return cmd
+}
+
+func updateCommand() *cobra.Command {
+	ch := &change{done: "updated"}
+	cmd := ch.command(&cobra.Command{
+		Use:   "update [ID...] -- SBATCH-OPTION...",
+		Short: "Change jobs",
+		Long: `update changes jobs. Select jobs as for cancel. The options of sbatch after -- are the
+new values, as for submit. The controller decides which of them can be changed in the
+state in which a job is.`,
+		Example: "  schedctl update 12 -- --time=2:00:00 --partition=debug\n  schedctl update --me --state PENDING -- --nice=100",
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dash := cmd.ArgsLenAtDash()
+		if dash < 0 || dash == len(args) {
+			return WithStatus(usageError("update: no new value is given").WithHint("options of sbatch are put after --, as in schedctl update 12 -- --time=60"))
+		}
+		job, err := script.Changes(args[dash:])
+		if err != nil {
+			return WithStatus(err)
+		}
+		ch.apply = func(ctx context.Context, c *connection, id string) error { return c.Update(ctx, id, job) }
+		return WithStatus(ch.run(cmd, args[:dash]))
+	}
+	return cmd
+}

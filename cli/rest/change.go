@@ -1,0 +1,147 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+)
+
+// Cancel cancels the job with this id. If signal is not empty, Cancel sends
+// that signal to the job instead.
+func (c *Client) Cancel(ctx context.Context, id, signal string) error {
+	var query url.Values
+	if signal != "" {
+		query = url.Values{"signal": {signal}}
+	}
+	resp, err := c.do(ctx, http.MethodDelete, c.path(c.spelling, "job/"+url.PathEscape(id)), query, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status []struct {
+			Error struct {
+				Text   string `json:"string"`
+				Number int    `json:"code"`
+			} `json:"error"`
+		} `json:"status"`
+	}
+	if _, err := c.decodeAnswer(resp, &answer); err != nil {
+		return err
+	}
+	for _, s := range answer.Status { // slurmrestd answers 200 even if there is no such job
+		if s.Error.Number != 0 {
+			return problemsError(resp.StatusCode, []problem{{Description: s.Error.Text, Number: s.Error.Number}})
+		}
+	}
+	return nil
+}
+
+// Update changes the job with this id. The argument fields contains the new
+// values, as in a submission.
+func (c *Client) Update(ctx context.Context, id string, fields any) error {
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "job/"+url.PathEscape(id)), nil, fields, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Results []taskResult `json:"results"`
+	}
+	if _, err := c.decodeAnswer(resp, &answer); err != nil {
+		return err
+	}
+	return tasksError(resp.StatusCode, answer.Results)
+}
+
+// Requeue puts the job with this id back into the queue. If hold is set, the
+// job is also held. Requeue sends a POST, because an HTTP client may repeat a
+// GET by itself.
+func (c *Client) Requeue(ctx context.Context, id string, hold bool) error {
+	if c.version < api.V45.String() {
+		return errs.New(errs.Unsupported, "%s does not support requeueing: it needs version %s of the API", c.addr, api.V45).
+			WithHint("use schedrestd, or slurmrestd of Slurm 26.05 or newer")
+	}
+	body := map[string]any{"jobs": []string{id}}
+	if hold {
+		body["flags"] = []string{"Hold"}
+	}
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "jobs/requeue"), nil, body, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status [][]taskResult `json:"status"`
+	}
+	if _, err := c.decodeAnswer(resp, &answer); err != nil {
+		return err
+	}
+	for _, results := range answer.Status {
+		if err := tasksError(resp.StatusCode, results); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A taskResult is the result of a change to some tasks of an array.
+type taskResult struct {
+	Tasks  string `json:"step_id"`
+	Reason string `json:"error"`
+	Number int    `json:"error_code"`
+	Text   string `json:"why"`
+}
+
+// tasksError returns an error if a change has failed for any tasks of an array.
+func tasksError(status int, results []taskResult) error {
+	var problems []problem
+	for _, r := range results {
+		if r.Number != 0 {
+			problems = append(problems, problem{Description: r.Tasks + ": " + cmp.Or(r.Text, r.Reason), Number: r.Number})
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return problemsError(status, problems)
+}
+
+// Submitted is the answer to a submission.
+type Submitted struct {
+	ID       uint32
+	Message  string // message of the site's submit policy
+	Warnings []string
+	JSON     json.RawMessage
+}
+
+// Submit submits a job. If key is not empty, Submit sends it in the header
+// Idempotency-Key.
+func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, err error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "job/submit"), nil, map[string]any{"job": job}, header)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	if s.Warnings, err = c.decodeAnswer(resp, &s.JSON); err != nil {
+		return s, err
+	}
+	var answer struct {
+		ID      uint32 `json:"job_id"`
+		Message string `json:"job_submit_user_msg"`
+	}
+	if err := json.Unmarshal(s.JSON, &answer); err != nil || answer.ID == 0 {
+		return s, errs.New(errs.BadAnswer, "the answer of %s contains no job id", c.addr)
+	}
+	s.ID, s.Message = answer.ID, answer.Message
+	return s, nil
+}
