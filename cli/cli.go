@@ -31,7 +31,7 @@ import (
 // Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
-		jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand(),
+		jobsCommand(), jobCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand(),
 		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), pingCommand(), showCommand(),
 	}
 }

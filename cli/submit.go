@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,12 +20,12 @@ import (
 func submitCommand() *cobra.Command {
 	var o options
 	var wait bool
-	var key string
+	var key, wrap string
 	cmd := &cobra.Command{
-		Use:   "submit FILE [-- SBATCH-OPTION...]",
+		Use:   "submit {FILE | --wrap COMMAND} [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
 		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
-standard input. It reads the #SBATCH lines before the first command as sbatch does. Options
+standard input; --wrap makes a script of one command. It reads the #SBATCH lines before the first command as sbatch does. Options
 of sbatch after -- take precedence. For an option that is not supported it fails and names
 the line; schedctl(1) lists the supported options.
 
@@ -34,24 +35,40 @@ The job gets the environment of this command, without tokens, and the current di
 With --wait the command waits until the job has ended, shows its state on standard
 error, and exits with the job's exit code. If a signal ended the job, this is 128 plus
 its number; if the job was cancelled or failed in another way, it is 1.`,
-		Example: "  schedctl submit job.sh\n  schedctl submit --wait job.sh -- --time=10 --partition=debug",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  schedctl submit job.sh\n  schedctl submit --wait job.sh -- --time=10 --partition=debug\n  schedctl submit --wrap 'hostname; date' -- -n 2",
+		Args:    cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
+	cmd.Flags().StringVar(&wrap, "wrap", "", "submit a script that runs `COMMAND` with sh, instead of a file")
+	cmd.RegisterFlagCompletionFunc("wrap", cobra.NoFileCompletions)
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
 	cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
 	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
-		file, overrides := args[0], args[1:]
-		if len(overrides) > 0 && cmd.ArgsLenAtDash() != 1 {
-			return usageError("submit: unexpected argument %q", printable.Text(overrides[0])).
+		files, overrides := args, []string(nil)
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			files, overrides = args[:dash], args[dash:]
+		}
+		switch {
+		case wrap != "" && len(files) > 0:
+			return usageError("submit: FILE and --wrap exclude each other").
+				WithHint("put a command that has several words in quotes, and options of sbatch after --")
+		case wrap == "" && len(files) == 0:
+			return usageError("submit: no script is given").WithHint("name a file, - for standard input, or a command with --wrap")
+		case len(files) > 1:
+			return usageError("submit: unexpected argument %q", printable.Text(files[1])).
 				WithHint("options of sbatch are put after --; arguments of a script are not supported")
 		}
-		job, err := readScript(cmd, file, overrides)
+		in := io.Reader(strings.NewReader("#!/bin/sh\n" + wrap + "\n"))
+		name := "wrap"
+		if wrap == "" {
+			name, in = files[0], nil
+		}
+		job, err := readScript(cmd, name, in, overrides)
 		if err != nil {
 			return err
 		}
@@ -97,10 +114,14 @@ func withUncertainty(err error) error {
 		Hint: "look for it with schedctl jobs --me --all before you submit it again"}
 }
 
-// readScript reads a script and returns the job that it describes.
-func readScript(cmd *cobra.Command, file string, overrides []string) (script.Job, error) {
-	in := cmd.InOrStdin()
-	if file != "-" {
+// readScript reads a script from in, or from a file if in is nil. It returns
+// the job that the script describes.
+func readScript(cmd *cobra.Command, file string, in io.Reader, overrides []string) (script.Job, error) {
+	switch {
+	case in != nil:
+	case file == "-":
+		in = cmd.InOrStdin()
+	default:
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Malformed, "read the script")

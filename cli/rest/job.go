@@ -300,6 +300,34 @@ func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, j
 	return nil
 }
 
+// AccountingJobs calls each(j, text) for every job in accounting that matches
+// query. The text argument is the job in JSON.
+func (c *Client) AccountingJobs(ctx context.Context, query url.Values, each func(*Job, json.RawMessage) error) error {
+	resp, err := c.do(ctx, http.MethodGet, c.path(c.spelling+"db", "jobs/"), query, nil, nil)
+	if errs.KindOf(err) == errs.NotFound && err != nil {
+		return errs.New(errs.Unsupported, "%s has no accounting records", c.addr)
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	l, err := c.decodeList(ctx, resp, "jobs", func(d *json.Decoder) error {
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			return err
+		}
+		j, err := decodeAccountingJob(text)
+		if err != nil {
+			return err
+		}
+		return each(j, text)
+	})
+	if err == nil && len(l.problems) > 0 {
+		err = problemsError(resp.StatusCode, l.problems)
+	}
+	return err
+}
+
 // decodeAccountingJob decodes a job of accounting.
 func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	var r struct {
@@ -323,6 +351,13 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 			End        Number `json:"end"`
 			Limit      Number `json:"limit"`
 		} `json:"time"`
+		TRES struct {
+			Allocated []struct {
+				Type  string `json:"type"`
+				Name  string `json:"name"`
+				Count int64  `json:"count"`
+			} `json:"allocated"`
+		} `json:"tres"`
 		Required struct {
 			CPUs       Number `json:"CPUs"`
 			MemoryCPU  Number `json:"memory_per_cpu"`
@@ -341,7 +376,17 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
+	cpus, allocated := r.Required.CPUs, ""
+	for _, t := range r.TRES.Allocated {
+		switch {
+		case t.Type == "cpu":
+			cpus = Number{Set: true, Value: float64(t.Count)}
+		case t.Type == "gres" && t.Name == "gpu":
+			allocated = fmt.Sprintf("gres/gpu=%d", t.Count)
+		}
+	}
 	return &Job{
+		Allocated:  allocated,
 		ID:         r.ID,
 		ArrayJob:   Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)},
 		ArrayTask:  r.Array.Task,
@@ -357,7 +402,7 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 		Ended:      r.Time.End,
 		TimeLimit:  r.Time.Limit,
 		Priority:   r.Priority,
-		CPUs:       r.Required.CPUs,
+		CPUs:       cpus,
 		NodeCount:  r.NodeCount,
 		MemoryNode: r.Required.MemoryNode,
 		MemoryCPU:  r.Required.MemoryCPU,

@@ -57,7 +57,7 @@ func Options() (names []string) {
 var unsupportedHints = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",
-	"--wrap":         "write the command into a script, or send it to standard input: schedctl submit -",
+	"--wrap":         "use schedctl submit --wrap 'COMMAND'",
 	"--parsable":     "schedctl submit prints only the id of the job",
 	"--quiet":        "schedctl submit prints only the id of the job",
 	"-Q":             "schedctl submit prints only the id of the job",
