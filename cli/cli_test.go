@@ -30,14 +30,16 @@ import (
 type gateway struct {
 	t *testing.T
 
-	mu        sync.Mutex // guards the fields below
-	states    []string
-	submitted map[string]any
-	headers   http.Header
-	cancelled []string
-	changed   []string // ids of jobs, each followed by the body of the request
-	jobs      string   // the list of jobs; "" for jobList
-	failures  int      // number of initial requests for job 5 that are answered with 503
+	mu          sync.Mutex // guards the fields below
+	states      []string
+	submitted   map[string]any
+	headers     http.Header
+	cancelled   []string
+	queries     []string // of requests for accounting records
+	changed     []string // ids of jobs, each followed by the body of the request
+	jobs        string   // the list of jobs; "" for jobList
+	failures    int      // number of initial requests for job 5 that are answered with 503
+	description string   // state_description of job 5
 }
 
 const jobList = `{"jobs": [
@@ -60,6 +62,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET nodes/":
 		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "infinite": false, "number": 900}, "partitions": ["gpu", "cpu"], "gres": "gpu:a100:4(S:0-1),gpu:2,nic:1", "gres_used": "gpu:a100:2(IDX:0-1),gpu:1(IDX:4),nic:0", "reason": "a \u001b]0;title\u0007"},
 			{"name": "node2", "state": ["IDLE"], "cpus": 8, "real_memory": 800, "partitions": ["cpu"]}, {"name": "$(evil)", "state": ["IDLE"]}]}`)
+	case "GET /slurmdb/v0.0.44/jobs/":
+		g.queries = append(g.queries, r.URL.RawQuery)
+		fmt.Fprint(w, accountingList)
 	case "GET node/node2":
 		fmt.Fprint(w, `{"nodes": [{"name": "node2", "state": ["IDLE"]}]}`)
 	case "GET partitions/":
@@ -75,7 +80,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.states = g.states[1:]
 		}
 		state, exit, _ := strings.Cut(state, " ")
-		fmt.Fprintf(w, `{"jobs": [{"job_id": 5, "name": "sub", "job_state": [%q], "exit_code": %s}]}`, state, cmp.Or(exit, "{}"))
+		details, _ := json.Marshal(g.description)
+		fmt.Fprintf(w, `{"jobs": [{"job_id": 5, "name": "sub", "job_state": [%q], "state_description": %s, "exit_code": %s}]}`, state, details, cmp.Or(exit, "{}"))
 	case "POST job/submit":
 		g.headers = r.Header
 		body, _ := io.ReadAll(r.Body)
@@ -193,6 +199,44 @@ func TestFilters(t *testing.T) {
 		if strings.Contains(out, "\x1b") {
 			t.Errorf("%s: %q", args, out)
 		}
+	}
+}
+
+// TestSubmitWrap checks the job that submit --wrap makes of a command.
+func TestSubmitWrap(t *testing.T) {
+	g := &gateway{}
+	status, out, _ := runCommand(t, g, "submit", "--wrap", "hostname; date", "--", "-n", "2")
+	job, _ := g.submitted["job"].(map[string]any)
+	if status != 0 || out != "5\n" || job["script"] != "#!/bin/sh\nhostname; date\n" || job["name"] != "wrap" || job["tasks"] != 2.0 {
+		t.Errorf("status %d, printed %q, sent %v", status, out, g.submitted)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"submit"}, "no script is given"},
+		{[]string{"submit", "--", "-n", "2"}, "no script is given"},
+		{[]string{"submit", "--wrap", "date", "job.sh"}, "exclude each other"},
+		{[]string{"submit", "--wrap", ""}, "empty value"},
+		{[]string{"submit", "job.sh", "--", "--wrap=date"}, "no such file"},
+	} {
+		if status, out, errOut := runCommand(t, &gateway{}, tt.args...); status != statusUsage || out != "" || !strings.Contains(errOut, tt.want) {
+			t.Errorf("%q: status %d, %s%s", tt.args, status, out, errOut)
+		}
+	}
+}
+
+// TestDetails checks that the details of a job's state are printed, by job and
+// by submit --wait.
+func TestDetails(t *testing.T) {
+	const text = "nodes are \x1b[2J too small"
+	g := &gateway{states: []string{"PENDING"}, description: text}
+	if status, out, errOut := runCommand(t, g, "job", "5"); status != 0 || !strings.Contains(out, "\nDetails:    nodes are \\x1b[2J too small\n") {
+		t.Errorf("job: status %d, %s%s", status, out, errOut)
+	}
+	g = &gateway{states: []string{"PENDING", "COMPLETED"}, description: text}
+	if status, _, errOut := runCommand(t, g, "submit", "--wait", "--wrap", "date"); status != 0 || !strings.Contains(errOut, "job 5 PENDING: nodes are \\x1b[2J too small\n") {
+		t.Errorf("submit --wait: status %d, %s", status, errOut)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -66,23 +67,31 @@ number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
 			return err
 		}
 		f.all = true // ended jobs are the usual case
-		f.narrow(query, ids)
+		f.narrow(query)
 		out := cmd.OutOrStdout()
 		d := o.document(out, "jobs")
 		w := newWanted("job", ids)
 		var rows []*rest.Job
-		err = c.AccountingJobs(cmd.Context(), query, func(j *rest.Job, text json.RawMessage) error {
-			if !w.hasJob(j) || !f.matches(j) {
+		listed := map[string]bool{} // labels of jobs that an earlier request has listed
+		for _, query := range queries(query, ids) {
+			var labels []string
+			err := c.AccountingJobs(cmd.Context(), query, func(j *rest.Job, text json.RawMessage) error {
+				if !w.hasJob(j) || !f.matches(j) || listed[j.Label()] {
+					return nil
+				}
+				labels = append(labels, j.Label())
+				if d != nil {
+					return d.Add(text)
+				}
+				rows = append(rows, trimJob(j))
 				return nil
+			})
+			if err != nil {
+				return err
 			}
-			if d != nil {
-				return d.Add(text)
+			for _, label := range labels {
+				listed[label] = true
 			}
-			rows = append(rows, trimJob(j))
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		slices.SortStableFunc(rows, func(a, b *rest.Job) int { return compareCells(jobIDCell(a), jobIDCell(b)) })
 		return writeResult(out, d, l.table(rows), w)
@@ -101,22 +110,33 @@ func (w *wanted) hasJob(j *rest.Job) bool {
 }
 
 // narrow adds conditions to a request for accounting records, so that the
-// server does not send records that f does not select. The state is not a
-// condition, because the server would select jobs that once had this state.
-func (f *filter) narrow(query url.Values, ids []string) {
-	add := func(name string, values []string) {
-		if len(values) > 0 && !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, ",") }) {
-			query.Set(name, strings.Join(values, ","))
+// server sends fewer records that f does not select. It adds no lists, because
+// slurmrestd does not decode a comma in some of its parameters. The state is not
+// a condition, because the server would select jobs that once had this state.
+func (f *filter) narrow(query url.Values) {
+	for name, values := range map[string][]string{"users": f.users, "account": f.accounts, "partition": f.partitions, "job_name": f.names} {
+		if len(values) == 1 && !strings.Contains(values[0], ",") {
+			query.Set(name, values[0])
 		}
 	}
-	add("users", f.users)
-	add("account", f.accounts)
-	add("partition", f.partitions)
-	add("job_name", f.names)
-	add("step", ids)
 	if len(f.nodes) > 0 {
 		query.Set("node", model.FoldHosts(f.nodes))
 	}
+}
+
+// queries returns the requests for the jobs with the given ids: one for each
+// id or, if there are no ids, one for all jobs.
+func queries(query url.Values, ids []string) []url.Values {
+	if len(ids) == 0 {
+		return []url.Values{query}
+	}
+	var list []url.Values
+	for _, id := range ids {
+		q := maps.Clone(query)
+		q.Set("step", id)
+		list = append(list, q)
+	}
+	return list
 }
 
 // addPeriod adds the period from since to until to a request. An empty text

@@ -154,13 +154,18 @@ func jobGPUCell(j *rest.Job) table.Cell {
 }
 
 func jobMemoryCell(j *rest.Job) table.Cell {
-	return countCell(strings.ReplaceAll(formatJobMemory(j), " per ", "/"), float64(max(j.MemoryNode.Int(), j.MemoryCPU.Int())))
+	text := strings.ReplaceAll(formatJobMemory(j), " per ", "/")
+	if text == "" {
+		return textCell("")
+	}
+	return countCell(text, float64(max(j.MemoryNode.Int(), j.MemoryCPU.Int())))
 }
 
 // startOf returns the start time of j. For a pending job it is unset: the
 // server may send the expected start.
 func startOf(j *rest.Job) rest.Number {
-	if j.BaseState() == "PENDING" {
+	const never = 1<<32 - 2 // slurmdbd's start time of jobs that were cancelled before they started
+	if j.BaseState() == "PENDING" || j.Started.Int() >= never {
 		return rest.Number{}
 	}
 	return j.Started

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"schedrestd/cli/direct"
@@ -49,7 +50,7 @@ func (p problem) String() string {
 	case p.Error != "" && p.Number != 0 && !strings.EqualFold(p.Error, p.Description):
 		text += " (" + p.Error + ")"
 	}
-	if name, ok := strings.CutPrefix(p.Source, "#/"); ok && !strings.HasPrefix(text, name) {
+	if name, ok := strings.CutPrefix(p.Source, "#/"); ok && name != "job" && !strings.HasPrefix(text, name) { // "#/job" is the whole job
 		text = p.Source + ": " + text
 	}
 	return printable.Text(text)
@@ -208,8 +209,13 @@ func (c *Client) decodeAnswer(resp *http.Response, v any) (warnings []string, er
 	if err != nil {
 		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 	}
-	for _, w := range envelope.Warnings {
-		warnings = append(warnings, w.String())
+	for i, w := range envelope.Warnings {
+		saidLater := slices.ContainsFunc(envelope.Warnings[i+1:], func(later problem) bool {
+			return strings.HasSuffix(w.Description, ": "+later.Description)
+		})
+		if !saidLater { // slurmrestd sends a warning of the controller twice
+			warnings = append(warnings, w.String())
+		}
 	}
 	if len(envelope.Errors) > 0 {
 		err = problemsError(resp.StatusCode, envelope.Errors)

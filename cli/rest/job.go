@@ -377,6 +377,9 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 		return nil, err
 	}
 	cpus, allocated := r.Required.CPUs, ""
+	if r.Nodes == "None assigned" {
+		r.Nodes = ""
+	}
 	for _, t := range r.TRES.Allocated {
 		switch {
 		case t.Type == "cpu":

@@ -61,6 +61,32 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestPriorities checks which columns become narrower or are left out first.
+func TestPriorities(t *testing.T) {
+	list := New(Column{Heading: "ID"}, Column{Heading: "LONGNAME", Shrink: 4, Rank: 1}, Column{Heading: "CPUS", Drop: 2}, Column{Heading: "NODES", Drop: 1},
+		Column{Heading: "REASON", Shrink: 6, Rank: 2})
+	list.Add(Cell{Text: "1"}, Cell{Text: "a-long-name"}, Cell{Text: "4"}, Cell{Text: "2"}, Cell{Text: "a-long-reason"})
+	for width, want := range map[int]string{
+		0:  "1  a-long-name  4  2  a-long-reason\n",
+		35: "1  a-long-name  4  2  a-long-reason\n",
+		30: "1  a-lon…  4  2  a-long-reason\n",
+		28: "1  a-l…  4  2  a-long-reason\n",
+		24: "1  a-l…  4  2  a-long-r…\n",
+		21: "1  a-l…  4  2  a-lon…\n",
+		20: "1  a-l…  4  a-long-…\n",
+		18: "1  a-l…  4  a-lon…\n",
+		17: "1  a-l…  a-long-…\n",
+		12: "1  a-l…  a-…\n",
+	} {
+		var b bytes.Buffer
+		list.NoHeader = true
+		list.Write(&b, Style{Width: width})
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("width %d: -want +got\n%s", width, diff)
+		}
+	}
+}
+
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		in       string
