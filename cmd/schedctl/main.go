@@ -102,6 +102,7 @@ who runs them, which needs the controller's UNIX socket.`,
 	cmd.AddCommand(tokenCommand(dial), demoCommand())
 	cmd.AddCommand(cli.Commands()...)
 	cli.RefuseEmptyValues(cmd)
+	completeWithoutPackage(cmd)
 	return cmd
 }
 

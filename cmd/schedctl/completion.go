@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/errs"
+)
+
+// Cobra's script for bash calls this function of the package bash-completion,
+// which not every machine has.
+const packageCall = "    _get_comp_words_by_ref \"$@\" cur prev words cword\n"
+
+// ownWords does the same as packageCall without the package. Bash splits the
+// line at = and : as well as at blanks. Parts without a blank between them
+// belong to one word.
+const ownWords = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local line=$COMP_LINE i blanks
+    words=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        blanks=${line%%[![:space:]]*}
+        line=${line#"$blanks"}
+        line=${line#"${COMP_WORDS[i]}"}
+        if [[ $i -eq 0 || -n $blanks ]]; then
+            words+=("${COMP_WORDS[i]}")
+        else
+            words[${#words[@]}-1]+=${COMP_WORDS[i]}
+        fi
+    done
+    cword=$((${#words[@]} - 1))
+    cur=${words[cword]}
+    prev=
+    if [[ $cword -gt 0 ]]; then
+        prev=${words[cword-1]}
+    fi
+`
+
+// completeWithoutPackage makes the script that "completion bash" prints work
+// without the package bash-completion.
+func completeWithoutPackage(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	bash, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil {
+		return
+	}
+	bash.RunE = func(cmd *cobra.Command, _ []string) error {
+		var script bytes.Buffer
+		noDescriptions, _ := cmd.Flags().GetBool("no-descriptions")
+		if err := root.GenBashCompletionV2(&script, !noDescriptions); err != nil {
+			return err
+		}
+		if strings.Count(script.String(), packageCall) != 1 {
+			return errs.New(errs.Internal, "completion: unexpected script of cobra")
+		}
+		_, err := strings.NewReplacer(packageCall, ownWords).WriteString(cmd.OutOrStdout(), script.String())
+		return err
+	}
+}
