@@ -153,7 +153,8 @@ func (t *Table) widths(limit int) []int {
 }
 
 // omit leaves out columns until the table fits into limit if all columns have
-// their minimum widths.
+// their minimum widths. Then it puts back those for which there is room after
+// all, because a column that was left out later may have been wider.
 func (t *Table) omit(widths []int, limit int) {
 	minimum := slices.Clone(widths)
 	for i, c := range t.columns {
@@ -161,17 +162,22 @@ func (t *Table) omit(widths []int, limit int) {
 			minimum[i] = min(minimum[i], c.Shrink)
 		}
 	}
-	for total(minimum) > limit {
-		next := -1
-		for i, c := range t.columns {
-			if c.Drop > 0 && widths[i] != omitted && (next < 0 || c.Drop < t.columns[next].Drop) {
-				next = i
-			}
+	var order []int // the columns that may be left out
+	for i, c := range t.columns {
+		if c.Drop > 0 {
+			order = append(order, i)
 		}
-		if next < 0 {
-			return
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return t.columns[a].Drop - t.columns[b].Drop })
+	kept := slices.Clone(minimum)
+	dropped := 0
+	for ; total(kept) > limit && dropped < len(order); dropped++ {
+		kept[order[dropped]] = omitted
+	}
+	for _, i := range slices.Backward(order[:dropped]) {
+		if kept[i] = minimum[i]; total(kept) > limit {
+			kept[i], widths[i] = omitted, omitted
 		}
-		widths[next], minimum[next] = omitted, omitted
 	}
 }
 
