@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -109,9 +110,9 @@ func countJobs(n int) string {
 	return fmt.Sprintf("%d jobs", n)
 }
 
-// wrapJobError adds the job id to an error.
+// wrapJobError adds the job id to an error, unless the error contains it.
 func wrapJobError(id string, err error) error {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "job "+id) {
 		return err
 	}
 	return &errs.Error{Kind: errs.KindOf(err), Message: "job " + printable.Text(id), Err: err, Hint: errs.HintOf(err)}

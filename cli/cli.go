@@ -1,10 +1,14 @@
-// Package cli contains the commands of schedctl that are meant for people:
-// jobs, job, nodes, partitions, submit, cancel, watch and top. They use the
-// REST API of schedrestd or slurmrestd.
+// Package cli contains the commands of schedctl, except token and demo. They use
+// the REST API of schedrestd or slurmrestd. Without such a gateway they use the
+// same API in this process.
 //
 // The subpackages do not depend on the commands. Package rest contains the HTTP
-// client, package script parses batch scripts, package table prints tables, and
-// package credential finds the token.
+// client, package direct serves the API in this process, package script parses
+// batch scripts, package table prints tables, and package credential finds the
+// token.
+//
+// Commands that change jobs have one way to select them (change.go). Ids and
+// options never select more jobs than each of them alone.
 //
 // Results go to standard output. Progress, warnings and errors go to standard
 // error. All text from the server is escaped before it is printed.

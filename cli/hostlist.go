@@ -45,8 +45,9 @@ func expandIDs(ids []string) (expanded []string, err error) {
 		}
 	}
 	for _, id := range ids {
-		array, tasks, ok := strings.Cut(id, "_[")
-		if tasks, ok = strings.CutSuffix(tasks, "]"); !ok {
+		array, rest, _ := strings.Cut(id, "_[")
+		tasks, ok := strings.CutSuffix(rest, "]")
+		if !ok {
 			add(id)
 			continue
 		}

@@ -15,8 +15,8 @@ func pingCommand() *cobra.Command {
 		Use:   "ping",
 		Short: "Check whether the controllers answer",
 		Long: `ping prints a line for each controller: its name, primary or backup, UP or DOWN, its
-response time, and who has measured it: the gateway or, if there is none, this machine.
-The exit status is 0 if at least one controller is up.`,
+response time, and where this time was measured: at the gateway or, without one, on this
+machine. The exit status is 0 if at least one controller is up.`,
 		Args: cobra.NoArgs,
 	}
 	o.connectFlags(cmd)

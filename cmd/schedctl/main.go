@@ -1,24 +1,19 @@
-// Command schedctl lists, submits, follows and cancels jobs through a gateway,
-// sends requests to the controller, and runs the whole system in a demo.
+// Command schedctl lists, submits, follows, changes and cancels jobs, creates
+// tokens, and runs the whole system in a demo.
 //
-//	schedctl jobs|nodes|partitions|job ID|submit FILE|watch|top
+//	schedctl jobs|nodes|partitions|history|job ID|show|ping|top|watch
+//	schedctl submit FILE
+//	schedctl cancel|hold|release|requeue|update ID...
 //	schedctl token [username=U] [lifespan=SECONDS]
-//	schedctl ping
-//	schedctl show node|job [NAME]
-//	schedctl cancel ID...
 //	schedctl demo [--listen HOST:PORT] [--once]
 //
-// The commands in the first line use the REST API (package cli). The commands
-// token, ping, show and cancel send requests to the controller that the
-// configuration names. Without a token in SCHED_JWT, they can use only the
-// controller's UNIX socket, on which the kernel identifies the user of this
-// process. With a token, they try that socket first and then TCP. The cancel
-// command uses the REST API instead if the user gives a URL, a token file or an
-// option that only REST supports.
+// Package cli contains all commands except token and demo. They use the REST
+// API of a gateway, or of handlers in this process, which send requests to the
+// daemons of a configuration (package cli/direct). The token command always
+// sends its request to the controller.
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
-// as error: and hint: lines. After an error, the exit status is 1. Commands
-// that use the REST API also have other exit statuses, which schedctl(1) lists.
+// as error: and hint: lines. schedctl(1) lists the exit statuses.
 package main
 
 import (
@@ -82,13 +77,14 @@ func root() *cobra.Command {
 	var configPath string
 	cmd := &cobra.Command{
 		Use:   "schedctl",
-		Short: "List, submit, follow and cancel the jobs of a cluster",
-		Long: `schedctl lists, submits, follows and cancels jobs through a gateway: schedrestd, or
-slurmrestd from Slurm 24.11 on. --url or SCHED_URL is its address.
+		Short: "List, submit, follow, change and cancel the jobs of a cluster",
+		Long: `schedctl lists, submits, follows, changes and cancels jobs of a cluster. It sends requests
+to a gateway (schedrestd, or slurmrestd from Slurm 24.11 on), whose address is in --url or
+SCHED_URL. Without a gateway it sends them to the daemons of the configuration in -f or
+SCHED_CONF. With a token in SCHED_JWT it acts as the token's user. Without one it acts as the
+user who runs it, which needs a UNIX socket of the gateway or of the daemons.
 
-token, ping, show and cancel send requests to the controller of the configured cluster.
-With a token in SCHED_JWT they act as the token's user. Without one they act as the user
-who runs them, which needs the controller's UNIX socket.`,
+token always sends its request to the controller of a configuration.`,
 		Version:       release.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
