@@ -227,12 +227,12 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {
 		if err := args(cmd, words); err != nil {
-			return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+			return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see %s --help", cmd.CommandPath()))
 		}
 		return nil
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see %s --help", cmd.CommandPath()))
 	})
 	cmd.RunE = func(cmd *cobra.Command, words []string) error { return WithStatus(run(cmd, words)) }
 	return cmd

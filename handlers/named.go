@@ -27,10 +27,19 @@ func annotateNamed(err error, kind, name, source string) error {
 		if e.Number == noUserID && kind != "job" { // slurmctld sends this number to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
 		}
-		annotated.Message, annotated.Source = kind+" "+redact(schema.Shorten(name))+": "+annotated.Message, source
+		annotated.Message, annotated.Source = withName(kind+" "+redact(schema.Shorten(name)), annotated.Message), source
 		return &annotated
 	}
 	return err
+}
+
+// withName adds the name of an object to a message, unless the message contains
+// it. Our own daemons' messages often do.
+func withName(name, message string) string {
+	if strings.Contains(message, name) {
+		return message
+	}
+	return name + ": " + message
 }
 
 // unknownNames are Slurm's error numbers for unknown nodes, reservations and

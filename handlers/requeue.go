@@ -117,6 +117,6 @@ func annotateListed(err error, job string) error {
 		return err
 	}
 	annotated := *e
-	annotated.Message, annotated.Source = "job "+job+": "+e.Message, "#/jobs"
+	annotated.Message, annotated.Source = withName("job "+job, e.Message), "#/jobs"
 	return &annotated
 }

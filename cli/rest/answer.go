@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -50,7 +51,9 @@ func (p problem) String() string {
 	case p.Error != "" && p.Number != 0 && !strings.EqualFold(p.Error, p.Description):
 		text += " (" + p.Error + ")"
 	}
-	if name, ok := strings.CutPrefix(p.Source, "#/"); ok && name != "job" && !strings.HasPrefix(text, name) { // "#/job" is the whole job
+	name, ok := strings.CutPrefix(p.Source, "#/")
+	last := strings.TrimSuffix(path.Base(name), "s")
+	if ok && name != "job" && !strings.HasPrefix(text, last) { // "#/job" is the whole job
 		text = p.Source + ": " + text
 	}
 	return printable.Text(text)

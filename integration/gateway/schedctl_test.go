@@ -95,13 +95,41 @@ func TestSchedctl(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &document); err != nil || status != 0 || len(document.Jobs) != 2 {
 				t.Errorf("JSON: status %d, %v\n%s", status, err, out)
 			}
-			if status, _, errOut = run("cancel", "--me", "--name", "held"); status != 0 {
-				t.Errorf("cancel: status %d, %s", status, errOut)
+			for _, step := range []struct {
+				args   string
+				status int
+				want   string // in the output
+			}{
+				{"ping", 0, l.Node + " primary UP "},
+				{"show node " + l.Node, 0, "name=" + l.Node + "\n"},
+				{"show job " + held, 0, "job_state=PENDING\n"},
+				{"jobs --columns name,user --no-header --sort -jobid", 0, "held  " + l.Owner + "\n"},
+				{"nodes --columns name,gpus " + l.Node, 0, l.Node},
+				{"hold --me --dry-run", 0, "1 job would be held\n"},
+				{"update " + held + " " + id + " --state PD -- --comment=changed --time=7", 0, "1 job updated\n"},
+				{"job " + held, 0, "Comment:    changed\n"},
+				{"cancel --me --state RUNNING", 0, "0 jobs cancelled\n"},
+				{"cancel " + held + " --state RUNNING", 0, "0 jobs cancelled\n"},
+				{"cancel " + held + " --user another", 0, "0 jobs cancelled\n"},
+				{"jobs --me --columns state --no-header", 0, "PENDING\n"},
+				{"cancel --me --name held", 0, "1 job cancelled\n"},
+				{"release " + held, 1, "0 jobs released\n"},
+			} {
+				if status, out, errOut = run(strings.Fields(step.args)...); status != step.status || !strings.Contains(out, step.want) {
+					t.Errorf("%s: status %d, %s%s", step.args, status, out, errOut)
+				}
+			}
+			harness.Eventually(t, "both jobs are recorded", func() bool {
+				_, out, _ := run("history", id, held, "--columns", "jobid,exit", "--no-header")
+				return strings.Contains(out, "7\n") && strings.Contains(out, "\n"+held+" ")
+			})
+			if status, out, errOut = run("history", id, held, "--state", "FAILED", "--columns", "jobid", "--no-header"); status != 0 || out != id+"\n" {
+				t.Errorf("history: status %d, %s%s", status, out, errOut)
 			}
 			if status, out, errOut = run("watch", held); status != 1 || !strings.Contains(out, "CANCELLED") {
 				t.Errorf("watch: status %d, %s%s", status, out, errOut)
 			}
-			if status, _, errOut = run("cancel", held); status != 1 || !strings.Contains(errOut, "error: job "+held+": ") {
+			if status, _, errOut = run("cancel", held); status != 1 || !strings.Contains(errOut, "job "+held) || strings.Count(errOut, "has already ended") != 1 {
 				t.Errorf("cancel an ended job: status %d, %s", status, errOut)
 			}
 
@@ -117,6 +145,20 @@ func TestSchedctl(t *testing.T) {
 			if _, out, _ = run("__complete", "job", ""); !strings.HasPrefix(out, id+"\tseven ") || !strings.Contains(out, "\n"+held+"\t") {
 				t.Errorf("completion of jobs: %s", out)
 			}
+			_, out, _ = run("submit", "--wrap", "sleep 600", "--", "-J", "again", "-o", "/dev/null")
+			again := strings.TrimSpace(out)
+			harness.Eventually(t, "the job runs", func() bool {
+				_, out, _ := run("jobs", "--columns", "state", "--no-header", "--name", "again")
+				return out == "RUNNING\n"
+			})
+			wantStatus, wantText := 0, "1 job requeued\n"
+			if tt.name == "oldest version" {
+				wantStatus, wantText = 1, "needs version v0.0.45"
+			}
+			if status, out, errOut = run("requeue", "--me", "--hold"); status != wantStatus || !strings.Contains(out+errOut, wantText) {
+				t.Errorf("requeue: status %d, %s%s", status, out, errOut)
+			}
+			run("cancel", again)
 		})
 	}
 }
@@ -144,7 +186,11 @@ func TestSchedctlErrors(t *testing.T) {
 		{"unix:" + l.Work + "/none", "", "jobs", 3, "is the gateway running?"},
 	} {
 		status, out, errOut := schedctl(t, l, tt.url, tt.token, strings.Fields(tt.args)...)
-		if status != tt.status || out != "" || !strings.Contains(errOut, tt.wantErr) || tt.token != "" && strings.Contains(errOut, tt.token) {
+		wantOut := ""
+		if strings.HasPrefix(tt.args, "cancel") {
+			wantOut = "0 jobs cancelled\n"
+		}
+		if status != tt.status || out != wantOut || !strings.Contains(errOut, tt.wantErr) || tt.token != "" && strings.Contains(errOut, tt.token) {
 			t.Errorf("%s %s: status %d, printed %q, %s", tt.url, tt.args, status, out, errOut)
 		}
 	}

@@ -12,6 +12,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -41,7 +42,7 @@ func Of(number uint32, text string) *errs.Error {
 	case text == "" || text == r.slurm:
 	case e.Kind == errs.Unauthenticated:
 		e.Err = errors.New(text) // for the log only: a client that guesses credentials must not learn the reason
-	case strings.HasPrefix(text, e.Message) || saysMore(text, e.Message):
+	case saysMore(text, e.Message) || strings.HasPrefix(text, e.Message):
 		e.Message, e.Detail = text, text // our own daemons use the same texts
 	default:
 		e.Message += ": " + text
@@ -50,11 +51,18 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// saysMore reports whether text names the object that message only calls "such":
-// for example, "there is no job 9" says more than "there is no such job".
+// saysMore reports whether text says what message says and more, so that the
+// message in front of it would say it twice. For example, "there is no job 9"
+// says more than "there is no such job", and "job 9 has already ended" more than
+// "the job has already ended".
 func saysMore(text, message string) bool {
-	start, _, ok := strings.Cut(message, "such ")
-	return ok && strings.HasPrefix(text, start)
+	words := strings.Fields(text)
+	for word := range strings.FieldsSeq(message) {
+		if word != "the" && word != "such" && !slices.Contains(words, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // isRefusal reports whether a number that this package does not know is a

@@ -26,6 +26,8 @@ func TestOf(t *testing.T) {
 		{name: "the same text", number: NoEnvironment, text: "the job has no environment", kind: errs.Invalid, want: "the job has no environment"},
 		{name: "the same text and more", number: NoEnvironment, text: "the job has no environment: name one", kind: errs.Invalid, want: "the job has no environment: name one"},
 		{name: "the same text with a name", number: InvalidJobID, text: "there is no job 9999", kind: errs.NotFound, want: "there is no job 9999"},
+		{name: "the same text about another subject", number: AlreadyDone, text: "job 9 has already ended", kind: errs.Conflict, want: "job 9 has already ended"},
+		{name: "a text with some of the same words", number: InvalidJobID, text: "no job may use this", kind: errs.NotFound, want: "there is no such job: no job may use this"},
 		{name: "Slurm's own text adds nothing", number: InvalidJobID, text: "Invalid job id specified", kind: errs.NotFound, want: "there is no such job"},
 		{name: "Slurm's text, because there is no other", number: 2078, kind: errs.Invalid, want: "job can not start immediately"},
 		{name: "an abbreviation", number: 2112, kind: errs.Invalid, want: "X11 forwarding not available"},
