@@ -245,25 +245,31 @@ func TestSpoolWithoutDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, &Server{SpoolDir: dir, MaxUserBytes: 6 << 20, Super: func(uint32) bool { return false },
 				Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
+			// The server releases the memory a moment after the client has
+			// received the answer.
+			awaitRelease := func() {
+				used := func() int {
+					f.requestBudget.mu.Lock()
+					defer f.requestBudget.mu.Unlock()
+					return f.requestBudget.total
+				}
+				for end := time.Now().Add(30 * time.Second); used() > 0 && time.Now().Before(end); {
+					time.Sleep(5 * time.Millisecond)
+				}
+				if n := used(); n > 0 {
+					t.Errorf("%d bytes are still reserved", n)
+				}
+			}
 			for range 3 {
 				if jobs, refusal := readJobs(t, ask(t, f, token, 5)); jobs != 5 || refusal != 0 {
 					t.Errorf("%d jobs, refusal %d", jobs, refusal)
 				}
+				awaitRelease()
 			}
 			if _, refusal := readJobs(t, ask(t, f, token, 7)); refusal == 0 && (name == "missing" || isMounted(small)) {
 				t.Error("no limit on the memory")
 			}
-			used := func() int {
-				f.requestBudget.mu.Lock()
-				defer f.requestBudget.mu.Unlock()
-				return f.requestBudget.total
-			}
-			for end := time.Now().Add(30 * time.Second); used() > 0 && time.Now().Before(end); {
-				time.Sleep(5 * time.Millisecond)
-			}
-			if n := used(); n > 0 {
-				t.Errorf("%d bytes are still reserved", n)
-			}
+			awaitRelease()
 		})
 	}
 }
