@@ -130,7 +130,7 @@ func frequency(s string) (uint32, error) {
 		return n, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
+	if err != nil || n == 0 {
 		return 0, fmt.Errorf("unknown frequency %q; expected a number of kHz or one of %s", schema.Shorten(s), strings.Join(slices.Sorted(maps.Keys(frequencies)), ", "))
 	}
 	return uint32(n), nil

@@ -26,6 +26,7 @@ func TestSubmissionFields(t *testing.T) {
 		{"a range and its governor", `"script": "#!/bin/sh", "cpu_frequency": "low-high:ondemand"`, 200, "", func(d *model.JobDesc) bool { return d.CPUFreqMin.Set && d.CPUFreqGov == model.Some[uint32](0x84000000) }},
 		{"a frequency with a governor for ranges", `"script": "#!/bin/sh", "cpu_frequency": "low:ondemand"`, 422, "", nil},
 		{"a range with userspace", `"script": "#!/bin/sh", "cpu_frequency": "low-high:userspace"`, 422, "", nil},
+		{"a frequency of 0", `"script": "#!/bin/sh", "cpu_frequency": "0"`, 422, "", nil},
 		{"no signal", `"script": "#!/bin/sh", "kill_warning_signal": ""`, 200, "#/job/kill_warning_signal", func(d *model.JobDesc) bool { return d.WarnSignal == 0 }},
 		{"no schedule", `"script": "#!/bin/sh", "crontab": {}`, 200, "#/job/crontab", func(d *model.JobDesc) bool { return d.Cron.Set == 0 && d.Flags&(1<<22) == 0 }},
 		{"a schedule without times", `"script": "#!/bin/sh", "crontab": {"minute": "", "hour": "", "line": {"start": 0}}`, 200, "#/job/crontab", func(d *model.JobDesc) bool { return d.Cron.Set == 0 && d.Flags&(1<<22) == 0 }},
