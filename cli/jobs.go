@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/spf13/cobra"
 
@@ -77,9 +78,19 @@ func (c *connection) selectJobs(cmd *cobra.Command, f *filter) ([]*rest.Job, err
 	return rows, err
 }
 
-// trimJob returns a copy of j without the texts that lists do not show.
+// trimJob returns a copy of j without the texts that lists do not show. Copies
+// share texts that many jobs have, because a list can be long.
 func trimJob(j *rest.Job) *rest.Job {
 	t := *j
+	for _, text := range []*string{&t.User, &t.Account, &t.Partition, &t.QOS, &t.Reason} {
+		*text = unique.Make(*text).Value()
+	}
+	for i, state := range t.State {
+		t.State[i] = unique.Make(state).Value()
+	}
+	if t.GPUs() == 0 {
+		t.Resources, t.Allocated = "", ""
+	}
 	t.Dependency, t.Comment, t.Directory, t.Command, t.Output, t.Error, t.OutputPath, t.ErrorPath = "", "", "", "", "", "", "", ""
 	return &t
 }
