@@ -70,6 +70,17 @@ func (ch *change) run(cmd *cobra.Command, ids []string) error {
 	}
 	changed := 0
 	for _, id := range ids {
+		if len(ch.states) > 0 {
+			same, err := c.isUnchanged(cmd.Context(), &ch.filter, id)
+			if err != nil {
+				joined = joinErrors(joined, wrapJobError(id, err))
+				continue
+			}
+			if !same {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: job %s was skipped: its state has changed\n", id)
+				continue
+			}
+		}
 		err := ch.apply(cmd.Context(), c, id)
 		if hasCondition && errs.KindOf(err) == errs.Conflict {
 			continue // the job has ended since the server listed it
@@ -82,6 +93,27 @@ func (ch *change) run(cmd *cobra.Command, ids []string) error {
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", countJobs(changed), ch.done)
 	return joinErrors(err, joined)
+}
+
+// isUnchanged reports whether f still selects the job, or all active tasks of
+// the array, with this id. To change many jobs takes a while. In the meantime a
+// pending job may have started, and to cancel it would lose its work.
+func (c *connection) isUnchanged(ctx context.Context, f *filter, id string) (bool, error) {
+	jobs, err := c.Job(ctx, id)
+	if errs.KindOf(err) == errs.NotFound && err != nil {
+		return false, nil
+	}
+	selected := false
+	for i := range jobs {
+		switch j := &jobs[i]; {
+		case !j.Selects(id):
+		case f.matches(j):
+			selected = true
+		case j.Active():
+			return false, err
+		}
+	}
+	return selected, err
 }
 
 // list prints the jobs that would be changed.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,32 @@ func TestCancelCommand(t *testing.T) {
 		if status != tt.status || out != tt.wantOut || strings.Join(g.cancelled, " ") != tt.want || !strings.Contains(errOut, tt.wantErr) || tt.wantErr == "" && errOut != "" {
 			t.Errorf("%s: status %d, %v, %s%s", tt.args, status, g.cancelled, out, errOut)
 		}
+	}
+}
+
+// TestStartedMeanwhile checks that a job is not changed if it has started since
+// the server listed it as pending.
+func TestStartedMeanwhile(t *testing.T) {
+	for _, tt := range []struct{ jobs, started, args, want, wantOut string }{
+		{"", "3", "cancel -u bob -t PD", "", "0 jobs cancelled\n"},
+		{"", "3", "cancel 3 -t PD", "", "0 jobs cancelled\n"},
+		{"", "3", "cancel 3 -u bob", "3", "1 job cancelled\n"}, // the user has named no state
+		{"", "3", "cancel 3 -t PD,R", "3", "1 job cancelled\n"},
+		{arrayList, "30_5", "cancel 30 -t PD", "30_6", "1 job cancelled\n"},
+	} {
+		g := &gateway{jobs: tt.jobs, started: tt.started}
+		status, out, errOut := runCommand(t, g, strings.Fields(tt.args)...)
+		wantErr := ""
+		if !slices.Contains(strings.Fields(tt.want), tt.started) {
+			wantErr = "warning: job " + tt.started + " was skipped: its state has changed\n"
+		}
+		if status != 0 || strings.Join(g.cancelled, " ") != tt.want || out != tt.wantOut || errOut != wantErr {
+			t.Errorf("%s: status %d, %v, %s%s", tt.args, status, g.cancelled, out, errOut)
+		}
+	}
+	g := &gateway{started: "3"}
+	if _, out, _ := runCommand(t, g, "hold", "-u", "bob"); out != "0 jobs held\n" || len(g.changed) > 0 {
+		t.Errorf("hold: %v, %s", g.changed, out)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"schedrestd/cli/rest"
 	"schedrestd/errs"
 )
 
@@ -35,6 +36,7 @@ type gateway struct {
 	submitted   map[string]any
 	headers     http.Header
 	cancelled   []string
+	started     string   // id of a job that has started since the list was read
 	queries     []string // of requests for accounting records
 	changed     []string // ids of jobs, each followed by the body of the request
 	jobs        string   // the list of jobs; "" for jobList
@@ -99,9 +101,42 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST job/30":
 		fmt.Fprint(w, `{"results": [{"step_id": "30_[5]", "error": "Job/step already completing", "error_code": 2021}, {"step_id": "30_6", "error": "No error", "error_code": 0}], "errors": []}`)
 	default:
+		if id, ok := strings.CutPrefix(r.Method+" "+path, "GET job/"); ok && g.serveJob(w, id) {
+			return
+		}
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"errors": [{"error_number": 2017, "description": "no such thing"}]}`)
 	}
+}
+
+// serveJob answers with the jobs of the list that id selects. It returns false
+// if there are none. The job that has started since the list was read is
+// running.
+func (g *gateway) serveJob(w http.ResponseWriter, id string) bool {
+	var list struct {
+		Jobs []json.RawMessage `json:"jobs"`
+	}
+	if err := json.Unmarshal([]byte(cmp.Or(g.jobs, jobList)), &list); err != nil {
+		g.t.Error(err)
+	}
+	var found []string
+	for _, text := range list.Jobs {
+		var j rest.Job
+		if err := json.Unmarshal(text, &j); err != nil {
+			g.t.Error(err)
+		}
+		if j.Selects(id) {
+			if g.started == id {
+				text = bytes.Replace(text, []byte(`["PENDING"]`), []byte(`["RUNNING"]`), 1)
+			}
+			found = append(found, string(text))
+		}
+	}
+	if found == nil {
+		return false
+	}
+	fmt.Fprintf(w, `{"jobs": [%s]}`, strings.Join(found, ","))
+	return true
 }
 
 // runCommand runs a command as the user ann against the server g. It returns
