@@ -48,6 +48,11 @@ func (o *options) server(token string) (server, error) {
 	if err != nil || url != "" {
 		return server{url: url}, err
 	}
+	for _, name := range []string{"SCHED_URL", "SLURM_URL"} {
+		if _, set := os.LookupEnv(name); set { // otherwise a command could be sent to another cluster than the user means
+			return server{}, usageError("%s is set but empty", name).WithHint("unset %s, or set it to the address of a gateway", name)
+		}
+	}
 	if config == "" {
 		config, err = conf.Env("SCHED_CONF")
 	}

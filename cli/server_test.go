@@ -28,14 +28,23 @@ func TestServer(t *testing.T) {
 		{name: "-f", args: "-f d", url: "v", config: "c", want: server{config: "d"}},
 		{name: "both", args: "-f d --url u", wantErr: "exclude each other"},
 		{name: "SCHED_URL", url: "v", config: "c", want: server{url: "v"}},
+		{name: "SCHED_URL is empty", url: "empty", config: "c", wantErr: "SCHED_URL is set but empty"},
+		{name: "--url, and SCHED_URL is empty", args: "--url u", url: "empty", want: server{url: "u"}},
 		{name: "SCHED_CONF", config: "c", want: server{config: "c"}},
 		{name: "no configuration on the command line", args: "-f /dev/null", url: "v", want: server{url: "v"}},
 		{name: "no configuration on the command line, with one in the environment", args: "-f /dev/null", config: "c", want: server{url: defaultURL}},
 		{name: "no configuration in the environment", config: "/dev/null", want: server{url: defaultURL}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Setenv("SCHED_URL", tt.url)
-			t.Setenv("SLURM_URL", "")
+			for name, value := range map[string]string{"SCHED_URL": tt.url, "SLURM_URL": ""} {
+				t.Setenv(name, value) // restores the old value after the test
+				if value == "" {
+					os.Unsetenv(name)
+				}
+			}
+			if tt.url == "empty" {
+				os.Setenv("SCHED_URL", "")
+			}
 			t.Setenv("SCHED_CONF", tt.config)
 			t.Setenv("SLURM_CONF", "")
 			var o options
