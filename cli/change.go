@@ -68,31 +68,54 @@ func (ch *change) run(cmd *cobra.Command, ids []string) error {
 		}
 		ids = t.ids
 	}
-	changed := 0
+	changed, stopped := 0, false
 	for _, id := range ids {
-		if len(ch.states) > 0 {
-			same, err := c.isUnchanged(cmd.Context(), &ch.filter, id)
-			if err != nil {
-				joined = joinErrors(joined, wrapJobError(id, err))
-				continue
-			}
-			if !same {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: job %s was skipped: its state has changed\n", id)
-				continue
-			}
-		}
-		err := ch.apply(cmd.Context(), c, id)
+		done, err := ch.changeOne(cmd, c, id)
 		if hasCondition && errs.KindOf(err) == errs.Conflict {
 			continue // the job has ended since the server listed it
 		}
 		if err != nil {
 			joined = joinErrors(joined, wrapJobError(id, err))
-		} else {
+		}
+		if done {
 			changed++
 		}
+		if stopped = isGeneral(cmd.Context(), err); stopped {
+			break
+		}
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", countJobs(changed), ch.done)
+	if changed > 0 || !stopped {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", countJobs(changed), ch.done)
+	}
 	return joinErrors(err, joined)
+}
+
+// changeOne changes one job and reports whether it did so. It skips a job that
+// the options no longer select.
+func (ch *change) changeOne(cmd *cobra.Command, c *connection, id string) (bool, error) {
+	if len(ch.states) > 0 {
+		same, err := c.isUnchanged(cmd.Context(), &ch.filter, id)
+		if err != nil {
+			return false, err
+		}
+		if !same {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: job %s was skipped: its state has changed\n", id)
+			return false, nil
+		}
+	}
+	err := ch.apply(cmd.Context(), c, id)
+	return err == nil, err
+}
+
+// isGeneral reports whether requests for other jobs would fail as well: the
+// server can't be reached, it does not accept the credential, or the user has
+// pressed Ctrl-C.
+func isGeneral(ctx context.Context, err error) bool {
+	if err == nil {
+		return false
+	}
+	kind := errs.KindOf(err)
+	return ctx.Err() != nil || kind == errs.Unauthenticated || kind == errs.Unavailable
 }
 
 // isUnchanged reports whether f still selects the job, or all active tasks of

@@ -54,6 +54,21 @@ func TestCancelCommand(t *testing.T) {
 	}
 }
 
+// TestLostServer checks that a command stops when requests for other jobs would
+// fail as well, and that it prints how many jobs it has changed until then.
+func TestLostServer(t *testing.T) {
+	for _, tt := range []struct {
+		lost    int // number of requests until the server fails
+		wantOut string
+	}{{0, ""}, {1, "1 job cancelled\n"}} {
+		g := &gateway{capacity: tt.lost, limited: true}
+		status, out, errOut := runCommand(t, g, "cancel", "3", "12", "40", "99")
+		if status != statusUnavailable || out != tt.wantOut || strings.Count(errOut, "error: ") != 1 || len(g.cancelled) != tt.lost {
+			t.Errorf("%d: status %d, %v, %s%s", tt.lost, status, g.cancelled, out, errOut)
+		}
+	}
+}
+
 // TestStartedMeanwhile checks that a job is not changed if it has started since
 // the server listed it as pending.
 func TestStartedMeanwhile(t *testing.T) {

@@ -36,6 +36,8 @@ type gateway struct {
 	submitted   map[string]any
 	headers     http.Header
 	cancelled   []string
+	limited     bool // only capacity jobs can be cancelled, then the server fails
+	capacity    int
 	started     string   // id of a job that has started since the list was read
 	queries     []string // of requests for accounting records
 	changed     []string // ids of jobs, each followed by the body of the request
@@ -55,6 +57,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodDelete && g.limited && len(g.cancelled) == g.capacity {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	path, _ := strings.CutPrefix(r.URL.Path, "/slurm/v0.0.44/")
 	switch r.Method + " " + path {
 	case "GET ping/":
