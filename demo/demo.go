@@ -177,13 +177,19 @@ func freeAddress(address string) (string, error) {
 		return "", errs.New(errs.Invalid, "--listen %s is not HOST:PORT", address).WithHint("example: --listen 127.0.0.1:6820")
 	}
 	l, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return "", errs.New(errs.Conflict, "%s is in use by another program", address).
-			WithHint("if another demo is running, use a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s",
-				net.JoinHostPort(host, "0"))
+	if failure, ok := errors.AsType[*net.OpError](err); ok {
+		err = failure.Err // without the address, which the error below names
 	}
-	if err != nil {
-		return "", errs.New(errs.Invalid, "listen on %s: %v", address, err)
+	free := net.JoinHostPort(host, "0")
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "", errs.New(errs.Conflict, "%s is in use by another program", address).
+			WithHint("if another demo is running, use a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s", free)
+	case errors.Is(err, syscall.EACCES):
+		return "", errs.New(errs.Denied, "listen on %s: %v", address, err).
+			WithHint("ports below 1024 need root; use a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s", free)
+	case err != nil:
+		return "", errs.New(errs.Invalid, "listen on %s: %v", address, err).WithHint("example: --listen 127.0.0.1:6820")
 	}
 	defer l.Close()
 	if port == "0" {
