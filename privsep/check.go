@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/netns"
 	"schedrestd/privsep/spawn"
 )
 
@@ -31,6 +32,11 @@ func Check(c Config, out *os.File) error {
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
+	ns, err := netns.Open("SCHEDRESTD_NETNS", c.Netns)
+	if err != nil {
+		return err
+	}
+	ns.Close()
 	service, err := c.service()
 	if err != nil {
 		return err
@@ -43,12 +49,8 @@ func Check(c Config, out *os.File) error {
 		return err
 	}
 	if c.Mode == ipc.ModeRead {
-		m.onReady = func() { m.endRun(nil) }
-		if err := m.loop(nil); err != nil {
-			return err
-		}
-		_, err := out.WriteString("The gateway can start with these settings.\n")
-		return err
+		m.onReady = func() { fmt.Fprintln(out, "The gateway can start with these settings."); m.endRun(nil) }
+		return m.loop(nil)
 	}
 	facts := m.facts()
 	for _, p := range m.confinedSpawner.Parts() {

@@ -50,6 +50,7 @@ func TestCheck(t *testing.T) {
 		{name: "TLS", conf: badTLS, want: "error: ", fails: true},
 		{name: "TLS that no listener needs", conf: badTLS, args: []string{"127.0.0.1:0"}, want: "can start"},
 		{name: "key set", conf: badKeySet, want: "error: ", fails: true},
+		{name: "network namespace", conf: conf, env: []string{"SCHEDRESTD_NETNS=no-such-namespace"}, want: "error: ", fails: true},
 		{name: "wrong option", conf: conf, args: []string{"-s", "nothing"}, want: "error: ", fails: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
