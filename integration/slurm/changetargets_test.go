@@ -86,7 +86,7 @@ var targets = []target{
 	}},
 	{method: "POST", path: "/slurm/job/{job_id}", request: "/slurm/job/OWNJOB", base: `{}`, shows: showsJobs, hints: jobHints, situations: []situation{{name: "held job", base: `{"admin_comment": "other"}`, make: makeJobs}, {name: "held job, no other field", make: makeJobs}}},
 	{method: "POST", path: "/slurm/job/submit", base: `{"script": "#!/bin/sh\ntrue\n", "job": {"name": "NAME", "hold": true, "partition": "sets", "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`,
-		answerID: "job_id", shows: showsJobs, hints: jobHints, skip: regexp.MustCompile(`^jobs\[\]|^job\.job_id$`), // jobs: the same fields as those of job; job_id: only one job can have the number
+		answerID: "job_id", shows: showsJobs, hints: jobHints, skip: regexp.MustCompile(`^jobs\[\]|^job\.(step_id\.)?job_id($|\.)`), // jobs: the same fields as those of job; job_id: only one job can have the number
 		situations: []situation{{name: "new job"}}},
 }
 
