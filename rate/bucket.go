@@ -1,8 +1,9 @@
 // Package rate provides a token bucket, which permits a burst of requests, and
 // then a limited number of requests per second.
 //
-// It has no clock and no lock: callers provide both. It neither decides what
-// happens to requests over the limit nor counts them. Start with New.
+// It has no clock: callers provide the time. It neither decides what happens to
+// requests over the limit nor counts them. Start with New for a single bucket,
+// which has no lock, and with NewBuckets for a bucket for each user.
 package rate
 
 import (

@@ -34,7 +34,7 @@ func (s *server) logCounters() {
 			"stalled", c.stalled.Load()),
 		slog.Group("offences", "reported", c.reported.Load(), "unreported", c.unreported.Load(),
 			"forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
-		slog.Group("rates", "identities", s.limiter.rates.len()),
+		slog.Group("rates", "identities", s.limiter.rates.Len()),
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
 }
 

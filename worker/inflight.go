@@ -41,7 +41,7 @@ func admit(ctx context.Context, user string) error {
 	if !ok || p.claimed {
 		return nil // a page that needs no place, a request that is already admitted, or a test
 	}
-	if wait := p.limiter.rates.take(time.Now(), user); wait > 0 {
+	if wait := p.limiter.rates.Take(time.Now(), user); wait > 0 {
 		p.limiter.server.counts.limited.Add(1)
 		return withRetryAfter(errRate, wait)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ipc/work"
+	"schedrestd/rate"
 	"schedrestd/semaphore"
 )
 
@@ -19,7 +20,7 @@ type requestLimiter struct {
 	server   *server
 	handlers http.Handler
 	places   *semaphore.Semaphore[string]
-	rates    *rates
+	rates    *rate.Buckets[string]
 
 	mu           sync.Mutex
 	active       map[*slowClient]struct{} // requests that are being answered

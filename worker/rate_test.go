@@ -11,26 +11,26 @@ func TestRates(t *testing.T) {
 	r := newRates(ipcRate(2, 3))
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 3 {
-		if wait := r.take(now, "alice"); wait != 0 {
+		if wait := r.Take(now, "alice"); wait != 0 {
 			t.Fatalf("request %d waits %s", i, wait)
 		}
 	}
-	if wait := r.take(now, "alice"); wait != 500*time.Millisecond {
+	if wait := r.Take(now, "alice"); wait != 500*time.Millisecond {
 		t.Errorf("the fourth waits %s", wait)
 	}
-	if wait := r.take(now, "bob"); wait != 0 {
+	if wait := r.Take(now, "bob"); wait != 0 {
 		t.Errorf("another user waits %s", wait)
 	}
-	if wait := r.take(now.Add(500*time.Millisecond), "alice"); wait != 0 {
+	if wait := r.Take(now.Add(500*time.Millisecond), "alice"); wait != 0 {
 		t.Errorf("half a second later the first user waits %s", wait)
 	}
-	if r := newRates(ipcRate(0, 0)); r.take(now, "alice") != 0 {
+	if r := newRates(ipcRate(0, 0)); r.Take(now, "alice") != 0 {
 		t.Error("there is a limit that was not set")
 	}
 	for i := range 3 * maxIdentities {
-		r.take(now.Add(time.Second), string(rune(i)))
+		r.Take(now.Add(time.Second), string(rune(i)))
 	}
-	if len(r.list) > maxIdentities {
-		t.Errorf("%d are remembered", len(r.list))
+	if r.Len() > maxIdentities {
+		t.Errorf("%d are remembered", r.Len())
 	}
 }

@@ -1,0 +1,74 @@
+package rate
+
+import (
+	"sync"
+	"time"
+)
+
+// Buckets holds a bucket for each key, such as a user. Its methods may be
+// called concurrently. A nil Buckets limits nothing.
+type Buckets[K comparable] struct {
+	burst, perSecond float64
+	max              int
+
+	mu   sync.Mutex
+	list map[K]*Bucket
+}
+
+// NewBuckets returns a Buckets with at most max buckets. Each bucket holds at
+// most burst tokens, and gains perSecond tokens each second.
+func NewBuckets[K comparable](max int, burst, perSecond float64) *Buckets[K] {
+	return &Buckets[K]{burst: burst, perSecond: perSecond, max: max, list: map[K]*Bucket{}}
+}
+
+// Take takes a token from the bucket of key, and returns 0. If the bucket is
+// empty, Take returns the time until it has a token.
+func (b *Buckets[K]) Take(now time.Time, key K) time.Duration {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bucket := b.list[key]
+	if bucket == nil {
+		if len(b.list) >= b.max {
+			b.evict(now)
+		}
+		bucket = New(b.burst, b.perSecond, now)
+		b.list[key] = bucket
+	}
+	if bucket.Take(now, 1) {
+		return 0
+	}
+	return bucket.Delay(now, 1)
+}
+
+// Len returns the number of buckets.
+func (b *Buckets[K]) Len() int {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.list)
+}
+
+// evict examines a few buckets, and removes those that are full. If none is
+// full, evict removes the fullest of them. The caller holds b.mu.
+func (b *Buckets[K]) evict(now time.Time) {
+	var fullest K
+	best, examined := 0.0, 0
+	for key, bucket := range b.list {
+		if bucket.IsFull(now) {
+			delete(b.list, key)
+		} else if left := bucket.Tokens(now); examined == 0 || left > best {
+			fullest, best = key, left
+		}
+		if examined++; examined == 64 {
+			break
+		}
+	}
+	if len(b.list) >= b.max {
+		delete(b.list, fullest)
+	}
+}
