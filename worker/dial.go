@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/fdpass"
+	"schedrestd/fdpass/unixconn"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
@@ -98,7 +99,7 @@ func dialError(a client.Address, err error) error {
 func completeDial(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
-		if fd, err = connectUnix(fd); err != nil {
+		if fd, err = connectUnix(ctx, fd); err != nil {
 			return nil, dialError(a, os.NewSyscallError("connect", err))
 		}
 	}
@@ -114,18 +115,13 @@ func completeDial(ctx context.Context, fd int, server uint32, a client.Address) 
 }
 
 // connectUnix connects to the UNIX socket to which the descriptor inode refers.
-func connectUnix(inode int) (int, error) {
+func connectUnix(ctx context.Context, inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
 	fdpass.Refuse(fd)
-	for {
-		err = unix.Connect(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(inode)})
-		if err != unix.EINTR {
-			break
-		}
-	}
+	err = unixconn.Connect(ctx, fd, "/proc/self/fd/"+strconv.Itoa(inode))
 	if err != nil {
 		unix.Close(fd)
 		return -1, err

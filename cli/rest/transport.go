@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/fdpass/unixconn"
 )
 
 // newHTTPClient returns an HTTP client for one address.
@@ -39,7 +40,6 @@ func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 	if addr.secure { // only with TLS, because without it a proxy would see the token
 		t.Proxy = http.ProxyFromEnvironment
 	}
-	dialer := &net.Dialer{Timeout: 20 * time.Second}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if cfg.Direct != nil {
 			return cfg.Direct(ctx)
@@ -47,7 +47,9 @@ func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 		if addr.socket != "" {
 			network, address = "unix", addr.socket
 		}
-		conn, err := dialer.DialContext(ctx, network, address)
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		conn, err := unixconn.DialContext(ctx, network, address)
 		if err != nil || cfg.Token == "" || addr.secure {
 			return conn, err
 		}

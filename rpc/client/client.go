@@ -37,6 +37,7 @@ import (
 	"os"
 	"time"
 
+	"schedrestd/fdpass/unixconn"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
 	"schedrestd/rpc/sack"
@@ -132,8 +133,7 @@ func newCaller(cfg Config, kind string, addresses []Address) caller {
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = func(ctx context.Context, a Address) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, a.Network, a.Address)
+			return unixconn.DialContext(ctx, a.Network, a.Address)
 		}
 	}
 	return caller{cfg, group(kind, addresses), &sizes{}}

@@ -56,6 +56,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/fdpass/unixconn"
 )
 
 // DefaultSocket is the path of the socket on which munged listens by default.
@@ -204,8 +205,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	if c.Dial != nil {
 		return c.Dial(ctx, c.socket())
 	}
-	var d net.Dialer
-	return d.DialContext(ctx, "unix", c.socket())
+	return unixconn.Dial(ctx, c.socket())
 }
 
 func (c *Client) socket() string {
