@@ -63,7 +63,7 @@ var sameFloorImports = map[[2]string]string{
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
+	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "rate", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
 	"privsep/identity":     {"become", "errs", "ipc", "security"},
 	"privsep/inetd":        {"become", "errs", "ipc", "privsep/identity", "security", "sockaddr"},
@@ -212,7 +212,7 @@ func TestNames(t *testing.T) {
 // contains both code and a comment is a code line.
 const (
 	maxLines          = 7000 // of all packages
-	maxPrivsep        = 3500 // of privsep and the packages in its folder
+	maxPrivsep        = 3600 // of privsep and the packages in its folder
 	maxPrivsepPackage = 1300 // of each package in the folder
 )
 

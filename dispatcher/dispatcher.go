@@ -45,7 +45,6 @@ import (
 	"schedrestd/dispatcher/service"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/loglevel"
 	"schedrestd/privsep/thread"
@@ -259,7 +258,7 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 
 // ownerOf returns the user who owns a subordinate uid. For any other uid, it
 // returns the uid itself.
-func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.subuids, uid) }
+func (d *dispatcher) ownerOf(uid uint32) uint32 { return ipc.OwnerOf(d.subuids, uid) }
 
 // accept starts the acceptor. The parent sends accepted connections over the
 // channel at descriptor fd. diag is a netlink socket for asking the kernel

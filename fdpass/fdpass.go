@@ -28,6 +28,16 @@ import (
 // too. Refuse has no effect before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
+// Refuses reports whether no descriptor can have arrived over the connection or
+// listening socket fd: Refuse was called in time, and the kernel supports it. A
+// program must not call Refuse for a connection that it has accepted, because
+// descriptors may already have arrived. A UNIX connection that refuses
+// descriptors can be closed without Do, as can a TCP connection.
+func Refuses(fd int) bool {
+	passes, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
+	return err == nil && passes == 0
+}
+
 const (
 	// wakeDelay is the time after which Do interrupts a call with a signal. If
 	// the call takes longer for a reason other than a lingering socket, the

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
 
@@ -37,7 +38,7 @@ func TestSubordinates(t *testing.T) {
 	check := func(want map[uint32]uint32) {
 		t.Helper()
 		for uid, owner := range want {
-			if got := query.OwnerOf(s.Ranges, uid); got != owner {
+			if got := ipc.OwnerOf(s.Ranges, uid); got != owner {
 				t.Errorf("uid %d counts as %d, want %d", uid, got, owner)
 			}
 		}

@@ -62,13 +62,26 @@ func (m *monitor) drain() {
 // queue.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var backoff time.Duration
+	var warnedAt time.Time
+	closeConn := fdpass.Close
+	if l.Network == ipc.TCP || fdpass.Refuses(l.FD()) {
+		closeConn = func(fd int) { unix.Close(fd) }
+	}
 	for {
 		fd, peer, err := l.Accept()
 		switch {
 		case err == nil:
 			backoff = 0
-			m.passConn(l, fd, peer, c.Switches)
-			fdpass.Close(fd)
+			facts, err := l.PeerFacts(fd, peer)
+			if now := time.Now(); m.isExcess(fd, facts, now) {
+				if l.Network == ipc.Unix && now.Sub(warnedAt) > warnInterval {
+					warnedAt = now
+					c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivalRate)
+				}
+			} else {
+				m.passConn(l, fd, facts, err, c.Switches)
+			}
+			closeConn(fd)
 			continue
 		case err == unix.EAGAIN:
 			if l.Wait() != nil {
@@ -94,11 +107,32 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 // peers have ended, but the dispatcher has not yet reported this.
 const maxPeersInTransit = 10_000
 
-// passConn asks the kernel about the peer of a connection and sends the
-// connection to the dispatcher. The dispatcher gets its own copy of the
-// descriptor.
-func (m *monitor) passConn(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
-	facts, err := l.PeerFacts(fd, peer)
+// Limits on the connections of each local user to UNIX sockets. Sending a
+// connection to the dispatcher takes this process much longer than connecting
+// takes the client. Without the limits, a single client could fill the kernel's
+// queue, and the kernel would refuse the connections of all others.
+const (
+	arrivalBurst = 2000
+	arrivalRate  = 2000 // per second
+	maxArrivals  = 4096 // users whose connections are counted
+	warnInterval = time.Minute
+)
+
+// isExcess reports whether a connection is closed at once. This is a connection
+// of a local user who has opened too many, or a TCP connection that its client
+// has already closed. The parent does not know the user of a TCP connection.
+// The dispatcher limits those connections.
+func (m *monitor) isExcess(fd int, facts ipc.Connection, now time.Time) bool {
+	if facts.Network == ipc.TCP {
+		return listen.IsGone(fd)
+	}
+	return m.arrivals.Take(now, ipc.OwnerOf(*m.subuids.Load(), facts.UID)) > 0
+}
+
+// passConn sends the dispatcher a connection with the facts about its peer. If
+// err is not nil, the kernel could not identify the peer. The dispatcher gets
+// its own copy of the descriptor.
+func (m *monitor) passConn(l *listen.Listener, fd int, facts ipc.Connection, err error, switches ipc.Switches) {
 	a := &ipc.Arrival{Connection: facts, OtherNetns: l.OtherNetns}
 	switch {
 	case err != nil:

@@ -156,6 +156,7 @@ func (m *monitor) handleOutcome(o *ipc.Outcome) error {
 	m.keys.Close(g.keys)
 	hadCurrent, serving := m.currentGeneration != nil, m.arrivalChannel.Load() != nil
 	m.config, m.currentGeneration, m.keys, m.lastKeyStamp = g.config, g, g.keys, g.keys.Stamp
+	m.subuids.Store(&g.config.Ranges)
 	took := time.Since(g.startedAt).Round(time.Millisecond)
 	switch {
 	case m.onReady != nil:

@@ -24,6 +24,7 @@ import (
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
+	"schedrestd/rate"
 	"schedrestd/security"
 )
 
@@ -51,6 +52,8 @@ type monitor struct {
 	dispatcherFailures int                         // how many dispatchers in a row exited soon after their start
 	arrivalChannel     atomic.Pointer[ipc.Channel] // channel for accepted connections; nil: none at the moment
 	accepting          bool                        // acceptors run
+	arrivals           *rate.Buckets[uint32]       // connections to UNIX sockets, by user
+	subuids            atomic.Pointer[[]ipc.Subuids]
 	acceptors          sync.WaitGroup
 	peers              map[uint64]security.Identity // with become_user: the identity of each open connection, by connection number
 	lastPeerID         uint64

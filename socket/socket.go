@@ -28,9 +28,10 @@ import (
 // sets this limit.
 const MaxPath = 107
 
-// backlog is the length of the queue for new connections. The kernel limits it
-// to net.core.somaxconn.
-const backlog = 4096
+// backlog is the length of the queue for new connections. If a user keeps the
+// queue full, the connections of other users wait behind it. So the queue is
+// short enough to be emptied in a few hundredths of a second.
+const backlog = 512
 
 // Options describes a socket to open.
 type Options struct {

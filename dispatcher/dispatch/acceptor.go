@@ -6,9 +6,13 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"schedrestd/dispatcher/admission"
 	"schedrestd/dispatcher/pool"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	"schedrestd/rate"
 	"schedrestd/sockdiag"
 )
 
@@ -21,12 +25,23 @@ type Acceptor struct {
 	slots  *pool.Slots
 	owners *owners
 	rules  work.Admission
+	recent *rate.Buckets[admission.Source] // TCP connections, by source
 	log    *slog.Logger
 }
 
+// Limits on the TCP connections of each source. A connection takes the gateway
+// longer than the client. Without these limits, the client that connects most
+// often would use most of this process's time.
+const (
+	recentBurst = 2000
+	recentRate  = 2000 // per second
+	maxRecent   = 10_000
+)
+
 // NewAcceptor returns an acceptor that submits connections to slots.
 func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
-	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
+	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log,
+		recent: rate.NewBuckets[admission.Source](maxRecent, recentBurst, recentRate)}
 }
 
 // Run submits the connections that the parent sends over a channel, until the
@@ -41,25 +56,10 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 		switch msg := m.Message.(type) {
 		case *ipc.Arrival:
 			addr, uid := client(msg, m.FDs[0], kernel)
-			a.waitForSlot()
 			a.submit(msg, m.FDs[0], addr, uid)
 		default:
 			a.log.Error("acceptor violated the protocol", "because", ipc.Unhandled(msg))
 			return
-		}
-	}
-}
-
-// waitForSlot waits briefly, at most twice, if no slots are left. The wait
-// gives this process time to notice that workers have closed earlier
-// connections. Otherwise, if connections arrived without a pause, this process
-// would refuse new ones although slots have become free.
-func (a *Acceptor) waitForSlot() {
-	for range 2 {
-		full := false
-		_ = a.slots.Call(func() error { full = a.slots.IsFull(); return nil })
-		if full {
-			time.Sleep(time.Millisecond)
 		}
 	}
 }
@@ -87,20 +87,42 @@ func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, u
 	return addr, uid
 }
 
-// submit passes a connection to the loop. addr and uid identify the client.
+// submit passes a connection to the loop. addr and uid identify the client. If
+// the source has opened too many connections, submit closes this one instead.
+//
+// If no slots are left, submit waits briefly, at most twice. The wait gives
+// this process time to notice that workers have closed earlier connections.
+// Otherwise, if connections arrived without a pause, this process would refuse
+// new ones although slots have become free.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, OtherNetns: m.OtherNetns}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
 		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.DenyReason)) })
 		return
 	}
-	a.slots.Do(func() { a.requestSlot(c, addr, uid) })
+	var excess, full bool
+	_ = a.slots.Call(func() error {
+		excess = a.attribute(c, addr, uid)
+		full = a.slots.IsFull()
+		return nil
+	})
+	if excess {
+		unix.Close(fd)
+		return
+	}
+	for i := 0; i < 2 && full; i++ {
+		time.Sleep(time.Millisecond)
+		_ = a.slots.Call(func() error { full = a.slots.IsFull(); return nil })
+	}
+	a.slots.Do(func() { a.slots.Arrive(c) })
 }
 
-// requestSlot submits c for admission. addr and uid identify the client.
-func (a *Acceptor) requestSlot(c *pool.Connection, addr netip.Addr, uid uint32) {
+// attribute stores the source of c. addr and uid identify the client. It
+// reports whether the source has opened too many TCP connections. The parent
+// limits the connections to UNIX sockets.
+func (a *Acceptor) attribute(c *pool.Connection, addr netip.Addr, uid uint32) (excess bool) {
 	c.Source = a.owners.sourceOf(addr, uid)
 	c.Proxy = a.rules.IsProxy(addr, c.UID)
 	c.Exempt = c.Proxy || a.rules.IsExempt(addr)
-	a.slots.Arrive(c)
+	return addr.IsValid() && !c.Exempt && a.recent.Take(time.Now(), c.Source) > 0
 }

@@ -26,19 +26,13 @@ type Conn struct {
 
 // Wrap wraps c in a Conn. If c was accepted from a socket that rejects
 // descriptors, c has rejected them from the beginning and needs no protection.
-// Wrap recognizes such a connection by its option SO_PASSRIGHTS, which is off.
-// So a program must not switch this option off on a connection that it has
-// accepted: descriptors may already have arrived.
 func Wrap(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
 	g := &Conn{UnixConn: c, raw: raw}
-	err = raw.Control(func(fd uintptr) {
-		passes, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
-		g.rejectsFDs = err == nil && passes == 0
-	})
+	err = raw.Control(func(fd uintptr) { g.rejectsFDs = fdpass.Refuses(int(fd)) })
 	return g, err
 }
 

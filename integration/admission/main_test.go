@@ -4,9 +4,19 @@
 package admission
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"schedrestd/integration/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) {
+	if options := os.Getenv(floodVariable); options != "" {
+		if err := flood(options); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	harness.Main(m)
+}

@@ -45,6 +45,17 @@ func (l *Listener) Wait() error {
 	})
 }
 
+// IsGone reports whether the client of a TCP connection has closed it, and no
+// byte of the client is left to read.
+func IsGone(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(p, 0); n == 0 || err != nil {
+		return false
+	}
+	unread, err := unix.IoctlGetInt(fd, unix.SIOCINQ)
+	return p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 || err == nil && unread == 0
+}
+
 // PeerFacts returns what the kernel reports about the peer of an accepted
 // connection.
 func (l *Listener) PeerFacts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net"
 	"syscall"
 	"time"
@@ -102,6 +103,11 @@ func (s *Server) admit(nc net.Conn, p *pool) *conn {
 			return nil
 		}
 		c.peer, c.local = peer, true
+		if !s.Super(peer.UID) && s.arrivals.Take(time.Now(), peer.UID) > 0 {
+			c.logLimited(slog.LevelWarn, "connection refused", "error", "too many connections per second")
+			nc.Close()
+			return nil
+		}
 	}
 	c.source = c.addrSource()
 	if s.crowded(p) {

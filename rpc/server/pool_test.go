@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/fdpass/unixconn"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -223,6 +224,42 @@ func TestSuperGetsIn(t *testing.T) {
 		if _, err := wire.Read(nc, 1<<20); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestArrivals checks that a user who connects too often is refused, and that a
+// Super is not.
+func TestArrivals(t *testing.T) {
+	for name, super := range map[string]bool{"a user": false, "a Super": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &Server{Super: func(uint32) bool { return super }, Handlers: map[message.Type]Handler{message.RequestPing: whoami}}
+			f := start(t, s)
+			ping := encode(t, codec.V2411, message.RequestPing, &kernel, message.Empty{})
+			answered := func() bool {
+				nc, err := unixconn.Dial(t.Context(), f.unix)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				nc.Write(ping)
+				_, err = wire.Read(nc, 1<<20)
+				return err == nil
+			}
+			if !answered() {
+				t.Fatal("the first connection is refused")
+			}
+			for range arrivalBurst + 100 {
+				nc, err := unixconn.Dial(t.Context(), f.unix)
+				if err != nil {
+					t.Fatal(err)
+				}
+				nc.Close()
+				s.arrivals.Take(time.Now(), uint32(os.Getuid())) // on a slow machine, the bucket would fill too fast
+			}
+			if super != answered() {
+				t.Errorf("after too many connections, answered: %v", !super)
+			}
+		})
 	}
 }
 

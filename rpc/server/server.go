@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/rate"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 )
@@ -79,6 +80,7 @@ type Server struct {
 	requestBudget budget
 	spoolBudget   budget
 	logThrottle   throttle
+	arrivals      *rate.Buckets[uint32] // connections to UNIX sockets, by user
 	mu            sync.Mutex
 	closing       bool
 	listeners     map[net.Listener]struct{}
@@ -106,6 +108,17 @@ const (
 // reservedConns is how many connections to a UNIX socket are reserved for a
 // Super.
 const reservedConns = 32
+
+// Limits on the connections of each user to UNIX sockets, except those of a
+// Super. The daemon closes further connections before it does anything else
+// with them. Otherwise a client that connects as fast as possible could keep
+// the kernel's queue full, and the kernel would refuse other clients. A gateway
+// connects once for each request.
+const (
+	arrivalBurst = 5000
+	arrivalRate  = 5000 // per second
+	maxArrivals  = 4096 // users whose connections are counted
+)
 
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
@@ -138,6 +151,7 @@ func (s *Server) start() {
 		s.ctx, s.stop = context.WithCancel(context.Background())
 		s.listeners = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
+		s.arrivals = rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate)
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}

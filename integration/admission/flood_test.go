@@ -1,0 +1,135 @@
+package admission
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+	"schedrestd/sockaddr"
+)
+
+// floodVariable is an environment variable that turns the test's program into a
+// program that floods a socket. Its value contains an address, a uid, a gid and
+// the byte to send over each connection, or "-" for none.
+const floodVariable = "TEST_FLOOD"
+
+const (
+	floodThreads  = 6
+	floodRequests = 40
+)
+
+// flood connects to an address and closes the connection, as often as possible,
+// on several threads of one user, until standard input ends.
+func flood(options string) error {
+	var address, payload string
+	var uid, gid uint32
+	if _, err := fmt.Sscan(options, &address, &uid, &gid, &payload); err != nil {
+		return err
+	}
+	family, sa := unix.AF_UNIX, unix.Sockaddr(&unix.SockaddrUnix{Name: address})
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		family, sa = sockaddr.Sockaddr(at)
+	}
+	for range floodThreads {
+		go thread.RunAs(uid, gid, func() error {
+			for {
+				fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+				if err != nil {
+					return err
+				}
+				_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // otherwise the machine runs out of ports
+				if err := unix.Connect(fd, sa); err == nil && payload != "-" {
+					_, _ = unix.Write(fd, []byte(payload))
+				}
+				unix.Close(fd)
+			}
+		})
+	}
+	_, err := os.Stdin.Read(make([]byte, 1))
+	return err
+}
+
+// startFlood floods an address as a user until the test ends.
+func startFlood(t *testing.T, address string, user harness.Account, payload string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s", floodVariable, address, user.UID, user.GID, payload))
+	in, err := cmd.StdinPipe()
+	harness.Must(t, err)
+	harness.Must(t, cmd.Start())
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+}
+
+// TestFlood checks that a user who connects and closes as fast as possible does
+// not keep other users from being served. It floods each kind of socket, and
+// meanwhile sends requests as another user.
+func TestFlood(t *testing.T) {
+	harness.NeedRoot(t)
+	alice, bob := harness.TwoUsers(t)
+	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	usersSocket, tokenSocket := harness.SocketDir(t, l)+"/users", harness.SocketDir(t, l)+"/token"
+	port, controllerPort := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", l.Controller)
+	l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=become_user"}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+usersSocket)
+	l.StartGateway(t, nil, "--socket-mode", "0666", "unix:"+tokenSocket, port)
+	request := func(dial func() (net.Conn, error), header ...string) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			begun := time.Now()
+			a, err := l.TryRequest(harness.NewClient(dial), "GET", "/sched/v0.0.43/jobs", "", header...)
+			if err == nil && a.Status != http.StatusOK {
+				err = fmt.Errorf("%d %s", a.Status, a.Text)
+			}
+			return time.Since(begun), err
+		}
+	}
+	overUnix := func(path string) func() (net.Conn, error) {
+		return func() (net.Conn, error) { return thread.DialAs(bob.UID, bob.GID, path) }
+	}
+	overTCP := func() (c net.Conn, err error) {
+		err = thread.RunAs(bob.UID, bob.GID, func() error { c, err = net.DialTimeout("tcp", port, 20*time.Second); return err })
+		return c, err
+	}
+	for name, tt := range map[string]struct {
+		flooded string
+		request func() (time.Duration, error)
+	}{
+		"become_user":         {usersSocket, request(overUnix(usersSocket), "X-SCHED-USER-TOKEN:")},
+		"UNIX socket":         {tokenSocket, request(overUnix(tokenSocket))},
+		"port":                {port, request(overTCP)},
+		"controller's socket": {l.Socket(), request(overUnix(usersSocket), "X-SCHED-USER-TOKEN:")},
+		"controller's port":   {controllerPort, request(overTCP)},
+	} {
+		for _, payload := range []string{"-", "x"} {
+			t.Run(name+"/"+payload, func(t *testing.T) {
+				if _, err := tt.request(); err != nil {
+					t.Fatal(err)
+				}
+				startFlood(t, tt.flooded, alice, payload)
+				time.Sleep(500 * time.Millisecond)
+				var took []time.Duration
+				failed := map[string]int{}
+				for range floodRequests {
+					d, err := tt.request()
+					if took = append(took, d); err != nil {
+						failed[err.Error()]++
+					}
+				}
+				slices.Sort(took)
+				t.Logf("p50 %s, p99 %s, slowest %s", took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+				for err, n := range failed {
+					t.Errorf("%d requests: %s", n, err)
+				}
+			})
+		}
+	}
+}
