@@ -212,7 +212,7 @@ func TestNames(t *testing.T) {
 // contains both code and a comment is a code line.
 const (
 	maxLines          = 7000 // of all packages
-	maxPrivsep        = 3600 // of privsep and the packages in its folder
+	maxPrivsep        = 3700 // of privsep and the packages in its folder
 	maxPrivsepPackage = 1300 // of each package in the folder
 )
 

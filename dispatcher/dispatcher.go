@@ -238,7 +238,7 @@ func (d *dispatcher) createPools(a announced) {
 	if c.Switches.BecomeUser {
 		d.Slots.OnClose = func(c *pool.Connection) { d.parent.Send(&ipc.Left{ID: c.Arrival}) }
 	}
-	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
+	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots, d.parent.Send)
 	d.subuids = a.ranges
 	d.announceStart()
 	d.announceConfinement(a, c.Sandbox)

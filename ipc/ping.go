@@ -11,3 +11,11 @@ func (p *Ping) Walk(w *Walker) { w.Fields(&p.Number) }
 type Pong struct{ Number uint64 }
 
 func (p *Pong) Walk(w *Walker) { w.Fields(&p.Number) }
+
+// ArrivalPing is a Ping on the channel for accepted connections. Its answer is
+// a Pong on the dispatcher's channel to the parent. So a dispatcher can't serve
+// one of its channels and leave the other one unread.
+type ArrivalPing struct{ Number uint64 }
+
+// Walk implements Message.
+func (p *ArrivalPing) Walk(w *Walker) { w.Fields(&p.Number) }

@@ -112,6 +112,9 @@ var _ = Register(
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer
 	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 34, 34+2*MaxAddress+maxRefusal, 1, Initial),
+	// asks whether the dispatcher still reads the channel for connections; it
+	// answers with Pong
+	Of[ArrivalPing](106, Acceptor, Dispatcher, In(Initial), 8, 8, 0, Initial),
 	// a new generation of workers and services to start; its configuration follows
 	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
 	// ranges of subordinate uids, in ascending order, for the generation that

@@ -141,10 +141,10 @@ func (m *monitor) passConn(l *listen.Listener, fd int, facts ipc.Connection, err
 		a.DenyReason = m.service.RefusalReason(facts, switches.DisableUserCheck)
 		if a.DenyReason == "" {
 			m.postAndWait(func() {
-				m.lastPeerID++
-				a.ID = m.lastPeerID
-				m.peers[a.ID] = security.Identity{UID: facts.UID, GID: facts.GID}
-				if len(m.peers) > m.maxPeers && m.dispatcher != nil {
+				if a.ID, err = m.peers.add(fd, security.Identity{UID: facts.UID, GID: facts.GID}); err != nil {
+					a.DenyReason = err.Error()
+				}
+				if len(m.peers.byID) > m.maxPeers && m.dispatcher != nil {
 					m.dispatcher.killWithReason(fmt.Sprintf("holds more than %d connections", m.maxPeers))
 				}
 			})

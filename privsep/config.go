@@ -35,6 +35,7 @@ var (
 	startLimit       = 20 * time.Second // how long a process may take to send Ready
 	pingTimeout      = 10 * time.Second // a process that answers no Ping for this long is killed
 	keyCheckInterval = 10 * time.Second // how often the parent looks for newer keys and certificates
+	stopLimit        = 80 * time.Second // how long the dispatcher may take to exit after a signal to stop; an honest one takes at most little more than Limits.Drain (60 s)
 	settleTime       = 2 * time.Second  // how long a file with token keys must stay unchanged before it is used
 )
 

@@ -28,6 +28,7 @@ type testConfig struct {
 	Argv                              argv
 	DeathTests                        bool          // run the death tests at each start; most tests skip them to save time
 	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
+	Absence, Stop                     time.Duration // the same
 	Mode                              ipc.Mode      // 0: serve
 	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary
 }
@@ -51,7 +52,8 @@ func (c testConfig) config() Config {
 // in it.
 func (c testConfig) shorten() {
 	programArgs = c.Argv
-	for to, value := range map[*time.Duration]time.Duration{&startLimit: c.StartLimit, &pingTimeout: c.Silence, &keyCheckInterval: c.Watch, &settleTime: c.Still} {
+	for to, value := range map[*time.Duration]time.Duration{&startLimit: c.StartLimit, &pingTimeout: c.Silence, &keyCheckInterval: c.Watch, &settleTime: c.Still,
+		&peerCheckInterval: c.Absence, &absenceLimit: c.Absence, &stopLimit: c.Stop} {
 		if value != 0 {
 			*to = value
 		}

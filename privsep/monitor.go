@@ -55,8 +55,7 @@ type monitor struct {
 	arrivals           *rate.Buckets[uint32]       // connections to UNIX sockets, by user
 	subuids            atomic.Pointer[[]ipc.Subuids]
 	acceptors          sync.WaitGroup
-	peers              map[uint64]security.Identity // with become_user: the identity of each open connection, by connection number
-	lastPeerID         uint64
+	peers              *peers // with become_user
 	maxPeers           int
 
 	generations       map[uint32]*generation // that the dispatcher has not released
@@ -83,6 +82,7 @@ type dispatcherProcess struct {
 	startedAt         time.Time
 	lastProcessNumber uint32                    // number of the last process that the dispatcher asked for
 	processes         map[uint32]*spawn.Process // running processes that the dispatcher asked for
+	users             map[uint32]ids            // with become_user: the users of workers, by process number
 	auditorChannels   map[uint32]*ipc.Channel   // channels to the auditors, by process number
 	killTimer         *time.Timer               // kills the dispatcher if it is not ready in time or does not answer a Ping
 	pingsSent         uint64
@@ -117,9 +117,10 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
-	keyTicker, pingTicker := time.NewTicker(keyCheckInterval), time.NewTicker(pingTimeout/4)
+	keyTicker, pingTicker, peerTicker := time.NewTicker(keyCheckInterval), time.NewTicker(pingTimeout/4), time.NewTicker(peerCheckInterval)
 	defer keyTicker.Stop()
 	defer pingTicker.Stop()
+	defer peerTicker.Stop()
 	var duplicateUntil time.Time
 	for {
 		select {
@@ -133,6 +134,8 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 			m.checkKeyFiles()
 		case <-pingTicker.C:
 			m.ping()
+		case <-peerTicker.C:
+			m.endAbandonedWorkers()
 		case s := <-signals:
 			switch {
 			case s == syscall.SIGHUP:
@@ -168,6 +171,13 @@ func (m *monitor) stop(s os.Signal) {
 	}
 	notify.Stopping()
 	m.config.Log.Info("draining", "signal", s.String())
+	time.AfterFunc(stopLimit, func() {
+		m.post(func() {
+			if m.dispatcher != nil {
+				m.dispatcher.killWithReason(fmt.Sprintf("did not exit within %s after a signal to stop", stopLimit))
+			}
+		})
+	})
 	m.drain()
 }
 
@@ -180,7 +190,7 @@ func (m *monitor) startDispatcher() error {
 	if err != nil {
 		return err
 	}
-	d := &dispatcherProcess{Child: child, startedAt: time.Now(), processes: map[uint32]*spawn.Process{}, auditorChannels: map[uint32]*ipc.Channel{}, pingAnswered: true}
+	d := &dispatcherProcess{Child: child, startedAt: time.Now(), processes: map[uint32]*spawn.Process{}, users: map[uint32]ids{}, auditorChannels: map[uint32]*ipc.Channel{}, pingAnswered: true}
 	d.killTimer = time.AfterFunc(startLimit, func() {
 		reason := fmt.Sprintf("was not ready within %s", startLimit)
 		if d.Channel.Phase() == ipc.Serving {
@@ -248,7 +258,11 @@ func (m *monitor) ping() {
 		d.pingAnswered = false
 		d.pingsSent++
 		d.killTimer.Reset(pingTimeout)
-		m.send(&ipc.Ping{Number: d.pingsSent})
+		if arrivals := m.arrivalChannel.Load(); arrivals != nil && m.accepting && d.pingsSent%2 == 0 && m.stopSignal == nil {
+			go arrivals.Send(&ipc.ArrivalPing{Number: d.pingsSent}) // a dispatcher that does not read it would block the loop
+		} else {
+			m.send(&ipc.Ping{Number: d.pingsSent})
+		}
 	}
 }
 
@@ -297,7 +311,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			p.Signal(s)
 		}
 	case *ipc.Left:
-		delete(m.peers, msg.ID)
+		delete(m.peers.byID, msg.ID)
 	case *ipc.Renew:
 		if len(m.generations) > maxGenerations {
 			return fmt.Errorf("sent Renew with %d generations that it has not released", len(m.generations))
@@ -383,7 +397,7 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 		m.endRun(err)
 		return
 	}
-	clear(m.peers)
+	clear(m.peers.byID)
 	if g := m.nextGeneration; g != nil { // this generation may be why the dispatcher exited, so it is not tried again
 		m.nextGeneration = nil
 		m.rejectGeneration(g, err)

@@ -31,6 +31,9 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 		return nil
 	}
 	d.processes[r.Number] = child.Process
+	if r.Role == ipc.Worker && r.Client != 0 && m.config.Switches.BecomeUser && m.inetdClient == nil {
+		d.users[r.Number] = ids{child.UID, child.GID}
+	}
 	if r.Role != ipc.Auditor {
 		m.handOverProcess(d, r.Number, child)
 		child.Channel.Close()
@@ -57,6 +60,7 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 		<-child.Exited
 		m.post(func() {
 			delete(d.processes, number)
+			delete(d.users, number)
 			if channel := d.auditorChannels[number]; channel != nil {
 				channel.Close()
 				delete(d.auditorChannels, number)
@@ -107,7 +111,7 @@ func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	if !m.config.Switches.BecomeUser || connection == 0 {
 		return m.config.defaultIdentity(m.service), nil
 	}
-	peer, ok := m.peers[connection]
+	peer, ok := m.peers.find(connection)
 	if !ok {
 		return peer, errs.New(errs.Unavailable, "the connection for which the worker was requested is closed")
 	}

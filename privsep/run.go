@@ -108,7 +108,7 @@ func (c Config) service() (identity.Service, error) {
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, service identity.Service) *monitor {
 	return &monitor{config: c, service: service, arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), maxPeers: int(c.Connections+c.Waiting) + maxPeersInTransit, events: make(chan func()), done: make(chan struct{}),
-		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, result: make(chan error, 1)}
+		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: newPeers(), result: make(chan error, 1)}
 }
 
 // adoptListeners takes over the listeners and checks the key files. It also

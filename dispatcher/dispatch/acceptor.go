@@ -26,6 +26,7 @@ type Acceptor struct {
 	owners *owners
 	rules  work.Admission
 	recent *rate.Buckets[admission.Source] // TCP connections, by source
+	pong   func(ipc.Message) // sends the parent a message
 	log    *slog.Logger
 }
 
@@ -33,14 +34,15 @@ type Acceptor struct {
 // longer than the client. Without these limits, the client that connects most
 // often would use most of this process's time.
 const (
-	recentBurst = 2000
-	recentRate  = 2000 // per second
+	recentBurst = 5000
+	recentRate  = 5000 // per second
 	maxRecent   = 10_000
 )
 
-// NewAcceptor returns an acceptor that submits connections to slots.
-func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
-	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log,
+// NewAcceptor returns an acceptor that submits connections to slots. It answers
+// Pings with the function pong.
+func NewAcceptor(o Options, slots *pool.Slots, pong func(ipc.Message)) *Acceptor {
+	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, pong: pong, log: o.Log,
 		recent: rate.NewBuckets[admission.Source](maxRecent, recentBurst, recentRate)}
 }
 
@@ -57,6 +59,8 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 		case *ipc.Arrival:
 			addr, uid := client(msg, m.FDs[0], kernel)
 			a.submit(msg, m.FDs[0], addr, uid)
+		case *ipc.ArrivalPing:
+			a.pong(&ipc.Pong{Number: msg.Number})
 		default:
 			a.log.Error("acceptor violated the protocol", "because", ipc.Unhandled(msg))
 			return

@@ -69,7 +69,7 @@ func TestSourceOf(t *testing.T) {
 // limited, except if it is exempt or a proxy. Other sources are not affected.
 func TestExcess(t *testing.T) {
 	rules := work.Admission{Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")}}
-	a := NewAcceptor(Options{Admission: rules}, nil)
+	a := NewAcceptor(Options{Admission: rules}, nil, nil)
 	attribute := func(addr string, uid uint32) bool {
 		at, _ := netip.ParseAddr(addr)
 		return a.attribute(&pool.Connection{Connection: ipc.Connection{UID: uid}}, at, uid)
