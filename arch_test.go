@@ -71,7 +71,7 @@ var allowedImports = map[string][]string{
 	"privsep/listen":       {"become", "errs", "ipc", "notify", "privsep/netns", "fdpass", "sockaddr", "socket"},
 	"privsep/netns":        {"become", "errs", "guard", "privsep/thread"},
 	"privsep/planner":      {"become", "errs", "exitstatus", "guard", "ipc", "privsep/spawn", "security"},
-	"privsep/program":      {"become", "errs", "ipc", "privsep/spawn", "security"},
+	"privsep/program":      {"errs", "ipc", "privsep/spawn", "security"},
 	"privsep/spawn":        {"become", "errs", "exitstatus", "guard", "ipc", "printable", "privsep/thread", "security"},
 	"privsep/thread":       {},
 	"dispatcher":           {"confinement", "errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "rate", "security", "security/self", "service", "sockdiag"},
@@ -211,8 +211,8 @@ func TestNames(t *testing.T) {
 // Limits on the number of our code lines that the parent links. A line that
 // contains both code and a comment is a code line.
 const (
-	maxLines          = 7000 // of all packages
-	maxPrivsep        = 3700 // of privsep and the packages in its folder
+	maxLines          = 7100 // of all packages
+	maxPrivsep        = 3750 // of privsep and the packages in its folder
 	maxPrivsepPackage = 1300 // of each package in the folder
 )
 

@@ -60,8 +60,7 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestExists checks that mapContains finds exactly the ids in a uid_map, and
-// that UnusedID returns an id outside the range of ordinary users.
+// TestExists checks that mapContains finds exactly the ids in a uid_map.
 func TestExists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "uid_map")
 	if err := os.WriteFile(path, []byte("         0       1000          1\n         1     100000      65535\n"), 0o644); err != nil {
@@ -75,7 +74,35 @@ func TestExists(t *testing.T) {
 	if mapContains(path+".none", 0) {
 		t.Error("without a map")
 	}
-	if id, err := UnusedID(); err != nil || id < 61184 {
-		t.Errorf("%d, %v", id, err)
+}
+
+// TestUnusedID checks that UnusedID returns ids outside the ranges that belong
+// to users, temporary users, containers and images of other systems, in every
+// user namespace in which the tests run.
+func TestUnusedID(t *testing.T) {
+	taken := []struct {
+		name        string
+		first, last uint32
+	}{
+		{"system users and users", 0, 60577}, {"users of the login screen", 60578, 60705}, {"DynamicUser=", 61184, 65519}, {"the overflow id and the 16-bit -1", 65534, 65535},
+		{"ranges of subuid files", 65536, 524287}, {"containers", 524288, 1879048191}, {"foreign images", 0x7ffe_0000, 0x7ffe_ffff}, {"negative numbers", 0x7fff_ffff, NoID},
+	}
+	check := func(id uint32) {
+		for _, r := range taken {
+			if id >= r.first && id <= r.last {
+				t.Errorf("%d belongs to %s", id, r.name)
+			}
+		}
+	}
+	for _, r := range unusedRanges {
+		check(r.first)
+		check(r.last)
+	}
+	for range 1000 {
+		id, err := UnusedID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(id)
 	}
 }

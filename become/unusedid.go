@@ -11,17 +11,24 @@ import (
 	"schedrestd/errs"
 )
 
-// UnusedID returns an id that no user has. A process that runs under it can't
-// be signalled or traced by other users' processes. If the user namespace has
-// only 65536 ids, UnusedID returns one from the range that systemd uses for
-// temporary users.
+// unusedRanges lists ranges of ids that systemd documents as unused. Other
+// documented ranges belong to users, temporary users, containers, or images of
+// other systems, whose files and processes any user may control. The ids of the
+// first range are 32 bits long. The others are for user namespaces that have
+// only 65536 ids. Source: "Users, Groups, UIDs and GIDs on systemd Systems".
+var unusedRanges = []struct{ first, last uint32 }{{0x7fff_0000, 0x7fff_fffe}, {60706, 61183}, {65520, 65533}}
+
+// UnusedID returns an id that no user has, as far as this process can know
+// without asking the user database. A process that runs under it can't be
+// signalled or traced by other users' processes.
 func UnusedID() (uint32, error) {
 	var b [4]byte
 	if _, err := unix.Getrandom(b[:], 0); err != nil {
 		return 0, errs.Wrap(err, errs.Unavailable, "choose an unused id")
 	}
 	random := binary.NativeEndian.Uint32(b[:])
-	for _, id := range []uint32{0x7ffe_0000 + random%0xffff, 61184 + random%(65519-61184)} {
+	for _, r := range unusedRanges {
+		id := r.first + random%(r.last-r.first+1)
 		if mapContains("/proc/self/uid_map", id) && mapContains("/proc/self/gid_map", id) {
 			return id, nil
 		}

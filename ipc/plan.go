@@ -54,8 +54,28 @@ type Plan struct {
 
 	ReplaceSubuids bool // the ranges that follow replace those of the previous Plan
 
+	Users []RoleUser // users of the processes that do not run as a client's or the service's user, if root starts the gateway
+
 	Facts []string // facts for the page of ModeCheck
 }
+
+// RoleUser is the user of the processes of a role. The user of the role Worker
+// runs the workers that serve no particular user (become_user).
+type RoleUser struct {
+	Role     Role
+	Name     string // "": an id that belongs to no user
+	UID, GID uint32
+}
+
+// Walk implements Message.
+func (u *RoleUser) Walk(w *Walker) {
+	Enum(w, &u.Role, "role", Worker, Exporter)
+	w.Text(maxName, &u.Name)
+	w.Fields(&u.UID, &u.GID)
+}
+
+// maxRoles is the largest number of users in a Plan.
+const maxRoles = 8
 
 const (
 	maxPageFacts = 16 // facts in a Plan
@@ -66,6 +86,7 @@ func (p *Plan) Walk(w *Walker) {
 	Enum(w, &p.Mode, "mode", ModeServe, ModeRead)
 	w.Text(maxPath, &p.Path)
 	w.Fields(&p.Run, &p.Service, &p.PIDs, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Secrets, &p.ReplaceSubuids)
+	List(w, &p.Users, maxRoles, 11, func(u *RoleUser) { w.Fields(u) })
 	List(w, &p.Facts, maxPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
 }
 

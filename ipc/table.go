@@ -97,7 +97,7 @@ var _ = Register(
 	Of[NoPlan](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
 	// configuration; after a Plan, no more files can be requested
-	Of[Plan](71, Config, Parent, In(Configured), 99, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Configured), 101, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order

@@ -61,6 +61,11 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		p.log.Warn("configuration change needs a restart", "key", key, "configuration", p.path)
 	}
 	plan.Ranges, plan.ReplaceSubuids = p.o.subordinates(subuidFile, passwdFile, p.log)
+	if p.o.start.Root && !p.o.start.Reload {
+		if plan.Users, err = systemUsers.roleUsers(plan.Ranges, p.log); err != nil {
+			return nil, err
+		}
+	}
 	s := plan.Setup
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)

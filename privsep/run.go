@@ -68,6 +68,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
+	c.logUsers()
 	m := newMonitor(c, service)
 	defer m.close()
 	if m.metricsListeners, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(service).Unix}); err != nil {
@@ -98,11 +99,15 @@ func CheckStart() error {
 }
 
 // service checks the configuration and returns the identity that serves.
-func (c Config) service() (identity.Service, error) {
+func (c *Config) service() (identity.Service, error) {
 	if err := c.checkNumbers(); err != nil {
 		return identity.Service{}, err
 	}
-	return identity.Determine(&c.PackedPlan)
+	service, err := identity.Determine(&c.PackedPlan)
+	if err == nil {
+		err = c.findUsers(service)
+	}
+	return service, err
 }
 
 // newMonitor returns a monitor that has opened nothing yet.
@@ -135,7 +140,7 @@ func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 		return err
 	}
 	c := m.config
-	if m.programs, err = program.Open(m.service.Identity, m.service.Root, programArgs); err != nil {
+	if m.programs, err = program.Open(m.service.Identity, m.service.Root, m.config.roleUser, programArgs); err != nil {
 		return err
 	}
 	if c.Audit != (ipc.Audit{}) {

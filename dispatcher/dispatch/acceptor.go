@@ -26,7 +26,7 @@ type Acceptor struct {
 	owners *owners
 	rules  work.Admission
 	recent *rate.Buckets[admission.Source] // TCP connections, by source
-	pong   func(ipc.Message) // sends the parent a message
+	pong   func(ipc.Message)               // sends the parent a message
 	log    *slog.Logger
 }
 

@@ -3,10 +3,8 @@
 package program
 
 import (
-	"fmt"
 	"os"
 
-	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
@@ -36,9 +34,10 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 // Start returns the error for that service.
 //
 // The argv argument holds the command-line arguments for each role. The
-// argument worker is the identity of the workers. The root argument is true if
-// this process can change identities.
-func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
+// argument worker is the identity of the workers. The argument user
+// returns the user of a role. The root argument is true if this process can
+// change identities.
+func Open(worker security.Identity, root bool, user func(ipc.Role) security.Identity, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {
 		p := &Program{Argv: append([]string{Name(role)}, argv[role]...)}
@@ -50,26 +49,17 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 			}
 			continue
 		}
-		if p.Identity, err = serviceIdentity(worker, root); err != nil {
-			return s, err
+		// If the parent is root, no worker has the identity of a service, so a
+		// captured worker can neither stop nor trace the service. If the parent
+		// is not root, services have the identity of the workers.
+		if p.Identity = worker; root {
+			p.Identity = user(role)
 		}
 		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.Identity, root, p.Identity.UID, worker.UID); err != nil {
 			p.openErr = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 		}
 	}
 	return s, nil
-}
-
-// serviceIdentity returns the identity of a service. If the parent is root, no
-// user and no worker has this identity, so a captured worker can neither stop
-// nor trace the service. If the parent is not root, services have the identity
-// of the workers.
-func serviceIdentity(worker security.Identity, root bool) (security.Identity, error) {
-	if !root {
-		return worker, nil
-	}
-	id, err := become.UnusedID()
-	return security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id}, err
 }
 
 // Start starts a process with the identity id. It adds the process's limits to
