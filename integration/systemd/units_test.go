@@ -73,6 +73,11 @@ func TestUnitsStart(t *testing.T) {
 			if row = strings.ReplaceAll(row, "|  |", "| nothing |"); !strings.Contains(string(page), row) {
 				t.Errorf("docs/INSTALL.md has no row\n%s", row)
 			}
+			const users = `msg="users of the processes" dispatcher=schedrestd-dispatcher keeper=schedrestd-keeper resolver=schedrestd-resolver ` +
+				`auditor=schedrestd-auditor exporter=schedrestd-exporter standby=schedrestd-standby` + "\n"
+			if strings.Contains(log, users) != tt.whole { // whole: root starts the gateway
+				t.Errorf("the processes do not have the users of sysusers.d:\n%s", log)
+			}
 			if strings.Contains(log, "evaluates to an empty string") || strings.Contains(log, "level=ERROR") {
 				t.Errorf("the journal:\n%s", log)
 			}
