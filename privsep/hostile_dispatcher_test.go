@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/ipc"
 	"schedrestd/security"
 	own "schedrestd/service"
@@ -87,12 +89,16 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 	case *ipc.Build:
 		c.build = msg.ID
 	case *ipc.Arrivals:
-		if c.part == doesNotStop {
+		if c.part != readsNoConnections {
 			slog.Info(compromisedServes)
 			go c.answerPings(m.FDs[0])
 		}
+	case *ipc.Started:
+		slog.Info("got a worker", "number", msg.Number)
+	case *ipc.Unstarted:
+		slog.Info("got no worker", "number", msg.Number, "error", msg.Err())
 	case *ipc.GenerationSetup:
-		if c.part == readsNoConnections || c.part == doesNotStop {
+		if c.part == readsNoConnections || c.part == doesNotStop || c.part == startsForAbsentUser {
 			return true, c.parent.Send(&ipc.Outcome{ID: c.build, OK: true})
 		}
 		for _, m := range violations[c.part].send(c.build) {
@@ -106,9 +112,10 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 
 // Parts of a compromised dispatcher that keeps to the protocol.
 const (
-	readsNoConnections = "reads no connections"
-	doesNotStop        = "does not stop"
-	compromisedServes  = "the compromised dispatcher serves"
+	readsNoConnections  = "reads no connections"
+	doesNotStop         = "does not stop"
+	startsForAbsentUser = "starts workers for a user who has disconnected"
+	compromisedServes   = "the compromised dispatcher serves"
 )
 
 // answerPings answers the Pings on the channel fd, on which connections arrive.
@@ -120,7 +127,27 @@ func (c *compromised) answerPings(fd int) {
 		if ping, ok := m.Message.(*ipc.ArrivalPing); ok {
 			err = c.parent.Send(&ipc.Pong{Number: ping.Number})
 		}
+		if arrival, ok := m.Message.(*ipc.Arrival); ok && err == nil {
+			err = c.startTwice(arrival, m.FDs[0])
+		}
 	}
+}
+
+// startTwice requests a worker for a connection, and another one after the
+// client has closed the connection. It never reports that, and keeps its copy
+// of the descriptor.
+func (c *compromised) startTwice(a *ipc.Arrival, fd int) error {
+	start := &ipc.Start{Number: 1, Role: ipc.Worker, Generation: c.build, Client: a.ID, Threads: 1, Requests: 1}
+	if err := c.parent.Send(start); err != nil {
+		return err
+	}
+	for p := []unix.PollFd{{Fd: int32(fd)}}; p[0].Revents&unix.POLLHUP == 0; {
+		if _, err := unix.Poll(p, -1); err != nil && err != unix.EINTR {
+			return err
+		}
+	}
+	start.Number = 2
+	return c.parent.Send(start)
 }
 
 func (c *compromised) Serve(*own.Client) {}
