@@ -32,7 +32,7 @@ func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRI
 // listening socket fd: Refuse was called in time, and the kernel supports it. A
 // program must not call Refuse for a connection that it has accepted, because
 // descriptors may already have arrived. A UNIX connection that refuses
-// descriptors can be closed without Do, as can a TCP connection.
+// descriptors can be closed without Do.
 func Refuses(fd int) bool {
 	passes, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
 	return err == nil && passes == 0

@@ -63,9 +63,11 @@ func (m *monitor) drain() {
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var backoff time.Duration
 	var warnedAt time.Time
-	closeConn := fdpass.Close
+	// Only this process has a descriptor of a connection that it does not pass
+	// on. Closing it can't block, unless the client has sent descriptors.
+	closeUnpassed := fdpass.Close
 	if l.Network == ipc.TCP || fdpass.Refuses(l.FD()) {
-		closeConn = func(fd int) { unix.Close(fd) }
+		closeUnpassed = func(fd int) { unix.Close(fd) }
 	}
 	for {
 		fd, peer, err := l.Accept()
@@ -78,10 +80,11 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 					warnedAt = now
 					c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivalRate)
 				}
-			} else {
-				m.passConn(l, fd, facts, err, c.Switches)
+				closeUnpassed(fd)
+				continue
 			}
-			closeConn(fd)
+			m.passConn(l, fd, facts, err, c.Switches)
+			fdpass.Close(fd) // a worker may have set the connection to linger
 			continue
 		case err == unix.EAGAIN:
 			if l.Wait() != nil {
