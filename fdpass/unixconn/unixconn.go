@@ -36,6 +36,10 @@ func Wrap(c *net.UnixConn) (*Conn, error) {
 	return g, err
 }
 
+// RefusesFDs reports whether the peer can't have sent a descriptor. Close then
+// returns at once.
+func (c *Conn) RefusesFDs() bool { return c.rejectsFDs }
+
 // Read implements io.Reader. It closes descriptors that arrive with the bytes.
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.rejectsFDs || len(p) == 0 {

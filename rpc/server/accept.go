@@ -105,8 +105,9 @@ func (s *Server) admit(nc net.Conn, p *pool) *conn {
 		c.peer, c.local = peer, true
 		if !s.Super(peer.UID) && s.arrivals.Take(time.Now(), peer.UID) > 0 {
 			c.logLimited(slog.LevelWarn, "connection refused", "error", "too many connections per second")
-			nc.Close()
-			return nil
+			if s.closeExcess(c, unix) {
+				return nil
+			}
 		}
 	}
 	c.source = c.addrSource()
@@ -118,6 +119,25 @@ func (s *Server) admit(nc net.Conn, p *pool) *conn {
 		return nil
 	}
 	return c
+}
+
+// closeExcess closes c, the connection of a user who connects too often, and
+// returns true. If the client may have sent descriptors, closing may take time
+// (see package fdpass). If too many such connections are being closed,
+// closeExcess does nothing and returns false, and the limits of the pool apply.
+func (s *Server) closeExcess(c *conn, nc *unixconn.Conn) bool {
+	if nc.RefusesFDs() {
+		nc.Close()
+		return true
+	}
+	s.mu.Lock()
+	isCrowded := c.pool.closing >= maxClosing
+	s.mu.Unlock()
+	if isCrowded {
+		return false
+	}
+	s.reject(c)
+	return true
 }
 
 // reject closes c, which was not counted.
