@@ -151,7 +151,9 @@ func (s *Server) start() {
 		s.ctx, s.stop = context.WithCancel(context.Background())
 		s.listeners = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
-		s.arrivals = rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate)
+		if s.arrivals == nil {
+			s.arrivals = rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate)
+		}
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}
