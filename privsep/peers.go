@@ -140,7 +140,7 @@ func (m *monitor) endAbandonedWorkers() {
 	now := time.Now()
 	for number, user := range m.dispatcher.users {
 		if since, absent := m.peers.absentSince(user, now); absent && now.Sub(since) >= absenceLimit {
-			m.config.Log.Warn("worker terminated", "uid", user.uid, "because", "its user has no connection")
+			m.config.Log.Error("worker terminated", "uid", user.uid, "because", "its user has no connection")
 			m.dispatcher.processes[number].Kill()
 		}
 	}
