@@ -16,11 +16,12 @@ import (
 // the client does not read. But two problems remain. To solve them, http2Conn
 // examines the frames in both directions:
 //
-//   - net/http accepts any number of SETTINGS, PRIORITY and WINDOW_UPDATE
-//     frames, frames of unknown types, and nearly empty DATA frames. http2Conn
-//     subtracts them from a budget, and closes the connection when the budget is
-//     used up. A limit on bytes would not help, because an ordinary body has more
-//     bytes than a flood of frames.
+//   - net/http accepts any number of frames that make no progress: SETTINGS,
+//     PRIORITY and WINDOW_UPDATE frames, frames of unknown types, nearly empty
+//     DATA frames, and DATA frames on closed streams, which it also answers.
+//     http2Conn subtracts them from a budget, and closes the connection when the
+//     budget is used up. A limit on bytes would not help, because an ordinary
+//     body has more bytes than a flood of frames.
 //   - net/http does not report clients that violate the protocol. Such a client
 //     gets an error code: in GOAWAY for the connection, or in RST_STREAM for a
 //     stream (RFC 9113, 7). If its header block exceeds the limit, it gets status
@@ -54,7 +55,7 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // Errors with which the server closes a connection.
 var (
-	errFlood   = errors.New("more control frames than its requests account for")
+	errFlood   = errors.New("more frames than its requests account for")
 	errBlocked = errors.New("its client has to wait")
 )
 
@@ -82,7 +83,7 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	cost := 0
-	c.in.scan(p[i:n], func(f frame) { cost += c.budget.cost(f) })
+	c.in.scan(p[i:n], func(f frame) { cost += c.budget.received(f) })
 	if !c.budget.spend(time.Now(), cost) {
 		c.offend()
 		if c.offences.mayLog() {
@@ -99,11 +100,10 @@ func (c *http2Conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// inspectSent examines a frame that net/http sends. If the frame belongs to an
-// answer, it adds to the client's budget. If the frame refuses malformed input,
-// inspectSent counts an offence.
+// inspectSent records a frame that net/http sends in the client's budget. If the
+// frame refuses malformed input, inspectSent counts an offence.
 func (c *http2Conn) inspectSent(f frame) {
-	c.budget.earn(f)
+	c.budget.sent(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
 		f.kind == headersFrame && isTooLarge(f.payload) {
 		c.offend()
@@ -145,7 +145,8 @@ func isTooLarge(block []byte) bool {
 	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
 }
 
-// The types of the frames that are inspected (RFC 9113, section 6), and a flag.
+// The types of the frames that are inspected (RFC 9113, section 6), and two
+// flags.
 const (
 	dataFrame    = 0
 	headersFrame = 1
@@ -154,11 +155,13 @@ const (
 	windowFrame  = 8
 
 	endStream = 1
+	isPadded  = 8
 )
 
 // A frame holds the part of an HTTP/2 frame that is inspected.
 type frame struct {
 	kind, flags byte
+	stream      uint32
 	length      int
 	payload     []byte // first bytes of the payload, at most framePeek
 }
@@ -202,7 +205,7 @@ func (s *frameScanner) scan(p []byte, fn func(frame)) {
 		if s.have < frameHeader || s.have < frameHeader+min(framePeek, s.length()) {
 			continue
 		}
-		fn(frame{s.head[3], s.head[4], s.length(), s.head[frameHeader:s.have]})
+		fn(frame{s.head[3], s.head[4], binary.BigEndian.Uint32(s.head[5:]) &^ (1 << 31), s.length(), s.head[frameHeader:s.have]})
 		s.skip, s.have = frameHeader+s.length()-s.have, 0
 	}
 }

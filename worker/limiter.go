@@ -144,8 +144,11 @@ func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 	}
 }
 
-// http1Key is the context key of a request's http1Conn.
-type http1Key struct{}
+// The context keys of a request's http1Conn and http2Conn.
+type (
+	http1Key struct{}
+	http2Key struct{}
+)
 
 // markHandled returns a handler that calls h. Before that, it tells the
 // connection that the request has reached its handler.

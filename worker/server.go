@@ -112,6 +112,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		switch v := c.(type) {
 		case *http1Conn:
 			ctx, c = context.WithValue(ctx, http1Key{}, v), v.NetConn()
+		case *http2Conn:
+			ctx, c = context.WithValue(ctx, http2Key{}, v), v.NetConn()
 		case *conn:
 			ctx = context.WithValue(ctx, connectionKey{}, cmp.Or(v.id, v.stdioID))
 			return auth.WithPeer(context.WithValue(ctx, connKey{}, v), v.peer)

@@ -48,6 +48,8 @@ type slowClient struct {
 	offend    func()    // called when the stream has stalled while other clients wait
 
 	mu           sync.Mutex
+	readTimer    *time.Timer // makes the reads of an HTTP/2 stream fail at their deadline; nil if no deadline was set
+	writeTimer   *time.Timer // the same for its writes
 	stall        time.Duration
 	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
 	writeStart   time.Time // when the current write began to wait for the client; zero if no write is in progress
@@ -77,6 +79,7 @@ func (l *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &slowBody{ReadCloser: r.Body, client: p}
 		p.body.conn, _ = r.Context().Value(http1Key{}).(*http1Conn)
+		p.body.frames, _ = r.Context().Value(http2Key{}).(*http2Conn)
 		r.Body = p.body
 	}
 	l.mu.Lock()
@@ -94,6 +97,10 @@ func (l *requestLimiter) finish(p *slowClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finished = true
+	if p.http2 {
+		_ = p.limitReads(time.Time{})
+		_ = p.limitWrites(time.Time{})
+	}
 	if p.body != nil && !p.body.ended && !p.http2 {
 		limitUnreadBody(p.control)
 	}
@@ -187,11 +194,58 @@ func (p *slowClient) shorten() {
 	p.stall = min(p.stall, portionTime)
 	p.bodyDeadline = time.Now().Add(p.stall)
 	if !p.readDeadline.IsZero() {
-		_ = p.control.SetReadDeadline(earlier(p.readDeadline, p.bodyDeadline))
+		_ = p.limitReads(earlier(p.readDeadline, p.bodyDeadline))
 	}
 	if !p.writeStart.IsZero() {
-		_ = p.control.SetWriteDeadline(p.bodyDeadline)
+		_ = p.limitWrites(p.bodyDeadline)
 	}
+}
+
+// limitReads makes reads of the body fail from t on, or removes this limit if t
+// is zero. The caller holds p.mu.
+func (p *slowClient) limitReads(t time.Time) error {
+	if p.http2 {
+		p.setStreamDeadline(&p.readTimer, p.control.SetReadDeadline, t)
+		return nil
+	}
+	return p.control.SetReadDeadline(t)
+}
+
+// limitWrites does the same for writes of the answer. The caller holds p.mu.
+func (p *slowClient) limitWrites(t time.Time) error {
+	if p.http2 {
+		p.setStreamDeadline(&p.writeTimer, p.control.SetWriteDeadline, t)
+		return nil
+	}
+	return p.control.SetWriteDeadline(t)
+}
+
+// setStreamDeadline makes timer call expire at t, or stops timer if t is zero.
+// The caller holds p.mu.
+//
+// net/http has timers for the deadlines of a stream, too. But it starts such a
+// timer even if the stream has been closed since the handler set the deadline,
+// and then nothing stops the timer. Until the deadline, the timer keeps the
+// memory of the whole connection, which may already be closed, with all frames
+// that the connection had not sent. A client could open connections faster than
+// these timers expire. So net/http gets only deadlines that have passed.
+func (p *slowClient) setStreamDeadline(timer **time.Timer, expire func(time.Time) error, t time.Time) {
+	if *timer != nil {
+		(*timer).Stop()
+		*timer = nil
+	}
+	if t.IsZero() {
+		return
+	}
+	var mine *time.Timer
+	mine = time.AfterFunc(time.Until(t), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if *timer == mine { // otherwise another deadline has replaced this one
+			_ = expire(t)
+		}
+	})
+	*timer = mine
 }
 
 // dropStalled resets the stream if its current write has been waiting for the
@@ -233,7 +287,7 @@ func (p *slowClient) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() && !p.bodyDeadline.IsZero() {
 		t = earlier(t, p.bodyDeadline)
 	}
-	return p.control.SetReadDeadline(t)
+	return p.limitReads(t)
 }
 
 // Unwrap returns the wrapped writer, for http.ResponseController.
@@ -291,10 +345,13 @@ func (p *slowClient) withDeadline(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
 	p.writeStart = now
-	_ = p.control.SetWriteDeadline(now.Add(p.stall))
+	_ = p.limitWrites(now.Add(p.stall))
 	p.mu.Unlock()
 	err := write()
-	p.setWriteStart(time.Time{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writeStart = time.Time{}
+	_ = p.limitWrites(time.Time{})
 	return err
 }
 
@@ -310,6 +367,7 @@ type slowBody struct {
 	io.ReadCloser
 	client *slowClient
 	conn   *http1Conn // nil for HTTP/2
+	frames *http2Conn // nil for HTTP/1
 	ended  bool       // all of it was read; guarded by client.mu
 }
 
@@ -317,6 +375,9 @@ type slowBody struct {
 // proportion to their number.
 func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
+	if b.frames != nil {
+		b.frames.budget.took(n)
+	}
 	if err != nil && err != io.EOF && b.conn != nil {
 		err = cmp.Or(b.conn.bodyError(), err) // http.Server does not return some errors
 	}
