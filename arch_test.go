@@ -34,7 +34,7 @@ const module = "schedrestd/"
 // have an entry of their own.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket", "zone"},
+	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket", "throttle", "zone"},
 	{"confinement", "security/self"},
 	{"api", "conf", "dispatcher/admission", "dispatcher/relay", "privsep/identity", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},

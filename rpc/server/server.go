@@ -32,6 +32,7 @@ import (
 	"schedrestd/rate"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
+	"schedrestd/throttle"
 )
 
 // Handler answers a request. An error is converted to one of Slurm's error
@@ -79,8 +80,9 @@ type Server struct {
 
 	requestBudget budget
 	spoolBudget   budget
-	logThrottle   throttle
 	arrivals      *rate.Buckets[uint32] // connections to UNIX sockets, by user
+	throttleOnce  sync.Once
+	logThrottle   throttle.Throttle[source] // use the method throttle
 	mu            sync.Mutex
 	closing       bool
 	listeners     map[net.Listener]struct{}
@@ -179,7 +181,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.interrupt()
 	}
 	s.mu.Unlock()
-	s.logThrottle.flush()
+	s.throttle().Flush()
 
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
