@@ -1,13 +1,18 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/netip"
 	"time"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/penalty"
+	"schedrestd/throttle"
 )
 
 // Access is the log line of a request. It has the same fields for every
@@ -69,8 +74,76 @@ func (c *call) logAccess() {
 			level = slog.LevelDebug // load balancers send this request every second
 		}
 	}
-	a.Log(c.ctx, c.h.Log, level)
+	if c.h.Lines.allow(c.ctx, c.h.Log, c.source(), isRefused(a.Status)) {
+		a.Log(c.ctx, c.h.Log, level)
+	}
 	c.observe(a)
+}
+
+// Lines limits the log lines about requests. A client can send thousands of
+// requests a second, even without a token. Their lines could fill the disk, or
+// make journald drop lines, which then include those of other clients. A nil
+// Lines sets no limit.
+type Lines struct {
+	requests throttle.Throttle[string] // by the user or the client's address
+	refusals throttle.Throttle[string] // lines about refused credentials, so that other lines don't suppress these
+}
+
+// The limits of each worker. By default journald drops lines of a service that
+// logs more than 10,000 lines in 30 s. Two workers together stay below this
+// limit, even if each line about omitted lines follows a line about a request.
+var (
+	requestLines = throttle.Limits{Each: 50, All: 60, Sources: 60, Period: time.Second}
+	refusalLines = throttle.Limits{Each: 10, All: 20, Sources: 20, Period: time.Second}
+)
+
+// NewLines returns the limits for one worker. The lines about omitted lines are
+// written to log.
+func NewLines(log *slog.Logger) *Lines {
+	l := new(Lines)
+	for t, limits := range map[*throttle.Throttle[string]]throttle.Limits{&l.requests: requestLines, &l.refusals: refusalLines} {
+		t.Limits = limits
+		t.Report = func(source string, n int) {
+			log.Warn("log lines left out", "lines", n, "period", limits.Period, "source", cmp.Or(source, "others"))
+		}
+	}
+	return l
+}
+
+// allow reports whether a line about a request may be written. The argument
+// refused is true if the credential was refused. If the level of the log is
+// debug, all lines are written.
+func (l *Lines) allow(ctx context.Context, log *slog.Logger, source string, refused bool) bool {
+	if l == nil || log.Enabled(ctx, slog.LevelDebug) {
+		return true
+	}
+	if refused {
+		return l.refusals.Allow(source)
+	}
+	return l.requests.Allow(source)
+}
+
+// isRefused reports whether an answer with this status refuses the client's
+// credential.
+func isRefused(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// source returns the user of the verified credential, or otherwise the client's
+// address without its port. A user who acts as others is one source.
+func (c *call) source() string {
+	if user := c.client.User(); user != "" {
+		return cmp.Or(c.client.Claims.User, user)
+	}
+	peer, _ := auth.PeerFrom(c.ctx)
+	text := cmp.Or(peer.Forwarded, peer.String())
+	if addr, err := netip.ParseAddrPort(text); err == nil {
+		return penalty.ClientAddr(addr.Addr()).String()
+	}
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return penalty.ClientAddr(addr).String()
+	}
+	return text
 }
 
 // Observation describes a request and its answer for the metrics.

@@ -319,6 +319,9 @@ func (c *call) logFailure(err error) {
 	if c.ctx.Err() != nil {
 		return // the client has closed the connection
 	}
+	if !c.h.Lines.allow(c.ctx, c.h.Log, c.source(), isRefused(status(err))) {
+		return
+	}
 	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", redact(err.Error())))
 }
 

@@ -56,6 +56,7 @@ type Config struct {
 	Audit         Audit               // records changes; nil if changes are not recorded
 	Keys          Keys                // stores Idempotency-Keys; nil if they are refused
 	Log           *slog.Logger        // nil for no log
+	Lines         *Lines              // limits the log lines about requests; nil for no limit
 
 	// Observe, if not nil, is called after each request has been answered.
 	Observe func(Observation)

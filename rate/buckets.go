@@ -23,7 +23,10 @@ func NewBuckets[K comparable](max int, burst, perSecond float64) *Buckets[K] {
 
 // Take takes a token from the bucket of key, and returns 0. If the bucket is
 // empty, Take returns the time until it has a token.
-func (b *Buckets[K]) Take(now time.Time, key K) time.Duration {
+func (b *Buckets[K]) Take(now time.Time, key K) time.Duration { return b.TakeN(now, key, 1) }
+
+// TakeN takes n tokens, like Take. If the bucket has fewer, TakeN takes none.
+func (b *Buckets[K]) TakeN(now time.Time, key K, n float64) time.Duration {
 	if b == nil {
 		return 0
 	}
@@ -37,10 +40,10 @@ func (b *Buckets[K]) Take(now time.Time, key K) time.Duration {
 		bucket = New(b.burst, b.perSecond, now)
 		b.list[key] = bucket
 	}
-	if bucket.Take(now, 1) {
+	if bucket.Take(now, n) {
 		return 0
 	}
-	return bucket.Delay(now, 1)
+	return bucket.Delay(now, n)
 }
 
 // Len returns the number of buckets.

@@ -2,12 +2,14 @@ package worker
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/rate"
 )
 
 // auditClient implements handlers.Audit. Before each change, it asks the
@@ -15,10 +17,11 @@ import (
 type auditClient struct {
 	*remoteService
 	counts *counters
+	bytes  *rate.Buckets[string] // limits the bytes that each user adds to the audit log
 }
 
 func newAuditClient() *auditClient {
-	c := &auditClient{newRemoteService(ipc.Auditor), new(counters)}
+	c := &auditClient{newRemoteService(ipc.Auditor), new(counters), rate.NewBuckets[string](maxIdentities, auditBurst, auditRate)}
 	c.onLate = decline
 	return c
 }
@@ -32,6 +35,16 @@ const (
 	intentRetryDelay = 50 * time.Millisecond
 )
 
+// Limits on the bytes that the changes of one user add to the audit log. When
+// the disk of the audit log is full, the gateway refuses changes of all users.
+// So a user who makes changes too fast is refused, long before that happens.
+const (
+	auditBurst = 16 << 20 // about 18,000 changes
+	auditRate  = 32 << 10 // per second; about 35 changes
+)
+
+var errAuditShare = errs.New(errs.TooMany, "too many changes by this user: the limit on bytes in the audit log is reached")
+
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
 // Intend implements handlers.Audit. It waits for the auditor's answer even if
@@ -40,6 +53,10 @@ var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is
 // TryLater and the client has disconnected, Intend does not ask again.
 func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
+	if wait := c.bytes.TakeN(time.Now(), auditIdentity(change), auditSize(change)); wait > 0 {
+		c.counts.limited.Add(1)
+		return nil, withRetryAfter(errAuditShare, wait)
+	}
 	report, err := c.intend(ctx, change)
 	if err != nil {
 		c.counts.unrecorded.Add(1)
@@ -82,6 +99,33 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// auditIdentity returns the user whose share of the audit log a change uses: the
+// user of the credential. The daemon has not yet checked whether this user may
+// act as another, so a client could use up the share of another user.
+func auditIdentity(change handlers.Change) string {
+	if change.Local {
+		return "uid " + strconv.FormatUint(uint64(change.UID), 10)
+	}
+	return change.User
+}
+
+// auditSize returns about how many bytes both lines of a change take in the
+// audit log. The auditor writes an unprintable character as six bytes or more.
+func auditSize(change handlers.Change) float64 {
+	const keysAndFacts = 400
+	size := keysAndFacts
+	m := intent(0, 0, change)
+	for _, text := range []string{m.Request, m.Forwarded, m.User, m.ActAs, m.Method, m.Route, m.Object, m.Fields} {
+		size += len(text)
+		for i := range len(text) {
+			if c := text[i]; c < ' ' || c >= 0x7f {
+				size += 5
+			}
+		}
+	}
+	return float64(2 * size)
 }
 
 // intent returns the message that announces a change.

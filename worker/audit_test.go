@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/rate"
 )
 
 // TestIntentHasForwardedAddress checks that the auditor gets the client address
@@ -77,6 +80,46 @@ func TestChangesWait(t *testing.T) {
 	if id := <-outcomes; id != 99 {
 		t.Errorf("outcome of %d", id)
 	}
+}
+
+// TestAuditShare checks that a user who makes changes too fast is refused before
+// the auditor is asked, and that other users are not. A name that a request
+// acts as must not use up the share of the user with this name.
+func TestAuditShare(t *testing.T) {
+	c, auditor := newAuditPair(t)
+	go func() {
+		for {
+			m, err := auditor.Receive()
+			if err != nil {
+				return
+			}
+			if m, ok := m.Message.(*query.Intent); ok {
+				_ = auditor.Send(&query.Noted{ID: m.ID, Decision: query.Granted})
+			}
+		}
+	}()
+	c.bytes = rate.NewBuckets[string](maxIdentities, 20_000, 1)
+	submit := func(change handlers.Change) error {
+		report, err := c.Intend(t.Context(), change)
+		if err == nil {
+			report(handlers.Result{})
+		}
+		return err
+	}
+	mallory := handlers.Change{User: "mallory", ActAs: "alice", Object: strings.Repeat("\x01", 255)}
+	n := 0
+	for n < 100 && submit(mallory) == nil {
+		n++
+	}
+	if n != 5 { // each takes 400 bytes, and 6 for each of 255 characters, in both of its lines
+		t.Errorf("%d changes were made", n)
+	}
+	err := submit(mallory)
+	if retry, ok := errors.AsType[*handlers.RetryAfterError](err); !ok || retry.After < time.Second || errs.KindOf(err) != errs.TooMany {
+		t.Errorf("the user is refused with %v", err)
+	}
+	must(t, submit(handlers.Change{User: "alice"}))
+	must(t, submit(handlers.Change{Local: true, UID: 1000}))
 }
 
 // TestLatePermission checks permissions that arrive just when the worker stops

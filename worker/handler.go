@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"schedrestd/api"
@@ -156,6 +157,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 		Strict:     setup.StrictBodies,
 		Docs:       setup.Docs,
 		Log:        slog.Default(),
+		Lines:      requestLines(),
 		Observe:    observeRequest,
 	}
 	if len(setup.Accounting) > 0 {
@@ -163,6 +165,10 @@ func handlerConfig(setup work.Setup) handlers.Config {
 	}
 	return cfg
 }
+
+// requestLines returns the limits on the log lines about requests. A process
+// runs at most one worker, so all handlers of the process share them.
+var requestLines = sync.OnceValue(func() *handlers.Lines { return handlers.NewLines(slog.Default()) })
 
 // noAccounting is a placeholder for the client of an accounting daemon. Its
 // methods are never called.

@@ -36,7 +36,9 @@ func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 		_ = raw.Close()
 	default:
 		s.counts.handshakes.Add(1)
-		slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
+		if s.offences.mayLog() {
+			slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
+		}
 		if !facts.unsigned {
 			s.offences.reportHandshake(raw.id, err)
 		}

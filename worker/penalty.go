@@ -36,7 +36,7 @@ type offences struct {
 	forwarded *penalty.Table[netip.Addr]
 	rejected  *penalty.Memory // credentials that were answered 401
 	reports   *rate.Bucket    // limits reports to the dispatcher
-	lines     *rate.Bucket    // limits log lines about blocked sources
+	lines     *rate.Bucket    // limits log lines about offences
 }
 
 // Limits on this worker's reports of offences: how many at once, and how many
@@ -171,12 +171,22 @@ func exemption(addr netip.Addr) string {
 	return addr.String()
 }
 
-// mayLog reports whether another line about a blocked source may be logged.
-// Without this limit, a client with many addresses could fill the log.
+// mayLog reports whether another line about an offence may be logged. Without
+// this limit, a client with many addresses could fill the log. Counters and
+// metrics count all offences.
 func (o *offences) mayLog() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lines.Take(time.Now(), 1)
+}
+
+// Write logs a line of net/http. Such a line is nearly always about input that
+// net/http refuses.
+func (o *offences) Write(line []byte) (int, error) {
+	if o.mayLog() {
+		slog.Warn(strings.TrimSpace(string(line)))
+	}
+	return len(line), nil
 }
 
 // isFromProxy reports whether r comes from a trusted proxy.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -95,7 +96,7 @@ func (s *server) newHTTPServer(l *work.Limits, h http.Handler) *http.Server {
 		ReadHeaderTimeout: l.ReadHeader,
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    int(l.Header),
-		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(s.offences, "", 0),
 		ConnContext:       s.connContext,
 		ConnState:         s.connStateChanged,
 
