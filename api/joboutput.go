@@ -56,9 +56,9 @@ func stdin(j *JobRow) string {
 
 // expandPath replaces the placeholders in the pattern, and makes the path
 // absolute. Placeholders that can have several values in one job stay
-// unchanged.
+// unchanged, and so does a pattern whose result would be too long for a path.
 func expandPath(j *JobRow, pattern string) string {
-	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
+	path, _ := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
 	if strings.HasPrefix(pattern, "/") {
 		return path
 	}

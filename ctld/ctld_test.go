@@ -224,6 +224,13 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"relative directory", ownUser, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir,
 			"current_working_directory: must be an absolute path"},
 		{"NUL in a path", ownUser, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "standard_output: contains a NUL"},
+		{"an output that becomes too long", ownUser, func(d *model.JobDesc) {
+			d.Name, d.StdOut = model.Text(strings.Repeat("x", maxName)), model.Text(strings.Repeat("%x", maxPath/2))
+		}, fault.PathTooLong, "standard_output: longer than 4096 bytes after its patterns are replaced"},
+		{"an error output that becomes too long", ownUser, func(d *model.JobDesc) { d.StdErr = model.Text(strings.Repeat("%10j", maxPath/4)) },
+			fault.PathTooLong, "standard_error: longer than"},
+		{"an administrator's comment", server.Identity{UID: 4242}, func(d *model.JobDesc) { d.AdminComment = "approved" },
+			fault.AccessDenied, "admin_comment: only root and the scheduler's user may set it"},
 		{"no tasks", ownUser, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks: 0 is out of range, 1 to "},
 		{"no cpus", ownUser, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount,
 			"cpus_per_task: must be at least 1"},

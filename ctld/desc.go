@@ -32,6 +32,15 @@ const (
 // prepareJob checks a job that a client submits. It returns the job for the
 // journal, the spec for the step, and a message for the user.
 func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
+	if !c.super(client.UID) && d.Nice.Set {
+		d.Nice.Number = max(d.Nice.Number, model.NiceOffset) // Slurm ignores a negative nice value in a submission, too
+	}
+	if d.AdminComment.Empty() {
+		d.AdminComment = "" // a new job has no comment that an empty text could remove
+	}
+	if err := checkRestricted(d, c.super(client.UID)); err != nil {
+		return nil, nil, "", err
+	}
 	user, group, err := c.runAs(client, d)
 	if err != nil {
 		return nil, nil, "", err
@@ -60,8 +69,8 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	j := &job{record: &record{Need: need}}
 	j.Job = c.jobFromDesc(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
-	if !c.super(client.UID) {
-		j.Job.Nice = max(j.Job.Nice, model.NiceOffset) // Slurm ignores a negative nice value, too
+	if err := c.checkExpanded(&j.Job); err != nil {
+		return nil, nil, "", err
 	}
 	j.Job.Partition, j.Job.TimeLimit = part.Name, limit
 	j.Job.NumCPUs, j.Job.TRESReq = uint32(need.CPUs), tres(need.CPUs, need.Memory)+",node=1"

@@ -131,13 +131,12 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	case !reflect.DeepEqual(remaining, model.JobDesc{}):
 		return refuse(errs.Unsupported, fault.NotSupported, "this controller can change only %s of a job, not %s",
 			changeableFields, strings.Join(setFields(remaining), ", "))
-	case d.AdminComment != "" && !super:
-		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
-	case d.Nice.Set && d.Nice.Number < model.NiceOffset && !super:
-		return refuseField(errs.Denied, fault.AccessDenied, "nice", "only root and the scheduler's user may set it below 0")
 	case d.BeginTime > model.At(now.Add(maxBeginDelay)):
 		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time",
 			"more than %d days ahead", maxBeginDelay/(24*time.Hour))
+	}
+	if err := checkRestricted(d, super); err != nil {
+		return err
 	}
 	return checkTexts(d)
 }
