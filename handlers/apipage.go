@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-
 	"schedrestd/handlers/apipage"
 )
 
@@ -55,32 +53,28 @@ func (c *call) sendFile(path string, file apipage.File) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	var body io.Reader = struct{ io.Reader }{strings.NewReader(file.Body)} // hides WriteTo, which would copy the whole body
+	body := file.Body
 	if file.Gzipped {
 		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", "public, max-age=3600")
 		if q, listed := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), "gzip"); listed && q > 0 {
 			h.Set("Content-Encoding", "gzip")
 		} else {
-			h.Set("Content-Length", strconv.Itoa(file.Size()))
-			plain, err := gzip.NewReader(body)
-			if err != nil {
-				return err
-			}
-			return c.copyFile(plain)
+			body = file.Plain()
 		}
 	}
-	h.Set("Content-Length", strconv.Itoa(len(file.Body)))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	return c.copyFile(body)
 }
 
 // copyFile sends a body in small pieces.
-func (c *call) copyFile(body io.Reader) error {
+func (c *call) copyFile(body string) error {
 	c.w.WriteHeader(http.StatusOK)
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, body, make([]byte, 16<<10)); err != nil {
+	reader := struct{ io.Reader }{strings.NewReader(body)} // hides WriteTo, which would copy the whole body
+	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, reader, make([]byte, 16<<10)); err != nil {
 		c.abort(err)
 	}
 	return nil

@@ -39,6 +39,17 @@ func (s *bodyMemory) grow(n int64) error {
 	return nil
 }
 
+// reserveParsed reserves memory for a body together with the values that are
+// parsed from it, n bytes in all. A short text can contain so many values that
+// they take a hundred times its length.
+func (c *call) reserveParsed(n int64) error {
+	if c.h.MaxParsed > 0 && n > c.h.MaxParsed+freeBody {
+		return errs.New(errs.TooLarge, "the body contains too many values").
+			WithHint("send several requests, or increase SCHEDRESTD_ANSWER_MEMORY")
+	}
+	return c.memory.grow(n)
+}
+
 // release returns the memory.
 func (s *bodyMemory) release() {
 	if s.reserved > 0 {

@@ -77,3 +77,37 @@ func TestLargeBodies(t *testing.T) {
 		t.Errorf("a large one after them: status %d: %s", w.Code, w.Body)
 	}
 }
+
+// TestBodiesOfManyValues checks that a body counts with the values that are
+// parsed from it, not only with its length.
+func TestBodiesOfManyValues(t *testing.T) {
+	values := `{"script":"x","job":{"argv":[` + strings.Repeat(`"",`, 100_000) + `""]}}`
+	long := `{"script":"` + strings.Repeat("x,", len(values)/2) + `"}`
+	for _, tt := range []struct {
+		name, media, body string
+		memory            int
+		maxParsed         int64
+		refused           int // status; 0 if the body is parsed
+	}{
+		{"enough memory", mediaJSON, values, 32 << 20, 0, 0},
+		{"a few values of the same length", mediaJSON, long, 0, freeBody, 0},
+		{"memory for the text alone", mediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
+		{"more than a user may ever use", mediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
+		{"YAML", mediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
+	} {
+		cfg := config(demo())
+		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed
+		memory := &lockedPot{pot: pot{tt.memory}}
+		cfg.Memory = memory
+		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body)
+		r.Header.Set("Content-Type", tt.media)
+		w := httptest.NewRecorder()
+		New(cfg).ServeHTTP(w, r)
+		if refused := w.Code == http.StatusServiceUnavailable || w.Code == http.StatusRequestEntityTooLarge; refused != (tt.refused != 0) || refused && w.Code != tt.refused {
+			t.Errorf("%s: status %d: %.200s", tt.name, w.Code, w.Body)
+		}
+		if memory.free != tt.memory {
+			t.Errorf("%s: %d of %d bytes are left", tt.name, memory.free, tt.memory)
+		}
+	}
+}

@@ -43,6 +43,9 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	if err != nil {
 		return nil, err
 	}
+	if err := c.reserveParsed(int64(len(text)) + format.memory(text, schema.DefaultLimits)); err != nil {
+		return nil, err
+	}
 	if c.key != "" {
 		c.requestHash = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), format.name, text))
 	}
@@ -128,15 +131,16 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // bodyFormat parses the bodies of one format.
 type bodyFormat struct {
-	name  string
-	parse func(context.Context, string, schema.Limits) (*schema.Value, error)
+	name   string
+	parse  func(context.Context, string, schema.Limits) (*schema.Value, error)
+	memory func(string, schema.Limits) int64 // how many bytes of memory parse takes at most
 }
 
 // jsonBody parses JSON. It ignores the context, because even the longest
 // permitted body takes less than a second.
 var jsonBody = bodyFormat{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
 	return schema.ReadJSON(text, lim)
-}}
+}, schema.JSONMemory}
 
 // requestFormat returns the bodyFormat for the request's Content-Type. Without
 // this header, the format is JSON. A body that is compressed, or declares an
@@ -158,7 +162,7 @@ func (c *call) requestFormat() (bodyFormat, error) {
 		case mediaJSON:
 			return jsonBody, nil
 		case mediaYAML, mediaXYAML, "text/yaml":
-			return bodyFormat{"YAML", schema.ReadYAML}, nil
+			return bodyFormat{"YAML", schema.ReadYAML, schema.YAMLMemory}, nil
 		}
 	}
 	c.w.Header().Set("Accept-Post", strings.Join(bodyMedia, ", "))

@@ -51,6 +51,7 @@ type Config struct {
 	SendLength    bool                // every answer announces its length; if false, only answers to HTTP/1.0 requests do
 	Memory        Memory              // limits the memory for large bodies and stored answers; nil for no limit
 	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
+	MaxParsed     int64               // maximum memory for a body with the values that are parsed from it; 0 for no limit
 	ReadBody      time.Duration       // maximum time to wait for the next bytes of a body
 	Strict        bool                // bodies with unknown fields are refused, even with +fast
 	Audit         Audit               // records changes; nil if changes are not recorded

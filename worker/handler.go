@@ -58,6 +58,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 	}
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, handlers.MaxBody(int64(setup.Limits.Answers)))
+	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, tokens.singleClient = tokens.Authenticator(), setup.Inetd
 	cfg.Admit, cfg.HalfClosed = admit, hasHalfClosed
 	cfg.Ready = readiness(tokens, ctl.Reachable)

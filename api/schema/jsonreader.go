@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // ReadJSON reads one JSON document (RFC 8259), strictly. The time that it takes
@@ -18,6 +19,11 @@ import (
 // ObjectType and ParseText refuse them later. Every error is a *SyntaxError.
 func ReadJSON(text string, lim Limits) (*Value, error) {
 	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
+	n, at := countValues(r.text, lim.Values)
+	if n > lim.Values {
+		return nil, tooLarge(syntaxErrorAt(r.text, at, "too many values"), valuesHint(lim))
+	}
+	r.open = make([]Value, 0, n)
 	r.skipSpace()
 	v, err := r.value(0)
 	if err != nil {
@@ -30,11 +36,47 @@ func ReadJSON(text string, lim Limits) (*Value, error) {
 	return &v, nil
 }
 
+// JSONMemory returns how many bytes of memory ReadJSON takes at most for the
+// values of a text, in addition to the text itself. A text like "[1,1,1…" takes
+// 80 times its length.
+func JSONMemory(text string, lim Limits) int64 {
+	n, _ := countValues(text, lim.Values)
+	if n > lim.Values {
+		return 0 // ReadJSON refuses the text before it builds a value
+	}
+	return int64(n) * 2 * int64(unsafe.Sizeof(Value{})) // each value is in the slice of open values, and then in that of its array
+}
+
+// countValues returns the number of values in a text, or at most limit+1. If the
+// text has more, at is the index of the byte before the first value above the
+// limit. In a text that is not valid JSON, countValues may count too many
+// values, but never too few.
+func countValues(text string, limit int) (n, at int) {
+	n = 1
+	for i := 0; i < len(text) && n <= limit; i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case ',':
+			n, at = n+1, i+1
+		case '[', '{':
+			rest := strings.TrimLeft(text[i+1:min(i+64, len(text))], " \t\r\n")
+			if rest == "" || rest[0] != ']' && rest[0] != '}' {
+				n, at = n+1, i+1
+			}
+		}
+	}
+	return n, at
+}
+
 type jsonReader struct {
-	text      string
-	pos       int
-	lim       Limits
-	numValues int // values so far
+	text string
+	pos  int
+	lim  Limits
 
 	// open contains the items of all arrays and objects that are not closed
 	// yet, beginning with the items of the outermost one. When an array or
@@ -90,9 +132,6 @@ func (r *jsonReader) peek() byte {
 }
 
 func (r *jsonReader) value(depth int) (v Value, err error) {
-	if r.numValues++; r.numValues > r.lim.Values {
-		return v, tooLarge(r.syntaxError("too many values"), valuesHint(r.lim))
-	}
 	if depth > r.lim.Depth {
 		err := r.syntaxError("nested too deeply") // the rest is not parsed, so missing closing brackets go unnoticed
 		err.Hint = depthHint(r.lim)
@@ -171,12 +210,7 @@ func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 	return r.pop(base), nil
 }
 
-func (r *jsonReader) push(v Value) {
-	if len(r.open) == cap(r.open) { // double the capacity, so that each item is copied about once
-		r.open = slices.Grow(r.open, len(r.open)+8)
-	}
-	r.open = append(r.open, v)
-}
+func (r *jsonReader) push(v Value) { r.open = append(r.open, v) }
 
 func (r *jsonReader) pop(base int) []Value {
 	if len(r.open) == base {

@@ -174,3 +174,32 @@ func BenchmarkReadJSON(b *testing.B) {
 		})
 	}
 }
+
+// TestCountValues checks that the number of values is known before they are
+// built. Commas and brackets in texts must not count.
+func TestCountValues(t *testing.T) {
+	for text, want := range map[string]int{
+		`1`: 1, `[]`: 1, `{}`: 1, `[ ]`: 1, `[1]`: 2, `[1,1,1]`: 4, `{"a":1,"b":[1,{}]}`: 5, `[[],[],[[]]]`: 5,
+		`"a,b[c{d"`: 1, `["\",\\",",[{"]`: 3, `{"a,b":"\\\\\",[,"}`: 2,
+	} {
+		var count func(Value) int
+		count = func(v Value) int {
+			n := 1
+			for _, item := range v.Items {
+				n += count(item)
+			}
+			return n
+		}
+		v, err := ReadJSON(text, DefaultLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := countValues(text, 100)
+		if built := count(*v); got != want || built != want {
+			t.Errorf("%s: counted %d, built %d, want %d", text, got, built, want)
+		}
+	}
+	if n := JSONMemory(strings.Repeat("[1,", 1_000_000), DefaultLimits); n != 0 {
+		t.Errorf("a text that is refused takes %d bytes", n)
+	}
+}

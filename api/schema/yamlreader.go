@@ -36,7 +36,7 @@ import (
 // parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
-	if err := scanYAML(text, lim); err != nil {
+	if _, err := scanYAML(text, lim); err != nil {
 		return nil, err
 	}
 	tree, err := parseYAML(ctx, acceptYAML12(text))
@@ -72,10 +72,24 @@ var (
 	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
-// scanYAML returns an error for a text that would be too expensive to parse, or
+// yamlValue is how many bytes of memory the parser and ReadYAML take at most for
+// one value.
+const yamlValue = 500
+
+// YAMLMemory returns how many bytes of memory ReadYAML takes at most for the
+// values of a text, in addition to the text itself.
+func YAMLMemory(text string, lim Limits) int64 {
+	marks, err := scanYAML(text, lim)
+	if err != nil {
+		return 0 // ReadYAML refuses the text before it builds a value
+	}
+	return int64(marks) * yamlValue
+}
+
+// scanYAML counts the characters that separate values. It returns an error for a text that would be too expensive to parse, or
 // that the parser would misread.
-func scanYAML(text string, lim Limits) error {
-	marks, directives := 0, 0
+func scanYAML(text string, lim Limits) (marks int, err error) {
+	directives := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case ',', '[', '{', ':':
@@ -91,17 +105,17 @@ func scanYAML(text string, lim Limits) error {
 			directives++
 			line := text[i:min(i+maxDirective+1, len(text))]
 			if directives > maxDirectives || len(line) > maxDirective && !strings.ContainsAny(line, "\r\n") {
-				return tooLarge(syntaxErrorAt(text, i, "too many directives, or too long a directive"), directiveHint)
+				return marks, tooLarge(syntaxErrorAt(text, i, "too many directives, or too long a directive"), directiveHint)
 			}
 		}
 		if marks > lim.Values/2 {
-			return tooLarge(syntaxErrorAt(text, i, "too many values"), valuesHint(lim))
+			return marks, tooLarge(syntaxErrorAt(text, i, "too many values"), valuesHint(lim))
 		}
 	}
 	if !utf8.ValidString(text) {
-		return syntaxErrorAt(text, invalidUTF8(text), "not UTF-8")
+		return marks, syntaxErrorAt(text, invalidUTF8(text), "not UTF-8")
 	}
-	return nil
+	return marks, nil
 }
 
 func invalidUTF8(s string) int {

@@ -26,8 +26,38 @@ const (
 	jobEnded    = 2021
 )
 
-// maxBody limits how many bytes of an answer are read into memory.
-const maxBody = 1 << 20
+// Limits on answers. A server, or another user's process in its place, can send
+// an answer of any length, also a short one that is compressed.
+const (
+	maxBody  = 1 << 20  // bytes of an answer that is read into memory
+	maxValue = 16 << 20 // bytes of one element of a list, or of another member beside the list
+	maxList  = 4 << 30  // bytes of an answer with a list
+)
+
+// A boundedBody is the body of an answer with a list, whose length and whose
+// values are limited.
+type boundedBody struct {
+	body  io.Reader
+	total int64 // bytes that may still be read
+	value int64 // bytes that may still be read for the current value
+}
+
+var errTooLong = errors.New("the answer is too long")
+
+// Read reads from the body. It fails when a limit is reached.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	left := min(b.total, b.value)
+	if left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.body.Read(p[:min(int64(len(p)), left)])
+	b.total -= int64(n)
+	b.value -= int64(n)
+	return n, err
+}
+
+// next begins another value.
+func (b *boundedBody) next() { b.value = maxValue }
 
 // A problem is one of the errors or warnings in an answer.
 type problem struct {
@@ -109,10 +139,13 @@ func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string
 		return l, notJSON(resp)
 	}
 	stopped := false
-	err = decodeObject(json.NewDecoder(resp.Body), func(d *json.Decoder, name string) error {
+	body := &boundedBody{body: resp.Body, total: maxList, value: maxValue}
+	err = decodeObject(json.NewDecoder(body), func(d *json.Decoder, name string) error {
+		body.next()
 		switch name {
 		case key:
 			return decodeArray(d, func(d *json.Decoder) error {
+				body.next()
 				err := each(d)
 				stopped = err != nil && !isMalformed(err)
 				return err
@@ -138,7 +171,8 @@ func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string
 func isMalformed(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, errTooLong)
 }
 
 // decodeObject reads a JSON object. For each name in the object it calls the

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -269,6 +270,9 @@ func TestAnswers(t *testing.T) {
 		{"no object", 200, `[]`, errs.BadAnswer, "no object"},
 		{"no list", 200, `{"jobs": {}}`, errs.BadAnswer, "no array"},
 		{"a wrong type", 200, `{"jobs": [{"job_id": "x"}]}`, errs.BadAnswer, "job_id"},
+		{"an element without an end", 200, `{"jobs": [{"x": "` + strings.Repeat("x", 2*maxValue), errs.BadAnswer, "too long"},
+		{"white space without an end", 200, `{"jobs": [` + strings.Repeat(" ", 2*maxValue), errs.BadAnswer, "too long"},
+		{"a long member beside the list", 200, `{"other": [` + strings.Repeat("1,", maxValue) + `1], "jobs": []}`, errs.BadAnswer, "too long"},
 		{"denied", 403, `{"errors": [{"description": "not yours", "source": "#/job/x"}]}`, errs.Denied, "#/job/x: not yours"},
 		{"unavailable", 503, `{}`, errs.Unavailable, "503"},
 		{"a proxy's error", 502, `<html>`, errs.BadAnswer, "502"},
@@ -286,6 +290,19 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%v (kind %v), want %q (kind %v)", err, errs.KindOf(err), tt.text, tt.kind)
 			}
 		})
+	}
+}
+
+// TestBoundedBody checks that values which are short enough can't make up an
+// answer of any length.
+func TestBoundedBody(t *testing.T) {
+	b := &boundedBody{body: strings.NewReader(strings.Repeat("x", 100)), total: 50}
+	for i, want := range []int{20, 20, 10, 0} {
+		b.value = 20
+		text, err := io.ReadAll(b)
+		if len(text) != want || err != errTooLong {
+			t.Errorf("value %d: %d bytes, %v", i, len(text), err)
+		}
 	}
 }
 

@@ -9,6 +9,11 @@ package apipage
 import (
 	_ "embed" // for the embedded files
 	"encoding/binary"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // Policy is the Content-Security-Policy of the page. It allows only scripts and
@@ -28,6 +33,33 @@ type File struct {
 	Media   string
 	Body    string
 	Gzipped bool // Body is compressed
+
+	decompress func() string // returns the decompressed Body; only if Gzipped
+}
+
+// Plain returns the content of the file, without compression. It decompresses a
+// file only once, because otherwise a client without a token could make the
+// gateway do this work with each short request.
+func (f File) Plain() string {
+	if f.Gzipped {
+		return f.decompress()
+	}
+	return f.Body
+}
+
+// gzipped returns a compressed file.
+func gzipped(media, body string) File {
+	return File{Media: media, Body: body, Gzipped: true, decompress: sync.OnceValue(func() string {
+		r, err := gzip.NewReader(strings.NewReader(body))
+		if err != nil {
+			panic(err) // a test decompresses all files
+		}
+		var text strings.Builder
+		if _, err := io.Copy(&text, r); err != nil {
+			panic(err)
+		}
+		return text.String()
+	})}
 }
 
 // Size returns the uncompressed length of the file. In a compressed file, this
@@ -55,13 +87,13 @@ var swaggerStyle string
 var swaggerScript string
 
 // Files returns the files. The keys are their paths without the leading slash.
-func Files() map[string]File {
+var Files = sync.OnceValue(func() map[string]File {
 	const css, javascript = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
 	return map[string]File{
 		"docs":                      {Media: "text/html; charset=utf-8", Body: index},
 		"docs/page.css":             {Media: css, Body: style},
 		"docs/page.js":              {Media: javascript, Body: script},
-		"docs/swagger-ui.css":       {Media: css, Body: swaggerStyle, Gzipped: true},
-		"docs/swagger-ui-bundle.js": {Media: javascript, Body: swaggerScript, Gzipped: true},
+		"docs/swagger-ui.css":       gzipped(css, swaggerStyle),
+		"docs/swagger-ui-bundle.js": gzipped(javascript, swaggerScript),
 	}
-}
+})
