@@ -35,7 +35,7 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 		return asList(func(s string) ([]string, error) {
 			list := words(s)
 			for _, cluster := range list {
-				if strings.Trim(cluster, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") != "" {
+				if !IsClusterName(cluster) {
 					return nil, fmt.Errorf("expected cluster names separated by commas, got %q", schema.Shorten(cluster))
 				}
 			}
@@ -43,6 +43,12 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 		})
 	}
 	return schema.F(name, names, at, doc+", separated by commas", opts...)
+}
+
+// IsClusterName reports whether a text has only characters that are safe in the
+// names of the database tables of a cluster.
+func IsClusterName(name string) bool {
+	return strings.Trim(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") == ""
 }
 
 // words returns the comma-separated words of s. It omits empty words.

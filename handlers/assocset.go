@@ -52,6 +52,9 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(invalidWCKey)
 	}
 	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
+		if err := c.checkAdministrators(e, body.Set.Users, body.User.AdminLevel, "#/user/adminlevel"); err != nil {
+			return nil, err
+		}
 		for _, name := range body.Set.Accounts {
 			if err := checkAccount(e, name, atSet+"/accounts"); err != nil {
 				return nil, err

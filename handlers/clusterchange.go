@@ -25,6 +25,9 @@ func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool,
 	if err := checkName(row.Name, at); err != nil {
 		return false, err
 	}
+	if !api.IsClusterName(row.Name) {
+		return false, errs.New(errs.Invalid, "a name of a cluster may contain only letters, digits, '_', '-' and '.'").WithSource(at + "/name").WithNumber(badName)
+	}
 	if row.Flags != model.NoVal32 && c.skipDeleted(row.Flags, model.ClusterDeleted, at) {
 		return false, nil
 	}

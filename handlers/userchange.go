@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"cmp"
+
 	"schedrestd/api"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -29,7 +31,15 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	if err != nil {
 		return false, err
 	}
-	if u.OldName != "" && u.OldName != u.Name {
+	renamed := u.OldName != "" && u.OldName != u.Name
+	names := []string{u.Name}
+	if renamed {
+		names = []string{u.OldName}
+	}
+	if err := c.checkAdministrators(e, names, u.AdminLevel, at); err != nil {
+		return false, err
+	}
+	if renamed {
 		return c.renameUser(e, u, old, at)
 	}
 	if old == nil {
@@ -65,6 +75,37 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 		return false, nil
 	}
 	return c.modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record}, at)
+}
+
+// checkAdministrators refuses a request of an operator that changes users if one
+// of them is an administrator or becomes one. Releases of Slurm before September
+// 2026 let an operator do so, and the operator thus gained the rights of an
+// administrator. Only these requests cost a lookup of the client's own record.
+func (c *call) checkAdministrators(e model.Editor, names []string, level uint16, at string) error {
+	const operator, administrator = 2, 3
+	changes := level == administrator
+	for _, name := range names {
+		user, err := findOne[model.User](e, usersNamed(name))
+		if err != nil {
+			return err
+		}
+		changes = changes || user != nil && user.AdminLevel == administrator
+	}
+	if !changes {
+		return nil
+	}
+	name := cmp.Or(c.client.ActAs, c.client.Claims.User)
+	if name == "" && c.client.Local && c.h.Auth.User != nil {
+		name = c.h.Auth.User()
+	}
+	if name == "" {
+		return nil // the daemon decides
+	}
+	client, err := findOne[model.User](e, usersNamed(name))
+	if err != nil || client == nil || client.AdminLevel != operator {
+		return err
+	}
+	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at)
 }
 
 func usersNamed(name string) model.UserFilter {
@@ -140,7 +181,9 @@ func (c *call) modifyRecords(e model.Editor, change any, at string) (bool, error
 
 // deleteUser removes a user.
 func (h *handler) deleteUser(c *call, p *api.NamedUserParams) error {
-	remove := removal(model.Remove[model.User]{Filter: usersNamed(p.Name)})
+	remove := func(e model.Editor) (any, error) {
+		return model.Remove[model.User]{Filter: usersNamed(p.Name)}, c.checkAdministrators(e, []string{p.Name}, 0, "")
+	}
 	names, err := h.removeRecords(c, "user", p.Name, inPath+"name", remove, nil)
 	return h.answerRemoval(c, api.UsersRemoved, names, err)
 }

@@ -3,7 +3,9 @@ package codec
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -70,6 +72,46 @@ func (c *Codec) Element(v *string) {
 		return
 	}
 	c.String("", v)
+}
+
+// Characters of texts that the accounting daemon inserts into its SQL
+// statements.
+const (
+	Digits       = "0123456789"                                                       // ids
+	ClusterChars = Digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-." // names of clusters, which are in the names of tables
+)
+
+// StringOf is like String, but the encoder fails if the text has a character
+// that is not in chars. A decoder accepts every text.
+func (c *Codec) StringOf(chars, name string, v *string) {
+	c.checkChars(chars, name, *v)
+	c.String(name, v)
+	c.fillChars(chars, v)
+}
+
+// ElementOf is like Element, with the check of StringOf.
+func (c *Codec) ElementOf(chars string, v *string) {
+	c.checkChars(chars, "", *v)
+	c.Element(v)
+	c.fillChars(chars, v)
+}
+
+func (c *Codec) checkChars(chars, name, text string) {
+	if c.mode == encoding && strings.Trim(text, chars) != "" {
+		c.Fail(name, errs.New(errs.Invalid, "%.64q has a character that is not one of %s", text, chars))
+	}
+}
+
+// fillChars replaces each byte of a random text by one of chars.
+func (c *Codec) fillChars(chars string, v *string) {
+	if c.mode != filling {
+		return
+	}
+	text := []byte(*v)
+	for i, b := range text {
+		text[i] = chars[int(b)%len(chars)]
+	}
+	*v = string(text)
 }
 
 func (c *Codec) putString(s string) {

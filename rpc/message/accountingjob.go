@@ -11,8 +11,8 @@ type GetAccountingJobs struct{ model.AccountingJobFilter }
 // Walk encodes or decodes the fields in wire order.
 func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "acct_list", &m.Accounts)
-	texts(c, "associd_list", &m.AssocIDs)
-	texts(c, "cluster_list", &m.Clusters)
+	ids(c, "associd_list", &m.AssocIDs)
+	clusters(c, "cluster_list", &m.Clusters)
 	texts(c, "constraint_list", &m.Constraints)
 	c.Uint32("cpus_max", &m.CPUsMax)
 	c.Uint32("cpus_min", &m.CPUsMin)
@@ -21,15 +21,15 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	c.Uint32("exitcode", &m.ExitCode)
 	c.Uint32("flags", (*uint32)(&m.Flags))
 	texts(c, "format_list", &m.Format)
-	texts(c, "groupid_list", &m.GroupIDs)
+	ids(c, "groupid_list", &m.GroupIDs)
 	texts(c, "jobname_list", &m.Names)
 	c.Uint32("nodes_max", &m.NodesMax)
 	c.Uint32("nodes_min", &m.NodesMin)
 	texts(c, "partition_list", &m.Partitions)
-	texts(c, "qos_list", &m.QOS)
+	ids(c, "qos_list", &m.QOS)
 	texts(c, "reason_list", &m.Reasons)
 	texts(c, "resv_list", &m.Reservations)
-	texts(c, "resvid_list", &m.ReservationIDs)
+	ids(c, "resvid_list", &m.ReservationIDs)
 	codec.List(c, "step_list", "selected_step", &m.Steps, selectedStep)
 	texts(c, "state_list", &m.States)
 	c.Uint32("timelimit_max", &m.TimeLimitMax)
@@ -37,7 +37,7 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	c.Time("usage_end", &m.UsageEnd)
 	c.Time("usage_start", &m.UsageStart)
 	c.String("used_nodes", &m.UsedNodes)
-	texts(c, "userid_list", &m.UserIDs)
+	ids(c, "userid_list", &m.UserIDs)
 	texts(c, "wckey_list", &m.WCKeys)
 }
 

@@ -19,19 +19,19 @@ func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 		return
 	}
 	texts(c, "acct_list", &f.Accounts)
-	texts(c, "cluster_list", &f.Clusters)
-	texts(c, "def_qos_id_list", &f.DefaultQOSIDs)
+	clusters(c, "cluster_list", &f.Clusters)
+	ids(c, "def_qos_id_list", &f.DefaultQOSIDs)
 	if c.Since(codec.V2411) {
 		c.Uint32("flags", (*uint32)(&f.Flags))
 	}
 	texts(c, "format_list", &f.Format)
-	texts(c, "id_list", &f.IDs)
+	ids(c, "id_list", &f.IDs)
 	if c.Until(codec.V2411) {
 		bit16(c, "only_defs", &f.Flags, model.AssocOnlyDefaults)
 	}
 	texts(c, "partition_list", &f.Partitions)
 	texts(c, "parent_acct_list", &f.ParentAccounts)
-	texts(c, "qos_list", &f.QOSIDs)
+	ids(c, "qos_list", &f.QOSIDs)
 	c.Time("usage_end", &f.UsageEnd)
 	c.Time("usage_start", &f.UsageStart)
 	texts(c, "user_list", &f.Users)
@@ -60,7 +60,7 @@ func (m *Associations) Walk(c *codec.Codec) { m.walk(c, "db_assoc_rec", associat
 func association(c *codec.Codec, a *model.Association) {
 	codec.List(c, "accounting_list", "db_accounting_rec", &a.Usage, usage)
 	c.String("acct", &a.Account)
-	c.String("cluster", &a.Cluster)
+	c.StringOf(codec.ClusterChars, "cluster", &a.Cluster)
 	if c.Since(codec.V2302) {
 		c.Text("comment", &a.Comment)
 	}

@@ -11,7 +11,7 @@ type GetClusters struct{ model.ClusterFilter }
 // Walk encodes or decodes the fields in wire order.
 func (m *GetClusters) Walk(c *codec.Codec) {
 	c.Uint16("classification", &m.Classification)
-	texts(c, "cluster_list", &m.Names)
+	clusters(c, "cluster_list", &m.Names)
 	texts(c, "federation_list", &m.Federations)
 	c.OptUint32("flags", &m.Flags)
 	texts(c, "format_list", &m.Format)
@@ -55,7 +55,7 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	if c.Since(codec.V2411) {
 		c.Uint16("id", &l.ID)
 	}
-	c.String("name", &l.Name)
+	c.StringOf(codec.ClusterChars, "name", &l.Name)
 	c.String("nodes", &l.Nodes)
 	if c.Until(codec.V2405) {
 		c.Uint32("plugin_id_select", &l.SelectPlugin)

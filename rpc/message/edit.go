@@ -104,7 +104,7 @@ func assocSet(c *codec.Codec, s *model.AssocSet) {
 	}
 	texts(c, "acct_list", &s.Accounts)
 	codec.Record(c, "assoc", "db_assoc_rec", &s.Assoc, association)
-	texts(c, "cluster_list", &s.Clusters)
+	clusters(c, "cluster_list", &s.Clusters)
 	texts(c, "partition_list", &s.Partitions)
 	texts(c, "user_list", &s.Users)
 	texts(c, "wckey_list", &s.WCKeys)

@@ -47,6 +47,19 @@ func text(c *codec.Codec, s *string) { c.Element(s) }
 // wire.
 func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }
 
+// ids encodes or decodes a list of numbers that are sent as texts. The
+// accounting daemon inserts them into its SQL statements. Releases of Slurm
+// before September 2026 did so without checking that they are numbers.
+func ids(c *codec.Codec, name string, v *[]string) {
+	codec.List(c, name, "str", v, func(c *codec.Codec, s *string) { c.ElementOf(codec.Digits, s) })
+}
+
+// clusters encodes or decodes a list of names of clusters. The accounting daemon
+// makes names of tables from them.
+func clusters(c *codec.Codec, name string, v *[]string) {
+	codec.List(c, name, "str", v, func(c *codec.Codec, s *string) { c.ElementOf(codec.ClusterChars, s) })
+}
+
 // optAs encodes or decodes an optional number in which notSet, rather than
 // NO_VAL, means "not set".
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {

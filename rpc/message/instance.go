@@ -16,7 +16,7 @@ func (m *GetInstances) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
 	}
-	texts(c, "cluster_list", &m.Clusters)
+	clusters(c, "cluster_list", &m.Clusters)
 	texts(c, "extra_list", &m.Extra)
 	texts(c, "format_list", &m.Format)
 	texts(c, "instance_id_list", &m.InstanceIDs)

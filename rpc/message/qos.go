@@ -18,7 +18,7 @@ func (m *GetQOS) Walk(c *codec.Codec) {
 		c.Uint16("flags", (*uint16)(&m.Flags))
 	}
 	texts(c, "format_list", &m.Format)
-	texts(c, "id_list", &m.IDs)
+	ids(c, "id_list", &m.IDs)
 	texts(c, "name_list", &m.Names)
 	c.Uint16("preempt_mode", &m.PreemptMode)
 	if c.Until(codec.V2411) {

@@ -12,7 +12,7 @@ type GetTRES struct{ model.TRESFilter }
 func (m *GetTRES) Walk(c *codec.Codec) {
 	c.Uint64("count", &m.Count)
 	texts(c, "format_list", &m.Format)
-	texts(c, "id_list", &m.IDs)
+	ids(c, "id_list", &m.IDs)
 	texts(c, "name_list", &m.Names)
 	texts(c, "type_list", &m.Types)
 	flag16(c, "with_deleted", &m.WithDeleted)

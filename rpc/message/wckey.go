@@ -10,9 +10,9 @@ type GetWCKeys struct{ model.WCKeyFilter }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *GetWCKeys) Walk(c *codec.Codec) {
-	texts(c, "cluster_list", &m.Clusters)
+	clusters(c, "cluster_list", &m.Clusters)
 	texts(c, "format_list", &m.Format)
-	texts(c, "id_list", &m.IDs)
+	ids(c, "id_list", &m.IDs)
 	texts(c, "name_list", &m.Names)
 	flag16(c, "only_defs", &m.OnlyDefaults)
 	c.Time("usage_end", &m.UsageEnd)
@@ -34,7 +34,7 @@ func (m *WCKeys) Walk(c *codec.Codec) { m.walk(c, "db_wckey_rec", wckey) }
 // wckey encodes or decodes a workload key (table db_wckey_rec).
 func wckey(c *codec.Codec, k *model.WCKey) {
 	codec.List(c, "accounting_list", "db_accounting_rec", &k.Usage, usage)
-	c.String("cluster", &k.Cluster)
+	c.StringOf(codec.ClusterChars, "cluster", &k.Cluster)
 	c.Uint32("flags", &k.Flags)
 	c.Uint32("id", &k.ID)
 	c.OptUint16("is_def", &k.IsDefault)

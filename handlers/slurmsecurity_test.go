@@ -1,0 +1,89 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"schedrestd/model"
+)
+
+// TestRefusedForTheDaemon checks that requests with values that older releases
+// of slurmdbd misread are refused, and that no request to the daemon contains
+// such a value. docs/SLURM-SECURITY.md has a row for each class.
+func TestRefusedForTheDaemon(t *testing.T) {
+	const quote, number = "demo`; DROP", "1) OR (1"
+	for _, tt := range []struct{ method, path, value string }{
+		{"GET", "jobs?cluster=%s", quote},
+		{"GET", "associations?cluster=%s", quote},
+		{"GET", "wckeys?cluster=%s", quote},
+		{"GET", "instances?cluster=%s", quote},
+		{"GET", "cluster/demo?cluster=%s", quote},
+		{"DELETE", "association?account=lab&cluster=%s", quote},
+		{"POST", `clusters {"clusters": [{"name": %q}]}`, quote},
+		{"GET", "jobs?association=%s", number},
+		{"GET", "jobs?reservation_id=%s", number},
+		{"GET", "jobs?qos=%s", number},
+		{"GET", "jobs?users=%s", number},
+		{"GET", "jobs?groups=%s", number},
+		{"GET", "associations?id=%s", number},
+		{"GET", "associations?qos=%s", number},
+		{"GET", "associations?default_qos=%s", number},
+		{"GET", "qos?id=%s", number},
+		{"GET", "wckeys?id=%s", number},
+		{"DELETE", "associations?account=lab&id=%s", number},
+	} {
+		f := demo()
+		path, body, _ := strings.Cut(tt.path, " ")
+		value := url.QueryEscape(tt.value)
+		if body != "" {
+			body = fmt.Sprintf(body, tt.value)
+		} else {
+			path = fmt.Sprintf(path, value)
+		}
+		w := serve(t, config(f), request(tt.method, "/slurmdb/v0.0.45/"+path, body))
+		if sent := fmt.Sprintf("%q %q", f.recorded.filters, f.recorded.changes); strings.Contains(sent, tt.value) {
+			t.Errorf("%s %s: the daemon receives %s", tt.method, tt.path, sent)
+		}
+		isName := strings.Contains(tt.path, "users=") || strings.Contains(tt.path, "groups=") // no user has this name, so the list is empty
+		if (w.Code < 400 || w.Code >= 500) && !isName {
+			t.Errorf("%s %s: status %d: %.300s", tt.method, tt.path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestOperatorAndAdministrators checks that an operator can't make, change or
+// remove an administrator. An administrator can, and an operator can still
+// change other users.
+func TestOperatorAndAdministrators(t *testing.T) {
+	const none, operator, administrator = 1, 2, 3
+	users := func(level string) string {
+		return `{"users": [{"name": "bob", "administrator_level": ["` + level + `"]}]}`
+	}
+	for _, tt := range []struct {
+		name               string
+		method, path, body string
+		client, bob        uint16
+		refused            bool
+	}{
+		{"makes one", "POST", "users", users("Administrator"), operator, none, true},
+		{"changes one", "POST", "users", users("None"), operator, administrator, true},
+		{"removes one", "DELETE", "user/bob", "", operator, administrator, true},
+		{"makes one with an association", "POST", "users_association",
+			`{"association_condition": {"accounts": ["lab"], "users": ["bob"], "clusters": ["demo"]}, "user": {"adminlevel": ["Administrator"]}}`, operator, none, true},
+		{"makes an operator", "POST", "users", users("Operator"), operator, none, false},
+		{"removes a user", "DELETE", "user/bob", "", operator, none, false},
+		{"an administrator makes one", "POST", "users", users("Administrator"), administrator, none, false},
+		{"an administrator removes one", "DELETE", "user/bob", "", administrator, administrator, false},
+	} {
+		f := demo()
+		f.recorded.users = []model.User{{Name: "alice", AdminLevel: tt.client}, {Name: "bob", AdminLevel: tt.bob}}
+		f.recorded.refuse = func(any) ([]string, error) { return []string{"bob"}, nil }
+		w := serve(t, config(f), request(tt.method, "/slurmdb/v0.0.45/"+tt.path, tt.body))
+		if (w.Code == http.StatusForbidden) != tt.refused || (len(f.recorded.changes) == 0) != tt.refused {
+			t.Errorf("%s: status %d, changes %+v: %.300s", tt.name, w.Code, f.recorded.changes, w.Body)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package message
+
+import (
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// TestUnsafeTexts checks that no request to the accounting daemon can contain a
+// cluster name or an id with characters that have a meaning in SQL, whatever
+// the caller has checked. docs/SLURM-SECURITY.md has a row for each class.
+func TestUnsafeTexts(t *testing.T) {
+	for _, value := range []string{"1", "a`b", "a'b", "1 OR 1", "1)--", "\x00", "é"} {
+		one := []string{value}
+		isNumber, isName := value == "1", value == "1"
+		for name, tt := range map[string]struct {
+			body Body
+			safe bool
+		}{
+			"jobs: cluster":       {&GetAccountingJobs{model.AccountingJobFilter{Clusters: one}}, isName},
+			"jobs: user":          {&GetAccountingJobs{model.AccountingJobFilter{UserIDs: one}}, isNumber},
+			"jobs: group":         {&GetAccountingJobs{model.AccountingJobFilter{GroupIDs: one}}, isNumber},
+			"jobs: association":   {&GetAccountingJobs{model.AccountingJobFilter{AssocIDs: one}}, isNumber},
+			"jobs: QOS":           {&GetAccountingJobs{model.AccountingJobFilter{QOS: one}}, isNumber},
+			"jobs: reservation":   {&GetAccountingJobs{model.AccountingJobFilter{ReservationIDs: one}}, isNumber},
+			"associations: id":    {&GetAssociations{model.AssocFilter{IDs: one}}, isNumber},
+			"associations: QOS":   {&GetAssociations{model.AssocFilter{QOSIDs: one}}, isNumber},
+			"associations: usual": {&GetAssociations{model.AssocFilter{DefaultQOSIDs: one}}, isNumber},
+			"associations":        {&GetAssociations{model.AssocFilter{Clusters: one}}, isName},
+			"QOS: id":             {&GetQOS{model.QOSFilter{IDs: one}}, isNumber},
+			"wckeys: id":          {&GetWCKeys{model.WCKeyFilter{IDs: one}}, isNumber},
+			"wckeys: cluster":     {&GetWCKeys{model.WCKeyFilter{Clusters: one}}, isName},
+			"clusters":            {&GetClusters{model.ClusterFilter{Names: one}}, isName},
+			"instances":           {&GetInstances{model.InstanceFilter{Clusters: one}}, isName},
+			"users: cluster":      {&GetUsers{model.UserFilter{Assoc: model.AssocFilter{Clusters: one}}}, isName},
+		} {
+			for v := codec.Oldest; v <= codec.Newest; v++ {
+				if name == "instances" && v < codec.V2311 {
+					continue // these releases have no instances, and the message is empty
+				}
+				c := codec.NewEncoder(v, nil)
+				tt.body.Walk(c)
+				if err := c.Err(); (err == nil) != tt.safe || err != nil && errs.KindOf(err) != errs.Invalid {
+					t.Errorf("%s %q, version %v: %v", name, value, v, err)
+				}
+			}
+		}
+	}
+}
