@@ -34,8 +34,8 @@ const (
 	maxList  = 4 << 30  // bytes of an answer with a list
 )
 
-// A boundedBody is the body of an answer with a list, whose length and whose
-// values are limited.
+// A boundedBody is the body of an answer with a list. It limits the length of the
+// answer and of each value in it.
 type boundedBody struct {
 	body  io.Reader
 	total int64 // bytes that may still be read

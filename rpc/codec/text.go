@@ -81,15 +81,15 @@ const (
 	ClusterChars = Digits + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-." // names of clusters, which are in the names of tables
 )
 
-// StringOf is like String, but the encoder fails if the text has a character
-// that is not in chars. A decoder accepts every text.
+// StringOf does the same as String, but the encoder fails if the text has a
+// character that is not in chars. A decoder accepts every text.
 func (c *Codec) StringOf(chars, name string, v *string) {
 	c.checkChars(chars, name, *v)
 	c.String(name, v)
 	c.fillChars(chars, v)
 }
 
-// ElementOf is like Element, with the check of StringOf.
+// ElementOf does the same as Element, with the check of StringOf.
 func (c *Codec) ElementOf(chars string, v *string) {
 	c.checkChars(chars, "", *v)
 	c.Element(v)
