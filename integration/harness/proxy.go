@@ -56,7 +56,9 @@ func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	if os.Geteuid() != 0 {
 		switches = append(switches, "disable_user_check")
 	}
-	f.Gateway = f.Lab.StartGateway(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ",")}, direct, "unix:"+f.Socket)
+	// The tests compare each answer with the log line of its request. Only with
+	// the level debug does a worker log every request.
+	f.Gateway = f.Lab.StartGateway(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ","), "SCHEDRESTD_DEBUG=debug"}, direct, "unix:"+f.Socket)
 	f.Frontends = []Frontend{{Name: "directly", Address: direct,
 		Headers: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
 	f.startHAProxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))

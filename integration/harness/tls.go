@@ -41,6 +41,7 @@ func NewTLSLab(t *testing.T, parameters ...string) *TLSLab {
 		Must(t, err)
 		s.Addr = fmt.Sprintf("127.0.0.1:%d", port[0])
 		l.Restd.Args = append(l.Restd.Args, "https://"+s.Addr)
+		l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_DEBUG=debug") // otherwise a worker does not log every request
 		files := []string{"restd_cert_file=" + s.CertFile, "restd_cert_key_file=" + s.KeyFile}
 		s.Extra = "TLSParameters=" + strings.Join(append(files, parameters...), ",") + "\n"
 	})
