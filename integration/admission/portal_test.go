@@ -40,7 +40,7 @@ func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
-	a := startLimited(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
+	a := startLimited(t, l, "SCHEDRESTD_PENALTIES=threshold:30s", "SCHEDRESTD_DEBUG=debug") // the portal is one source, so most lines would be omitted
 	c := newSource(t, ownUID, false)
 	rejected := make([]string, 10)
 	for i := range rejected {
