@@ -72,7 +72,7 @@ func TestKeySetAlone(t *testing.T) {
 	}
 	for _, env := range [][]string{nil, {"SCHED_JWT=" + mapped}} {
 		out, errOut, status := d.run(d.self(), env, "token")
-		if status != 1 || out != "" || !strings.HasPrefix(errOut, "error: the controller has no key to sign tokens") || !strings.Contains(errOut, "\nhint: ") || !strings.Contains(errOut, "jwt_key=PATH") {
+		if status != 3 || out != "" || !strings.HasPrefix(errOut, "error: the controller has no key to sign tokens") || !strings.Contains(errOut, "\nhint: ") || !strings.Contains(errOut, "jwt_key=PATH") {
 			t.Errorf("schedctl token: status %d, stdout %q, stderr %q", status, out, errOut)
 		}
 	}

@@ -223,6 +223,9 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 		for _, m := range command.FindAllSubmatch(text, -1) {
 			programs++
 			program := string(m[1])
+			if program == "/bin/sh" && strings.Contains(name, "-relisten@") {
+				continue // starts what systemd itself provides
+			}
 			if info, err := os.Stat(program); !strings.HasPrefix(program, prefix) || err != nil || info.Mode()&0o111 == 0 {
 				t.Errorf("%s starts %s: %v", name, program, err)
 			}
@@ -269,7 +272,8 @@ func TestUnitsVerify(t *testing.T) {
 	harness.Must(t, err)
 	arguments := []string{"verify", "--man=no"}
 	for _, n := range names {
-		arguments = append(arguments, strings.Replace(n.Name(), "@.", "@1.", 1))
+		name := strings.Replace(n.Name(), "-relisten@.", "-relisten@schedrestd.socket.", 1)
+		arguments = append(arguments, strings.Replace(name, "@.", "@1.", 1))
 	}
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // in addition to the machine's own units
