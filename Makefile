@@ -18,7 +18,7 @@ PACKAGE_ARCHS ?= amd64 arm64
 PACKAGE_REVISION ?= 1
 PACKAGE_SUITES ?= bookworm trixie
 PACKAGES   = $(DIST)/packages
-RELEASE    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' release/release.go)
+RELEASE    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/release/release.go)
 # The commit that is built and its date, for -V and the name of the archive. A second build of the same commit
 # gives the same programs. Both are empty if this directory is not a clone, or if git refuses to read it for
 # another user.
@@ -32,7 +32,7 @@ export CGO_ENABLED = 0
 # Without paths in the programs, a build does not depend on the directory, and build, test and lint compile each
 # package only once.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
-BUILD = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
+BUILD = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/internal/release.commit=$(COMMIT) -X schedrestd/internal/release.date=$(DATE)'
 
 # Packages whose tests compare golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
@@ -77,7 +77,7 @@ LONGEST = $(addprefix ./,integration/jobs privsep integration/chaos integration/
 TESTFLAGS = -ldflags=-w -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT)
 
 test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-w -vet=off -tags failpoint -run Failpoint ./ctld
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./tools/lint/skipped $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-w -vet=off -tags failpoint -run Failpoint ./bundled/ctld
 
 race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
@@ -102,12 +102,12 @@ docs: golden ## write the generated pages under docs/
 lint: need-go ## check formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
-	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
-	$(GO) run ./lint/prose
+	$(GO) tool -modfile=tools/lint/tools.mod staticcheck ./...
+	$(GO) run ./tools/lint/prose
 	$(GO) test -count=1 .
 
 openapi: build ## check the OpenAPI documents with linters and generators (needs Node.js and npm)
-	lint/openapi/check
+	tools/lint/openapi/check
 
 integration: build ## test the real binaries as a user would use them
 	$(GO) test -count=1 -v ./integration/...
@@ -155,7 +155,7 @@ dist: build ## write an archive for this machine's architecture into DIST (dist)
 packages: build ## write .deb and .rpm for PACKAGE_ARCHS (amd64 arm64) into DIST (dist)/packages, with SBOMs and checksums
 	@rm -rf $(PACKAGES) && mkdir -p $(PACKAGES)
 	@set -e; for arch in $(PACKAGE_ARCHS); do $(MAKE) -s package-programs GOARCH=$$arch; done
-	GO='$(GO)' PACKAGE_VERSION='$(RELEASE)' PACKAGE_REVISION='$(PACKAGE_REVISION)' packaging/build $(PACKAGES) $(PACKAGE_ARCHS)
+	GO='$(GO)' PACKAGE_VERSION='$(RELEASE)' PACKAGE_REVISION='$(PACKAGE_REVISION)' tools/packaging/build $(PACKAGES) $(PACKAGE_ARCHS)
 
 # Debian's policy requires stripped programs. Stack traces of a crash still have the names of functions.
 .PHONY: package-programs

@@ -12,6 +12,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -33,93 +34,93 @@ const module = "schedrestd/"
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
 var floors = [][]string{
-	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket", "throttle", "zone"},
-	{"confinement", "security/self"},
-	{"api", "conf", "dispatcher/admission", "dispatcher/relay", "privsep/identity", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
-	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"dispatcher/inetd", "dispatcher/service"},
-	{"dispatcher/pool"},
-	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
-	{"auditor", "ctld", "dbd", "dispatcher", "exporter", "keeper", "plan", "privsep", "resolver", "worker"},
-	{"cli", "demo"},
-	{"bench", "cmd", "integration", "lint", "packaging"},
+	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/loglevel", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
+	{"api/schema", "become", "gateway/endpoint", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security"},
+	{"gateway/confinement", "security/self"},
+	{"api", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
+	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service"},
+	{"gateway/dispatcher/pool"},
+	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
+	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
+	{"bundled/demo", "cli"},
+	{"bench", "cmd", "integration", "tools/lint", "tools/packaging"},
 }
 
 // sameFloorImports lists the permitted imports between folders of the same
 // floor, each with its reason.
 var sameFloorImports = map[[2]string]string{
-	{"handlers", "auth"}:      "a handler is given the credential that auth made",
-	{"endpoint", "become"}:    "become looks up host names",
-	{"endpoint", "guard"}:     "it writes paths in hints",
-	{"endpoint", "ipc"}:       "the kinds of network are ipc's",
-	{"endpoint", "socket"}:    "a UNIX socket's path has a longest length",
-	{"rpc/sack", "rpc/munge"}: "both connect to a socket whose user is checked",
-	{"rpc/munge", "become"}:   "the user who serves munged's socket is checked",
-	{"socket", "guard"}:       "a user who could replace a socket's directory could serve in its place",
+	{"handlers", "auth"}:                    "a handler is given the credential that auth made",
+	{"gateway/endpoint", "become"}:          "become looks up host names",
+	{"gateway/endpoint", "internal/guard"}:  "it writes paths in hints",
+	{"gateway/endpoint", "ipc"}:             "the kinds of network are ipc's",
+	{"gateway/endpoint", "internal/socket"}: "a UNIX socket's path has a longest length",
+	{"rpc/sack", "rpc/munge"}:               "both connect to a socket whose user is checked",
+	{"rpc/munge", "become"}:                 "the user who serves munged's socket is checked",
+	{"internal/socket", "internal/guard"}:   "a user who could replace a socket's directory could serve in its place",
 }
 
 // allowedImports maps a package to all packages of this module that it may
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "rate", "security", "socket"}, // runs as root
-	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
-	"privsep/identity":     {"become", "errs", "ipc", "security"},
-	"privsep/inetd":        {"become", "errs", "ipc", "privsep/identity", "security", "sockaddr"},
-	"privsep/keys":         {"become", "errs", "guard", "ipc", "privsep/spawn", "security"},
-	"privsep/listen":       {"become", "errs", "ipc", "notify", "privsep/netns", "fdpass", "sockaddr", "socket"},
-	"privsep/netns":        {"become", "errs", "guard", "privsep/thread"},
-	"privsep/planner":      {"become", "errs", "exitstatus", "guard", "ipc", "privsep/spawn", "security"},
-	"privsep/program":      {"errs", "ipc", "privsep/spawn", "security"},
-	"privsep/spawn":        {"become", "errs", "exitstatus", "guard", "ipc", "printable", "privsep/thread", "security"},
-	"privsep/thread":       {},
-	"dispatcher":           {"confinement", "errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "rate", "security", "security/self", "service", "sockdiag"},
-	"dispatcher/admission": {"ipc", "penalty"}, // makes decisions, and has no other effects
-	"dispatcher/auditlog":  {"dispatcher/process", "dispatcher/service", "ipc", "rate"},
-	"dispatcher/dial":      {"become", "ipc", "rate", "sockaddr", "sockdiag"},
-	"dispatcher/dispatch":  {"dispatcher/admission", "dispatcher/pool", "dispatcher/process", "ipc", "rate", "security", "sockdiag"},
-	"dispatcher/inetd":     {"dispatcher/dial", "dispatcher/process", "dispatcher/relay", "errs", "exitstatus", "ipc", "printable"},
-	"dispatcher/pool":      {"dispatcher/admission", "dispatcher/dial", "dispatcher/process", "dispatcher/relay", "errs", "ipc", "metric", "penalty", "printable", "rate", "fdpass", "security", "sockdiag"},
-	"dispatcher/process":   {"dispatcher/relay", "errs", "exitstatus", "ipc", "security"},
-	"dispatcher/relay":     {"printable", "rate"},
-	"dispatcher/service":   {"dispatcher/process", "dispatcher/relay", "errs", "ipc", "printable", "rate", "security"},
-	"conf":                 {"errs", "guard", "typo"},
-	"endpoint":             {"become", "errs", "guard", "ipc", "socket"},
-	"loglevel":             {}, // linked into a program that runs as root
-	"plan":                 {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "feature", "release", "security/self", "typo", "zone"},
-	"auth":                 {"errs", "guard", "hmackey"},
-	"guard":                {"errs"},
-	"hmackey":              {},
-	"http1":                {}, // can be reviewed without other packages
-	"ipc":                  {"errs"},
-	"exitstatus":           {}, // linked into a program that runs as root
-	"printable":            {}, // linked into a program that runs as root
-	"notify":               {}, // linked into a program that runs as root
-	"penalty":              {}, // linked into a program that runs as root
-	"rate":                 {},
-	"feature":              {"errs"},
-	"confinement":          {"ipc", "security"},
-	"security/self":        {"become", "errs", "ipc", "security"},
-	"proof":                {"confinement", "errs", "ipc", "security", "security/self"},               // runs with the rights of a worker
-	"keeper":               {"hmackey", "ipc", "rate", "security", "security/self"},                   // holds keys
-	"resolver":             {"become", "errs", "ipc", "rate", "security", "security/self", "service"}, // parses answers of a directory service
-	"service":              {"ipc", "security", "security/self"},
-	"auditor":              {"ipc", "rate", "security", "security/self", "service"}, // writes reports of workers
-	"exporter":             {"ipc", "metric", "metric/table", "release", "security", "security/self", "service"},
-	"metric":               {},
-	"metric/cluster":       {"errs", "metric", "model"},
-	"metric/table":         {"api", "api/schema", "metric", "rpc/message"},
-	"fdpass":               {}, // linked into a program that runs as root
-	"sockaddr":             {}, // linked into a program that runs as root
-	"socket":               {"errs", "guard", "fdpass"},
-	"typo":                 {},
+	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey"},
+	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
+	"gateway/auditor":              {"gateway/service", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
+	"gateway/confinement":          {"ipc", "security"},
+	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/service", "internal/errs", "internal/loglevel", "internal/rate", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
+	"gateway/dispatcher/admission": {"internal/penalty", "ipc"}, // makes decisions, and has no other effects
+	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/rate", "ipc"},
+	"gateway/dispatcher/dial":      {"become", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
+	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/rate", "internal/sockdiag", "ipc", "security"},
+	"gateway/dispatcher/inetd":     {"gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "internal/printable", "ipc"},
+	"gateway/dispatcher/pool":      {"gateway/dispatcher/admission", "gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/fdpass", "internal/penalty", "internal/printable", "internal/rate", "internal/sockdiag", "ipc", "metric", "security"},
+	"gateway/dispatcher/process":   {"gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "ipc", "security"},
+	"gateway/dispatcher/relay":     {"internal/printable", "internal/rate"},
+	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/printable", "internal/rate", "ipc", "security"},
+	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
+	"gateway/exporter":             {"gateway/service", "internal/release", "ipc", "metric", "metric/table", "security", "security/self"},
+	"gateway/keeper":               {"internal/hmackey", "internal/rate", "ipc", "security", "security/self"}, // holds keys
+	"gateway/plan":                 {"become", "conf", "gateway/endpoint", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "security/self"},
+	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
+	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
+	"gateway/service":              {"ipc", "security", "security/self"},
+	"internal/exitstatus":          {}, // linked into a program that runs as root
+	"internal/fdpass":              {}, // linked into a program that runs as root
+	"internal/feature":             {"internal/errs"},
+	"internal/guard":               {"internal/errs"},
+	"internal/hmackey":             {},
+	"internal/http1":               {}, // can be reviewed without other packages
+	"internal/loglevel":            {}, // linked into a program that runs as root
+	"internal/notify":              {}, // linked into a program that runs as root
+	"internal/penalty":             {}, // linked into a program that runs as root
+	"internal/printable":           {}, // linked into a program that runs as root
+	"internal/rate":                {},
+	"internal/sockaddr":            {}, // linked into a program that runs as root
+	"internal/socket":              {"internal/errs", "internal/fdpass", "internal/guard"},
+	"internal/thread":              {},
+	"internal/typo":                {},
+	"ipc":                          {"internal/errs"},
+	"metric":                       {},
+	"metric/cluster":               {"internal/errs", "metric", "model"},
+	"metric/table":                 {"api", "api/schema", "metric", "rpc/message"},
+	"privsep":                      {"become", "internal/errs", "internal/exitstatus", "internal/fdpass", "internal/notify", "internal/printable", "internal/rate", "internal/socket", "internal/thread", "ipc", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "security"}, // runs as root
+	"privsep/auditlog":             {"become", "internal/errs", "internal/guard", "ipc"},
+	"privsep/identity":             {"become", "internal/errs", "ipc", "security"},
+	"privsep/inetd":                {"become", "internal/errs", "internal/sockaddr", "ipc", "privsep/identity", "security"},
+	"privsep/keys":                 {"become", "internal/errs", "internal/guard", "ipc", "privsep/spawn", "security"},
+	"privsep/listen":               {"become", "internal/errs", "internal/fdpass", "internal/notify", "internal/sockaddr", "internal/socket", "ipc", "privsep/netns"},
+	"privsep/netns":                {"become", "internal/errs", "internal/guard", "internal/thread"},
+	"privsep/planner":              {"become", "internal/errs", "internal/exitstatus", "internal/guard", "ipc", "privsep/spawn", "security"},
+	"privsep/program":              {"internal/errs", "ipc", "privsep/spawn", "security"},
+	"privsep/spawn":                {"become", "internal/errs", "internal/exitstatus", "internal/guard", "internal/printable", "internal/thread", "ipc", "security"},
+	"security/self":                {"become", "internal/errs", "ipc", "security"},
 }
 
 // forbiddenImports maps a package to packages that it must not import.
 var forbiddenImports = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
-	"model":    {"errs"},
+	"model":    {"internal/errs"},
 }
 
 type goPackage struct {
@@ -195,6 +196,72 @@ func place(name string) (folder string, floor int) {
 
 func within(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+// TestFolders checks that README.md describes every top-level folder, that there
+// are few of them, and that no folder imports itself by way of other folders.
+func TestFolders(t *testing.T) {
+	const maxFolders = 24
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(readme), "\n## Repository layout\n")
+	if !found {
+		t.Fatal("README.md has no section Repository layout")
+	}
+	count := 0
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && name[0] != '.' && name != "bin" && name != "dist" { // the two are built
+			count++
+			if !strings.Contains(table, "`"+name+"/`") {
+				t.Errorf("README.md does not describe the folder %s", name)
+			}
+		}
+	}
+	if count > maxFolders {
+		t.Errorf("%d top-level folders, more than %d", count, maxFolders)
+	}
+
+	imports := map[string]map[string]bool{} // between top-level folders
+	for _, p := range list(t, "./...") {
+		from, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
+			continue
+		}
+		from, _, _ = strings.Cut(from, "/")
+		if imports[from] == nil {
+			imports[from] = map[string]bool{}
+		}
+		for _, imported := range p.Imports {
+			if to, ok := strings.CutPrefix(imported, module); ok {
+				to, _, _ = strings.Cut(to, "/")
+				if to != from {
+					imports[from][to] = true
+				}
+			}
+		}
+	}
+	for changed := true; changed; { // follow the imports
+		changed = false
+		for _, direct := range imports {
+			for middle := range maps.Clone(direct) {
+				for to := range imports[middle] {
+					changed = changed || !direct[to]
+					direct[to] = true
+				}
+			}
+		}
+	}
+	for folder, below := range imports {
+		if below[folder] {
+			t.Errorf("the folder %s imports itself by way of other folders", folder)
+		}
+	}
 }
 
 // TestNames checks that no package has a meaningless name, because packages
@@ -275,8 +342,7 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc"}
-	for _, folder := range []string{"api", "auditor", "auth", "conf", "ctld", "dbd", "feature", "handlers", "hmackey", "ipc/query", "ipc/work",
-		"keeper", "plan", "resolver", "rpc", "service", "sockdiag", "worker"} {
+	for _, folder := range []string{"api", "auth", "bundled", "conf", "gateway", "handlers", "internal/feature", "internal/hmackey", "internal/sockdiag", "ipc/query", "ipc/work", "rpc"} {
 		if _, err := os.Stat(folder); err != nil {
 			t.Error(err)
 		}

@@ -53,7 +53,7 @@ func unitFaults(socket, service map[string]string) (faults []string) {
 // one, lets systemd close the sockets.
 func TestSocketUnits(t *testing.T) {
 	n := 0
-	for _, dir := range []string{"deploy", "packaging"} {
+	for _, dir := range []string{"deploy", "tools/packaging"} {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
 				return err

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // TestParsersAreTheVersions checks that the option -d accepts exactly the API

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"schedrestd/api/schema"
+	"schedrestd/internal/zone"
 	"schedrestd/model"
-	"schedrestd/zone"
 )
 
 // TimeText describes the forms in which a request may contain a time. It is

@@ -27,7 +27,7 @@ import (
 	"fmt"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Refused is the whole public answer to a missing or invalid credential.

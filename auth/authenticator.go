@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // An Authenticator decides whether a credential is genuine. The gateway asks

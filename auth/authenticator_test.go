@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // testAuthenticator is an Authenticator with a clock of its own. It counts how

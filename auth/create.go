@@ -5,7 +5,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Lifetimes of created tokens.

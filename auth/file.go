@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // orSelf returns trust. If trust has no owners, orSelf adds this process's

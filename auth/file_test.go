@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // refusal loads a file and returns the error. If secret is true, it loads a

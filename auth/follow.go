@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // checkInterval is the minimum time between two checks for a change to the file

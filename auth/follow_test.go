@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // A followed is a Followed that records the argument of each call to onReload.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
-	"schedrestd/guard/content"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
 )
 
 // Limits on a key set. If a token has no kid, every key is tried, so more keys

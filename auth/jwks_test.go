@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // The identity provider's key and an unrelated key. Each is generated once for

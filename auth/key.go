@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
-	"schedrestd/guard/content"
-	"schedrestd/hmackey"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
+	"schedrestd/internal/hmackey"
 )
 
 // Limits on an HS256 key, in bytes.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 func TestLoadKey(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // maxQuestions is the maximum number of concurrent questions to each daemon.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // together starts n concurrent requests with the credential c, and waits until

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 var (

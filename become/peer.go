@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Ucred holds the credentials that the kernel recorded for a peer when it

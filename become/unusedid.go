@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // unusedRanges lists ranges of ids that systemd documents as unused. Other

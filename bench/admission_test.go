@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 )
 
 var admission = &comparison{title: fmt.Sprintf("admission and audit log, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"

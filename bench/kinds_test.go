@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ctld/process"
-	"schedrestd/demo/site"
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/ctld/process"
+	"schedrestd/bundled/demo/site"
+	"schedrestd/bundled/demo/thread"
 )
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}

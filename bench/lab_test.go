@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/ctld/process"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/ctld/process"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )

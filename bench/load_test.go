@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 )
 
 // load is a number of identical requests.

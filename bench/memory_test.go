@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 )
 
 var memory = &comparison{title: "memory in MB", columns: []string{"1000 connections", "none"}}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 )
 
 var (

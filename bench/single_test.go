@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"os"
 
+	"schedrestd/gateway/worker"
 	"schedrestd/ipc/work"
-	"schedrestd/worker"
 )
 
 // singleEnv names an environment variable that holds the settings of a

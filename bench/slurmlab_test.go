@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 )
 
 // slurmVersion is an API version that this gateway serves. The gateways of

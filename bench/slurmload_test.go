@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 )
 
 // slurmLoad describes a number of identical requests to a gateway of a real

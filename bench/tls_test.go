@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
-	"schedrestd/worker"
+	"schedrestd/bundled/demo/site"
+	"schedrestd/gateway/worker"
 )
 
 // handshakes is a table that compares the TLS handshakes of two servers. The

@@ -23,11 +23,11 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/become"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
+	"schedrestd/gateway/keeper"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	"schedrestd/keeper"
 	"schedrestd/security"
 )
 

@@ -11,8 +11,8 @@ import (
 	"schedrestd/cli/rest"
 	"schedrestd/cli/script"
 	"schedrestd/cli/table"
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 // A change is what a command does with each of the jobs that the user selects.

@@ -28,8 +28,8 @@ import (
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
 	"schedrestd/conf"
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 // Commands returns the commands.

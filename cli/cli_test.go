@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // A gateway is a test server with a few jobs. If states is set, the server

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
-	"schedrestd/printable"
+	"schedrestd/internal/printable"
 )
 
 // completionTimeout limits the time for a completion, because the user's shell

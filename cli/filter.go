@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
+	"schedrestd/internal/printable"
 	"schedrestd/model"
-	"schedrestd/printable"
 )
 
 // A filter selects jobs. An empty list does not restrict the selection, with

@@ -13,8 +13,8 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
+	"schedrestd/internal/printable"
 	"schedrestd/model"
-	"schedrestd/printable"
 )
 
 func historyCommand() *cobra.Command {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"schedrestd/internal/printable"
 	"schedrestd/model"
-	"schedrestd/printable"
 )
 
 // maxNames limits how many names the user can select with host lists, because

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/table"
-	"schedrestd/printable"
+	"schedrestd/internal/printable"
 )
 
 // A column is a column of a table of objects of type T.

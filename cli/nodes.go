@@ -10,7 +10,7 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
-	"schedrestd/printable"
+	"schedrestd/internal/printable"
 )
 
 func nodesCommand() *cobra.Command {

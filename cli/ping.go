@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 func pingCommand() *cobra.Command {

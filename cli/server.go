@@ -10,9 +10,9 @@ import (
 	"schedrestd/cli/direct"
 	"schedrestd/cli/rest"
 	"schedrestd/conf"
-	"schedrestd/errs"
-	"schedrestd/printable"
-	"schedrestd/release"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
+	"schedrestd/internal/release"
 )
 
 // The addresses at which commands look for a gateway if the user names none.

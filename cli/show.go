@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 func showCommand() *cobra.Command {

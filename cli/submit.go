@@ -13,8 +13,8 @@ import (
 	"schedrestd/cli/rest"
 	"schedrestd/cli/script"
 	"schedrestd/cli/table"
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 func submitCommand() *cobra.Command {

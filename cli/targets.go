@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // selectTargets returns the jobs to change: those that f selects and, if ids is

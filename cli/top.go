@@ -16,7 +16,7 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
-	"schedrestd/printable"
+	"schedrestd/internal/printable"
 )
 
 // Control sequences for the screen of top.

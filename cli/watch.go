@@ -12,8 +12,8 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 func watchCommand() *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // A files value maps the paths of files to their contents. All of these files

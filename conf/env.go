@@ -4,7 +4,7 @@ import (
 	"os"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Env returns the value of an environment variable that has two spellings. name

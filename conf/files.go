@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // Files opens configuration files.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/typo"
+	"schedrestd/internal/typo"
 )
 
 // A key is a configuration key, with the function that stores its value in a T.

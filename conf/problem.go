@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // maxProblems limits the number of problems that are printed for one bad file.

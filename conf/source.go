@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
-	"schedrestd/guard/content"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
 )
 
 // Limits on the configuration files. A configuration with 20 000 nodes needs

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // TLS holds the TLSParameters for the gateway's https:// listeners. Only the

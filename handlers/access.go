@@ -11,8 +11,8 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/penalty"
-	"schedrestd/throttle"
+	"schedrestd/internal/penalty"
+	"schedrestd/internal/throttle"
 )
 
 // Access is the log line of a request. It has the same fields for every

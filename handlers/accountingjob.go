@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

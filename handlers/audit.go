@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // untouched is a request body that must not be read. Reading it fails the test.

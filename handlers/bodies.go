@@ -3,7 +3,7 @@ package handlers
 import (
 	"context"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // bodyMemory is the memory that the body of one request takes from its worker's

@@ -14,8 +14,8 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
-	"schedrestd/http1"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/http1"
 )
 
 // readBody reads and parses a request's body. It must be called after

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
-	"schedrestd/errs"
-	"schedrestd/feature"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
 	"schedrestd/metric/cluster"
 	"schedrestd/metric/exposition"
 	"schedrestd/model"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/errs"
-	"schedrestd/feature"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
 )
 
 const clusterPath = "/metrics/cluster"

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 func TestAcceptEncoding(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"schedrestd/api/openapi"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // documentPages returns the pages with the OpenAPI document, keyed by path.

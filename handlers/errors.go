@@ -14,9 +14,9 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/errs"
-	"schedrestd/errs/errcode"
-	"schedrestd/http1"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/errs/errcode"
+	"schedrestd/internal/http1"
 )
 
 // status returns the HTTP status for an error. No other function maps kinds of

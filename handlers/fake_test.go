@@ -12,7 +12,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 )

@@ -3,7 +3,7 @@ package handlers
 import (
 	"context"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

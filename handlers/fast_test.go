@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 	"schedrestd/model"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
-	"schedrestd/errs/errcode"
-	"schedrestd/feature"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/errs/errcode"
+	"schedrestd/internal/feature"
 	"schedrestd/model"
 )
 

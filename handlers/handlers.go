@@ -28,7 +28,7 @@ import (
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // Config configures the handlers.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

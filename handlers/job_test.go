@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -3,7 +3,7 @@ package handlers
 import (
 	"slices"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

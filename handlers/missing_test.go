@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // TestMissing tests requests for unknown names. For our own paths (/sched), the

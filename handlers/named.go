@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // annotateNamed adds an object's name to a daemon's error, as in "job 12: there

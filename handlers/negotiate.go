@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // preference is one element of an Accept or Accept-Encoding header.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // page is a path that does not belong to the API. It has no version, and

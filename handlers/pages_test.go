@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // TestReadiness checks that only authenticated clients learn why the gateway is

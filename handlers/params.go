@@ -9,7 +9,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 const (

@@ -3,7 +3,7 @@ package handlers
 import (
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // precondition evaluates If-Match and If-None-Match before a change (RFC 9110,

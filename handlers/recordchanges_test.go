@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/errs"
-	"schedrestd/feature"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
 	"schedrestd/model"
 )
 

@@ -3,7 +3,7 @@ package handlers
 import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/fault"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // TestRefusing tests a request that is refused before it reaches its endpoint.

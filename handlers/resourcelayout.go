@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // getResources shows the resources of a job on each of its nodes.

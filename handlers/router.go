@@ -8,8 +8,8 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
-	"schedrestd/feature"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
 )
 
 // router finds the route for a request. A path begins with a segment and the

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 func TestRouting(t *testing.T) {

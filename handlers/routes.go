@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"schedrestd/api"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // routes returns all endpoints that the gateway serves. Only endpoints that

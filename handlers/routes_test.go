@@ -5,7 +5,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // TestRoutes checks that each declared endpoint is served once, and that no

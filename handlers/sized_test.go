@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/auth"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // tokenNames contains the names of query parameters in which other services

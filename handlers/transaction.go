@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

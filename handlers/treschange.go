@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // postTRES always returns an error: in ordinary builds of the accounting

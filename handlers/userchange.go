@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

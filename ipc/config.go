@@ -1,6 +1,6 @@
 package ipc
 
-import "schedrestd/errs"
+import "schedrestd/internal/errs"
 
 // Bounds of the messages between schedrestd-config and the parent. All are in
 // bytes except maxOwners, which is a number of ids.

@@ -18,7 +18,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	"schedrestd/lint/section"
+	"schedrestd/tools/lint/section"
 )
 
 var update = flag.Bool("update", false, "rewrite generated pages")
@@ -124,7 +124,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker"}, ipc.Keeper: {"../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}} {
 		handled[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/fdpass"
+	"schedrestd/internal/fdpass"
+	"schedrestd/internal/notify"
 	"schedrestd/ipc"
-	"schedrestd/notify"
 	"schedrestd/privsep/listen"
 	"schedrestd/security"
 )

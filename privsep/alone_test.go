@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/privsep/spawn"
 )
 

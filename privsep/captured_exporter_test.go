@@ -16,14 +16,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/exporter"
+	"schedrestd/gateway/exporter"
+	own "schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/metric"
 	"schedrestd/security"
 	"schedrestd/security/sandbox"
-	own "schedrestd/service"
 )
 
 // counts encodes a Counts message with the given number of requests in

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"schedrestd/dispatcher/process"
+	"schedrestd/gateway/dispatcher/process"
 	"slices"
 	"strings"
 	"syscall"

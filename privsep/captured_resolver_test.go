@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"testing"
 
+	program "schedrestd/gateway/worker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	program "schedrestd/worker"
 )
 
 // The following functions make messages that a captured worker sends to the

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"schedrestd/dispatcher"
-	"schedrestd/dispatcher/process"
+	"schedrestd/gateway/dispatcher"
+	"schedrestd/gateway/dispatcher/process"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +19,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/lint/section"
+	"schedrestd/tools/lint/section"
 )
 
 var update = flag.Bool("update", false, "write the generated pages")

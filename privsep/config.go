@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"schedrestd/become"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/socket"
 	"schedrestd/ipc"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
@@ -15,7 +16,6 @@ import (
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
-	"schedrestd/socket"
 )
 
 // Config configures Run. It consists of a Plan and of fields that only the

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/gateway/plan"
 	"schedrestd/ipc"
-	"schedrestd/plan"
 )
 
 // testConfig contains the parent's settings that tests change. A test sends it

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/gateway/proof"
+	program "schedrestd/gateway/worker"
 	"schedrestd/ipc"
-	"schedrestd/proof"
-	program "schedrestd/worker"
 )
 
 // noDeathTests is the last argument of a worker's program in tests without

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/dispatcher/dial"
+	"schedrestd/gateway/dispatcher/dial"
 )
 
 // TestFigures checks that the documentation states the same numbers as the

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/notify"
+	"schedrestd/internal/printable"
 	"schedrestd/ipc"
-	"schedrestd/notify"
-	"schedrestd/printable"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/spawn"
 )

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	own "schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/security"
-	own "schedrestd/service"
 )
 
 // compromised is a dispatcher that an attacker controls. It starts like an

@@ -9,15 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"schedrestd/dispatcher"
+	"schedrestd/gateway/dispatcher"
 	"schedrestd/ipc"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"schedrestd/dispatcher/pool"
-	"schedrestd/printable"
+	"schedrestd/gateway/dispatcher/pool"
+	"schedrestd/internal/printable"
 )
 
 // TestHostileWorkers checks that each worker that breaks the protocol is

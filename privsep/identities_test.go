@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"schedrestd/dispatcher"
+	"schedrestd/gateway/dispatcher"
 	programs "schedrestd/privsep/program"
 	"slices"
 	"strconv"
@@ -22,9 +22,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
+	"schedrestd/gateway/plan"
 	"schedrestd/ipc"
-	"schedrestd/plan"
 )
 
 // serveBecomeUser starts a gateway that serves each user with their own

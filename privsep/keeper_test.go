@@ -17,15 +17,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"schedrestd/dispatcher"
+	"schedrestd/gateway/dispatcher"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	keeping "schedrestd/gateway/keeper"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	keeping "schedrestd/keeper"
 	programs "schedrestd/privsep/program"
 )
 

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"schedrestd/dispatcher"
-	"schedrestd/dispatcher/relay"
+	"schedrestd/gateway/dispatcher"
+	"schedrestd/gateway/dispatcher/relay"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,12 +18,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
+	"schedrestd/internal/printable"
+	locked "schedrestd/internal/thread"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/printable"
 	"schedrestd/privsep/spawn"
-	locked "schedrestd/privsep/thread"
 	"schedrestd/security"
 	workerself "schedrestd/security/self"
 )

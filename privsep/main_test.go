@@ -23,17 +23,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	auditing "schedrestd/auditor"
-	"schedrestd/demo/thread"
-	"schedrestd/dispatcher"
-	"schedrestd/errs"
+	"schedrestd/bundled/demo/thread"
+	auditing "schedrestd/gateway/auditor"
+	"schedrestd/gateway/dispatcher"
+	"schedrestd/gateway/proof"
+	program "schedrestd/gateway/worker"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	programs "schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
-	"schedrestd/proof"
 	"schedrestd/security"
-	program "schedrestd/worker"
 )
 
 // The test binary runs the tests. It also acts as the parent, and as each

@@ -14,17 +14,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
-	"schedrestd/exitstatus"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/exitstatus"
+	"schedrestd/internal/notify"
+	"schedrestd/internal/rate"
 	"schedrestd/ipc"
-	"schedrestd/notify"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
-	"schedrestd/rate"
 	"schedrestd/security"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )

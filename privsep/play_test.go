@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	program "schedrestd/gateway/worker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/privsep/spawn"
-	program "schedrestd/worker"
 )
 
 func init() {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"schedrestd/dispatcher"
+	"schedrestd/gateway/dispatcher"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	programs "schedrestd/privsep/program"

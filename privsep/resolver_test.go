@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	resolving "schedrestd/gateway/resolver"
+	serving "schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	resolving "schedrestd/resolver"
 	"schedrestd/security"
-	serving "schedrestd/service"
 )
 
 // playResolver runs the resolver that part names: the real one, one that has a

@@ -25,8 +25,7 @@
 //   - listen binds, accepts, and asks the kernel about peers;
 //   - program opens the programs of the other processes;
 //   - spawn starts processes, confined and without privileges;
-//   - netns opens and enters network namespaces;
-//   - thread runs functions on threads of their own.
+//   - netns opens and enters network namespaces.
 //
 // The entry points are Run, Inetd and Check.
 package privsep
@@ -40,9 +39,11 @@ import (
 	"slices"
 	"syscall"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/notify"
+	"schedrestd/internal/rate"
+	"schedrestd/internal/thread"
 	"schedrestd/ipc"
-	"schedrestd/notify"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
@@ -50,8 +51,6 @@ import (
 	"schedrestd/privsep/netns"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
-	"schedrestd/privsep/thread"
-	"schedrestd/rate"
 	"schedrestd/security"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/become"
-	"schedrestd/dispatcher/admission"
+	"schedrestd/gateway/dispatcher/admission"
+	"schedrestd/gateway/plan"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/plan"
 )
 
 // TestPeerFacts checks that the handler gets the facts that the kernel reports

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"schedrestd/become/nss"
-	"schedrestd/endpoint"
+	"schedrestd/gateway/endpoint"
 	"schedrestd/ipc"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"schedrestd/dispatcher"
+	"schedrestd/gateway/dispatcher"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )

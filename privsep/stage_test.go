@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/sysctl"
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/sysctl"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/ipc"
 )
 

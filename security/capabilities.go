@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Capabilities is a set of capabilities. Bit n stands for the capability that

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // MakeNonDumpable makes the process non-dumpable. Otherwise another process

@@ -4,7 +4,7 @@ import (
 	"os"
 	"slices"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Identity is the user and the groups of a worker.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // TestMain runs the tests or, if SECURITY_TEST_ROLE is set, the code of that

@@ -19,8 +19,8 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/errs"
-	"schedrestd/feature"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
 )
 
 // Version is the version of the OpenAPI specification.

@@ -14,7 +14,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // everything returns the options for a document of the whole API.

@@ -3,7 +3,7 @@ package openapi
 import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // policy determines which schemas of an API version have a name. The schema of

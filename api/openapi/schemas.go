@@ -6,7 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // schemas collects the schemas that a document's operations use, and determines

@@ -3,7 +3,7 @@ package openapi
 import (
 	"slices"
 
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // statuses returns the requested statuses, or the default ones, without

@@ -6,7 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 // The functions below write parts of the document, in the order of the OpenAPI

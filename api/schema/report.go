@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/typo"
+	"schedrestd/internal/typo"
 )
 
 // Note is a remark about a value in a document.

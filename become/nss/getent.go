@@ -13,7 +13,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/become/stage"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // maxAnswer limits the output of getent, in bytes. A group at a large site may

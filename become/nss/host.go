@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Host returns the addresses of a name. For a literal address it returns only

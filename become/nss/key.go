@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/become"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // maxName limits the length of a name that is looked up, in bytes.

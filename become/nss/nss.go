@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // source looks entries up, first in the files, then with getent.

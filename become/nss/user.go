@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // User is one entry of the passwd database.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/sysctl"
+	"schedrestd/bundled/demo/sysctl"
 )
 
 // user is an ordinary uid that has no name.

@@ -16,8 +16,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"schedrestd/conf"
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 // NewTokenHint is a hint that says how to get a token for the controller. The

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // makeToken returns an unsigned token with the given claims.

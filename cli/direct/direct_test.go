@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"schedrestd/conf"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // write writes a configuration and returns its path.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // address is the address of a server.

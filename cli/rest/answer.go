@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"schedrestd/cli/direct"
-	"schedrestd/errs"
-	"schedrestd/printable"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
 )
 
 // These error numbers of Slurm determine how the client treats an error.

@@ -8,7 +8,7 @@ import (
 	"net/url"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Cancel cancels the job with this id. If signal is not empty, Cancel sends

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Node contains the fields of a node that are shown to people.

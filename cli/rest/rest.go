@@ -26,7 +26,7 @@ import (
 	"net/url"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // DefaultTimeout limits the time until an answer begins, unless the

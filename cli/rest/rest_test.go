@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"

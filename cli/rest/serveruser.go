@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"schedrestd/become/peer"
-	"schedrestd/errs"
-	"schedrestd/sockdiag/portowner"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/sockdiag/portowner"
 )
 
 // firstUser is the lowest uid that belongs to a person. Lower uids belong to

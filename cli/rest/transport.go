@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/errs"
-	"schedrestd/fdpass/unixconn"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/fdpass/unixconn"
 )
 
 // newHTTPClient returns an HTTP client for one address.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // oldestVersion is the oldest version that this client supports.

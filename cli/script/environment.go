@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // secretVariables lists variables that must not be in a job's environment. They

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/errs"
-	"schedrestd/printable"
-	"schedrestd/typo"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
+	"schedrestd/internal/typo"
 )
 
 // MaxSize is the maximum size of a script in bytes. slurmctld has the same

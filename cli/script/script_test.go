@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 func parse(t *testing.T, directives string, options ...string) (Job, error) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/errs"
-	"schedrestd/zone"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/zone"
 )
 
 // parseDuration parses MINUTES, MIN:SEC, H:MIN:SEC, DAYS-H, DAYS-H:MIN or

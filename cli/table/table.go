@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode"
 
-	"schedrestd/printable"
+	"schedrestd/internal/printable"
 )
 
 // A Color is the color of a cell, written as a parameter of the terminal's SGR

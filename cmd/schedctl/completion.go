@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Cobra's script for bash calls this function of the package bash-completion,

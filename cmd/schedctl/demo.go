@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"schedrestd/demo"
+	"schedrestd/bundled/demo"
 )
 
 func demoCommand() *cobra.Command {

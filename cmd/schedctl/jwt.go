@@ -8,7 +8,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/cli/credential"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // refusedUsersHint is a hint that lists the users that daemons never accept,

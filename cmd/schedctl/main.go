@@ -28,13 +28,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/bundled/demo"
 	"schedrestd/cli"
 	"schedrestd/cli/direct"
 	"schedrestd/conf"
-	"schedrestd/demo"
-	"schedrestd/errs"
-	"schedrestd/release"
-	"schedrestd/zone"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/release"
+	"schedrestd/internal/zone"
 )
 
 func main() {

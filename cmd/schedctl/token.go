@@ -13,7 +13,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/cli/credential"
 	"schedrestd/conf"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/fault"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/conf"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/fault"
 )
 

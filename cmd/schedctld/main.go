@@ -17,11 +17,11 @@ import (
 	"log/slog"
 	"os"
 
+	"schedrestd/bundled/ctld"
+	"schedrestd/bundled/ctld/step"
+	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
-	"schedrestd/ctld"
-	"schedrestd/ctld/step"
-	"schedrestd/daemon"
-	"schedrestd/release"
+	"schedrestd/internal/release"
 )
 
 var program = daemon.Program{

@@ -21,8 +21,8 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/become/nss"
-	"schedrestd/dbd"
-	"schedrestd/guard"
+	"schedrestd/bundled/dbd"
+	"schedrestd/internal/guard"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"

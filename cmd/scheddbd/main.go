@@ -13,9 +13,9 @@ import (
 	"log/slog"
 	"os"
 
+	"schedrestd/bundled/daemon"
+	"schedrestd/bundled/dbd"
 	"schedrestd/conf"
-	"schedrestd/daemon"
-	"schedrestd/dbd"
 )
 
 var program = daemon.Program{

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/auditor"
-	"schedrestd/release"
+	"schedrestd/gateway/auditor"
+	"schedrestd/internal/release"
 )
 
 func init() { auditor.Rename() }

@@ -7,7 +7,7 @@ package main
 import (
 	"os"
 
-	"schedrestd/plan"
+	"schedrestd/gateway/plan"
 )
 
 func main() { os.Exit(plan.Main()) }

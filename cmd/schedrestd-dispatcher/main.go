@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/dispatcher"
-	"schedrestd/release"
+	"schedrestd/gateway/dispatcher"
+	"schedrestd/internal/release"
 )
 
 func init() { dispatcher.Rename() }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/exporter"
-	"schedrestd/release"
+	"schedrestd/gateway/exporter"
+	"schedrestd/internal/release"
 )
 
 func init() { exporter.Rename() }

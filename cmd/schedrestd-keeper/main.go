@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/keeper"
-	"schedrestd/release"
+	"schedrestd/gateway/keeper"
+	"schedrestd/internal/release"
 )
 
 func init() { keeper.Rename() }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/release"
-	"schedrestd/resolver"
+	"schedrestd/gateway/resolver"
+	"schedrestd/internal/release"
 )
 
 func init() { resolver.Rename() }

@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/feature"
-	"schedrestd/proof"
-	"schedrestd/release"
+	"schedrestd/gateway/proof"
+	"schedrestd/gateway/worker"
+	"schedrestd/internal/feature"
+	"schedrestd/internal/release"
 	"schedrestd/security/self"
-	"schedrestd/worker"
 )
 
 func init() {

@@ -24,9 +24,9 @@ import (
 	"strings"
 	"syscall"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/loglevel"
 	"schedrestd/ipc"
-	"schedrestd/loglevel"
 	"schedrestd/privsep"
 	"schedrestd/privsep/inetd"
 	"schedrestd/privsep/listen"

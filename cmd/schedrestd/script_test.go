@@ -8,9 +8,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"schedrestd/feature"
-	"schedrestd/plan"
-	"schedrestd/worker"
+	"schedrestd/gateway/plan"
+	"schedrestd/gateway/worker"
+	"schedrestd/internal/feature"
 )
 
 // TestMain makes the test binary behave like the command, or like one of the

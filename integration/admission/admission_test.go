@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 )
 

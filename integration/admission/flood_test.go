@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
-	"schedrestd/sockaddr"
+	"schedrestd/internal/sockaddr"
 )
 
 // floodVariable is an environment variable that turns the test's program into a

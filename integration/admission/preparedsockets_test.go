@@ -17,7 +17,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 )
 

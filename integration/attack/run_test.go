@@ -20,9 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
-	"schedrestd/errs"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"

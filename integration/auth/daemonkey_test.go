@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 )

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 	"schedrestd/model"
 	"schedrestd/rpc/client"

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"

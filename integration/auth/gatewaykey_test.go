@@ -19,7 +19,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ctld/process"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/ctld/process"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ctld/process"
+	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
 )
 

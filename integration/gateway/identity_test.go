@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 )
 

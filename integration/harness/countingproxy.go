@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"sync"
 	"sync/atomic"
 	"testing"

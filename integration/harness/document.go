@@ -8,7 +8,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 	"sync"
 	"testing"
 

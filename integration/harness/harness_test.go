@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"schedrestd/feature"
+	"schedrestd/internal/feature"
 )
 
 func TestMain(m *testing.M) { Main(m) }

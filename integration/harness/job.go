@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"schedrestd/ctld/process"
+	"schedrestd/bundled/ctld/process"
 	"strconv"
 	"sync/atomic"
 	"testing"

@@ -20,7 +20,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"slices"

@@ -8,7 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"schedrestd/ctld/process"
+	"schedrestd/bundled/ctld/process"
 	"strings"
 	"testing"
 )

@@ -14,7 +14,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"strings"
 	"testing"
 	"time"

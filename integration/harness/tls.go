@@ -14,7 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"strings"
 	"testing"
 	"time"

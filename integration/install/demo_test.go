@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"schedrestd/ctld/process"
+	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
 )
 

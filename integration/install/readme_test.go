@@ -11,7 +11,7 @@ import (
 
 	"schedrestd/integration/harness"
 	"schedrestd/integration/page"
-	"schedrestd/release"
+	"schedrestd/internal/release"
 )
 
 // TestReadme runs the commands in README as printed, on a machine on which

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"schedrestd/ctld/process"
+	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
 )
 

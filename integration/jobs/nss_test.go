@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/demo/site"
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 )
 

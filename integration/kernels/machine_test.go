@@ -104,12 +104,12 @@ var testPackages = []testPackage{
 		skip: []string{"CheckSaysWhy"}}, // busybox's setpriv can't change the user
 	{name: "privsep/spawn", as: []uint32{0, 1000}},
 	{name: "privsep/listen", as: []uint32{0, 1000}},
-	{name: "dispatcher/dial", as: []uint32{0, 1000}},
-	{name: "notify", as: []uint32{1000}},
+	{name: "gateway/dispatcher/dial", as: []uint32{0, 1000}},
+	{name: "internal/notify", as: []uint32{1000}},
 	{name: "security", as: []uint32{0, 1000}},
 	{name: "security/sandbox", as: []uint32{0, 1000}},
 	{name: "become", as: []uint32{0, 1000}},
-	{name: "socket", as: []uint32{0, 1000}},
+	{name: "internal/socket", as: []uint32{0, 1000}},
 	{name: "ipc", as: []uint32{1000}, skip: []string{"TableIsSound", "EveryRowIsHeard", "PageShowsTheTable"}}, // they read the sources of other packages
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"schedrestd/demo/thread"
+	"schedrestd/bundled/demo/thread"
 )
 
 // clientAs returns a client that connects to a socket of the machine with the

@@ -26,7 +26,7 @@ func (c *Claim) Walk(w *ipc.Walker) {
 // with that key.
 type ClaimState uint8
 
-// The states. Package auditor/claims stores them in its file.
+// The states. Package gateway/auditor/claims stores them in its file.
 const (
 	ClaimFresh    ClaimState = iota + 1 // the key is claimed; a Settle must follow
 	ClaimRunning                        // another request with the key is being answered

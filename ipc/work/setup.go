@@ -19,8 +19,8 @@ const (
 
 // Setup is the part of the options and the configuration that a worker gets. It
 // contains no secrets such as keys or tokens. schedrestd-config creates it
-// (plan/setup.go). The parent decodes only the embedded ipc.Setup. It passes on
-// the rest, which is encoded in ipc.Setup.Settings.
+// (gateway/plan/setup.go). The parent decodes only the embedded ipc.Setup. It
+// passes on the rest, which is encoded in ipc.Setup.Settings.
 type Setup struct {
 	ipc.Setup
 

@@ -15,7 +15,7 @@ import (
 	"maps"
 	"slices"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/metric/exposition"
 	"schedrestd/model"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/metric/cluster"
 	"schedrestd/metric/exposition"
 	"schedrestd/model"

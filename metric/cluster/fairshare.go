@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/metric/exposition"
 	"schedrestd/model"
 )

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/metric/exposition"
 	"schedrestd/model"
 )

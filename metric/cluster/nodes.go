@@ -3,7 +3,7 @@ package cluster
 import (
 	"math/bits"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/metric/exposition"
 	"schedrestd/model"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/lint/section"
 	"schedrestd/model"
+	"schedrestd/tools/lint/section"
 )
 
 var update = flag.Bool("update", false, "rewrite generated pages")

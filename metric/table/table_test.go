@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/lint/section"
 	"schedrestd/metric"
+	"schedrestd/tools/lint/section"
 )
 
 // TestCells checks that every cell belongs to exactly one combination of label

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // file is the open audit log, or the open file of Idempotency-Keys. The parent

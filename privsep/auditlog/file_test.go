@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // TestAuditFile checks that only the user who starts the gateway has access to

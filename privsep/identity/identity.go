@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"schedrestd/become"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"schedrestd/become"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )

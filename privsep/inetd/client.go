@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/sockaddr"
 	"schedrestd/ipc"
-	"schedrestd/sockaddr"
 )
 
 // Client describes the client at standard input and output, as the kernel

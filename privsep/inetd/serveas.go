@@ -3,7 +3,7 @@ package inetd
 import (
 	"fmt"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/identity"
 	"schedrestd/security"

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"os"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 )
 
 // entry describes one key and its open files. If it has no files, there is no

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 	"schedrestd/privsep/spawn"
 )
 

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"time"
 
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 	"schedrestd/ipc"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )

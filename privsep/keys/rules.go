@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"schedrestd/become"
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
+	"schedrestd/internal/sockaddr"
 	"schedrestd/ipc"
-	"schedrestd/sockaddr"
 )
 
 // IsAborted reports whether err, an error of Accept, does not affect other

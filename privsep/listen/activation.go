@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
-	"schedrestd/fdpass"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/fdpass"
+	"schedrestd/internal/notify"
 	"schedrestd/ipc"
-	"schedrestd/notify"
 )
 
 // nameTLS is the name of a passed socket that is for TLS. The administrator

@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
-	"schedrestd/fdpass"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/fdpass"
+	"schedrestd/internal/sockaddr"
+	"schedrestd/internal/socket"
 	"schedrestd/ipc"
 	"schedrestd/privsep/netns"
-	"schedrestd/sockaddr"
-	"schedrestd/socket"
 )
 
 // Listener is a listening socket.

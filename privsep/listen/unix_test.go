@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/socket"
 	"schedrestd/ipc"
 	"schedrestd/security"
-	"schedrestd/socket"
 )
 
 func must(t *testing.T, err error) {

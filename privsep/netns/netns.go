@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
-	"schedrestd/errs"
-	"schedrestd/guard"
-	"schedrestd/privsep/thread"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/thread"
 )
 
 // Namespace is an open network namespace. It stays open even if its name is

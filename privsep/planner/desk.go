@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"schedrestd/become"
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"

@@ -17,8 +17,8 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/become/stage"
-	"schedrestd/errs"
-	"schedrestd/exitstatus"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/exitstatus"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )

@@ -5,7 +5,7 @@ package program
 import (
 	"os"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"

@@ -3,7 +3,7 @@ package spawn
 import (
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 )
 

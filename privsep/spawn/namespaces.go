@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 	"schedrestd/security/root"
@@ -91,8 +91,8 @@ func (s *Spawner) enterPIDs() error {
 //
 // The init process starts with the parent's identity and mounts the /proc of
 // the namespace. Then it switches to an id that no user has, and only waits
-// (worker/namespaceinit.go). When the init process or the parent exits, the
-// kernel kills every process in the namespace.
+// (gateway/worker/namespaceinit.go). When the init process or the parent exits,
+// the kernel kills every process in the namespace.
 func (s *Spawner) startNamespaceInit(identity security.Identity) (*Child, error) {
 	p, err := launch(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Identity: identity,
 		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Sandbox, s.PIDs), ipc.NamespaceInitMode)}, s.execute)

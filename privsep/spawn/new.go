@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become/stage"
-	"schedrestd/errs"
-	"schedrestd/privsep/thread"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/thread"
 	"schedrestd/security"
 )
 

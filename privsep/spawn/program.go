@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
-	"schedrestd/errs"
-	"schedrestd/guard"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
 	"schedrestd/security"
 )
 

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become/stage"
-	"schedrestd/errs"
-	"schedrestd/exitstatus"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/exitstatus"
+	"schedrestd/internal/printable"
 	"schedrestd/ipc"
-	"schedrestd/printable"
 	"schedrestd/security"
 )
 

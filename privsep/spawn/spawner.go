@@ -22,8 +22,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/thread"
 	"schedrestd/ipc"
-	"schedrestd/privsep/thread"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/exitstatus"
+	"schedrestd/internal/exitstatus"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/message"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

@@ -37,7 +37,7 @@ import (
 	"os"
 	"time"
 
-	"schedrestd/fdpass/unixconn"
+	"schedrestd/internal/fdpass/unixconn"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
 	"schedrestd/rpc/sack"

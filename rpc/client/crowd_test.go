@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/client"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/become/peer"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/sockdiag/portowner"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
-	"schedrestd/sockdiag/portowner"
 )
 
 // Address is an address of a daemon.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"

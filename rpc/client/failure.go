@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/codec"
 )
 

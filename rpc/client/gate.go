@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // maxLongRequests is the maximum number of long answers that are requested from

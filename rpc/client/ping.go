@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 )

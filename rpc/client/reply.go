@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"

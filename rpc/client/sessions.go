@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/message"

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"

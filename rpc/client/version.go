@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 

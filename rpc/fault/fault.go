@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // maxText is the maximum length, in bytes, of a text that a daemon sends with

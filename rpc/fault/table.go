@@ -3,7 +3,7 @@ package fault
 import (
 	"syscall"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Numbers that this project sends or handles specially.

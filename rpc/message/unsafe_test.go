@@ -3,7 +3,7 @@ package message
 import (
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Error is an error from munged. It holds munged's number and text, without

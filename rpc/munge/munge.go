@@ -55,8 +55,8 @@ import (
 	"time"
 
 	"schedrestd/become"
-	"schedrestd/errs"
-	"schedrestd/fdpass/unixconn"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/fdpass/unixconn"
 )
 
 // DefaultSocket is the path of the socket on which munged listens by default.

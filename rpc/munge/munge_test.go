@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 const credential = "MUNGE:AwQFAAB+/w==:"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Each message to or from munged begins with this header, in which all numbers

@@ -31,7 +31,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/munge"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"schedrestd/become/peer"
-	"schedrestd/fdpass/unixconn"
+	"schedrestd/internal/fdpass/unixconn"
 )
 
 // Serve accepts connections from ln until Shutdown is called or ln fails. Then

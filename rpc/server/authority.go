@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"schedrestd/become"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // Authority determines the user of a token. It is the only implementation of

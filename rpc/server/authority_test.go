@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"schedrestd/become/nss"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"

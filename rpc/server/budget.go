@@ -3,7 +3,7 @@ package server
 import (
 	"sync"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // A budget limits either how many bytes of requests are stored in memory, or

@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 func TestBudget(t *testing.T) {

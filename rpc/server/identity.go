@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"schedrestd/become/nss"
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )

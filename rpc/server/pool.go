@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // pool counts and limits the connections of one listener. Each listener has its

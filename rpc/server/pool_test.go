@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/fdpass/unixconn"
-	"schedrestd/rate"
+	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/rate"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"

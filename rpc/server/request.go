@@ -1,7 +1,7 @@
 package server
 
 import (
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 )

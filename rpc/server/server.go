@@ -29,10 +29,10 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/rate"
+	"schedrestd/internal/rate"
+	"schedrestd/internal/throttle"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
-	"schedrestd/throttle"
 )
 
 // Handler answers a request. An error is converted to one of Slurm's error

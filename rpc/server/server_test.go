@@ -19,15 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/become/nss"
-	"schedrestd/errs"
-	"schedrestd/fdpass/unixconn"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/socket"
+	"schedrestd/internal/socket/listener"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
 	"schedrestd/security"
-	"schedrestd/socket"
-	"schedrestd/socket/listener"
 )
 
 // Credentials of the tests.

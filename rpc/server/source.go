@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/netip"
 
-	"schedrestd/sockdiag"
+	"schedrestd/internal/sockdiag"
 )
 
 // A source is the user or the machine that a connection is attributed to. The

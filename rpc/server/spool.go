@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 )

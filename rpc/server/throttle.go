@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"schedrestd/throttle"
+	"schedrestd/internal/throttle"
 )
 
 // lineLimits limits the log lines about clients.

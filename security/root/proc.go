@@ -3,7 +3,7 @@ package root
 import (
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 const proc = "/proc"

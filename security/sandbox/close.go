@@ -3,7 +3,7 @@ package sandbox
 import (
 	"time"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/security"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/sockaddr"
-	"schedrestd/sockdiag"
-	"schedrestd/sockdiag/portowner"
+	"schedrestd/internal/sockaddr"
+	"schedrestd/internal/sockdiag"
+	"schedrestd/internal/sockdiag/portowner"
 )
 
 var devZero = append([]byte("/dev/zero"), 0)

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // installFilter permanently restricts the process to the system calls in the

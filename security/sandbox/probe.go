@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 )
 
 // probe is a forbidden operation, with the error that it must return in the

@@ -3,7 +3,7 @@ package self
 import (
 	"os"
 
-	"schedrestd/errs"
+	"schedrestd/internal/errs"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )

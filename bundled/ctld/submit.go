@@ -1,0 +1,239 @@
+package ctld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"schedrestd/bundled/ctld/failpoint"
+	"schedrestd/bundled/ctld/journal"
+	"schedrestd/bundled/ctld/step"
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// handleSubmit accepts a batch job, and sends the answer when the job is on
+// disk. From then on, the controller neither loses the job nor runs it twice,
+// even if the controller crashes. If the machine goes down while the job runs,
+// the job ends in state NODE_FAIL.
+//
+// handleSubmit refuses a job that could never run on this machine. Such a job
+// needs more CPUs or memory than the machine has, or a feature that this
+// controller lacks (see desc.go).
+func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.SubmitRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	answer, err := c.Submit(r.Identity, &q.Desc)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.log.Info("job accepted", clientAttrs(r, "job", answer.StepID.JobID)...)
+	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
+}
+
+// Submit checks a job that a client submits, writes it to the journal and
+// queues it. If Submit refuses the job, the error says why.
+func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Submitted, error) {
+	now := time.Now()
+	j, spec, userMessage, err := c.prepareJob(client, d, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.enqueue(j, spec, now); err != nil {
+		return nil, err
+	}
+	c.wakeScheduler()
+	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: userMessage}, nil
+}
+
+// enqueue gives j a number, writes j and spec to the journal, and adds j to the
+// queue.
+func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
+	j.editMu.Lock() // the first record of j is written below
+	defer j.editMu.Unlock()
+	if err := c.reserve(j, now); err != nil {
+		return err
+	}
+	// The file names in the spec may contain the job number, so they can be set
+	// only now.
+	spec.Output, spec.Error, spec.Input = c.files(&j.Job)
+	if err := c.commitNew(j, spec, now); err != nil {
+		c.mu.Lock()
+		delete(c.jobs, j.id())
+		c.setLoad(j, load{})
+		c.markChanged(now)
+		c.mu.Unlock()
+		return err
+	}
+	recordBytes := c.recordSize(j)
+	c.mu.Lock()
+	c.setLoad(j, c.jobLoad(j, recordBytes))
+	j.phase = waiting
+	c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
+	c.markChanged(now)
+	c.mu.Unlock()
+	return nil
+}
+
+// batchStep is the number that Slurm assigns to the batch script's step.
+const batchStep uint32 = 0xfffffffb
+
+// reserve gives j a number and counts j against the limits on the number of
+// jobs. The job is in phase starting until its record is on disk: clients see
+// the job, but the controller does not start it.
+func (c *Controller) reserve(j *job, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkRate(j.Job.UserID, now); err != nil {
+		return err
+	}
+	if err := c.reserveLoad(j, load{jobs: 1}); err != nil {
+		return err
+	}
+	if c.nextID >= maxJobID {
+		c.nextID = 1
+	}
+	for c.jobs[c.nextID] != nil {
+		c.nextID++
+	}
+	j.number = c.nextID
+	j.home = c.home(j.number, 0)
+	j.Job.StepID = model.StepID{JobID: c.nextID}
+	if !j.held() {
+		j.Job.Priority = usualPriority(c.nextID, j.Job.Nice)
+	}
+	c.nextID++
+	j.phase = starting
+	c.jobs[j.id()] = j
+	c.markChanged(now)
+	return nil
+}
+
+// maxJobID limits the job numbers. When the next number would be maxJobID,
+// numbering starts again at 1. Higher numbers have other meanings in the
+// protocol.
+const maxJobID = 0x03ffffff
+
+// usualPriority returns the priority of a job if no client has set one. A
+// higher job number gives a lower priority, so that jobs start in the order of
+// their numbers. A higher nice value also gives a lower priority. The argument
+// nice is the nice value plus NiceOffset.
+func usualPriority(id, nice uint32) uint32 {
+	const highest = 0xfffffffd // higher numbers have other meanings
+	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))
+}
+
+// commitNew writes the new job to the journal in one transaction. The written
+// bytes count against the user's limits. So do the bytes that will be written
+// when the job starts and when it ends.
+func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
+	record, err := j.entry()
+	if err != nil {
+		return err
+	}
+	if isLarge(spec) {
+		c.largeMu.Lock()
+		defer c.largeMu.Unlock()
+	}
+	e, err := entry(j.Job.UserID, key(specPrefix, uint64(j.id())), spec)
+	if err != nil {
+		return err
+	}
+	failpoint.Here("accepted")
+	entries := []journal.Entry{e, c.nextEntry(), record}
+	l := c.jobLoad(j, record.Size())
+	l.reservedBytes += totalSize(entries)
+	c.mu.Lock()
+	// The rate is checked again, because another request may have been charged
+	// meanwhile.
+	if err = c.checkRate(j.Job.UserID, now); err == nil {
+		err = c.reserveLoad(j, l)
+	}
+	if err == nil {
+		c.charge(j.Job.UserID, l.reservedBytes+record.Size(), now) // the record is written again when the job ends
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := c.checkSpace(totalSize(entries)); err != nil {
+		return err
+	}
+	if err := c.journal.Commit(entries...); err != nil {
+		return commitError(err, "the job could not be recorded")
+	}
+	failpoint.Here("recorded")
+	return nil
+}
+
+// commitError returns the error for a client whose request could not be written
+// to the journal. If the change may be on disk nevertheless, the client must
+// not get a refusal.
+func commitError(err error, format string, args ...any) error {
+	e := &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(format, args...), Err: err}
+	if errors.Is(err, journal.ErrUncertain) {
+		e.Code = errs.OutcomeUnknown
+	}
+	return e
+}
+
+// checkSpace returns an error if the journal's disk has no room for a new job
+// of n bytes. Then there is still room to record the ends of all jobs.
+func (c *Controller) checkSpace(n int64) error {
+	c.mu.Lock()
+	reserved := c.usage.total.reservedBytes + c.usage.total.recordBytes
+	c.mu.Unlock()
+	err := c.journal.CheckSpace(n, reserved)
+	full, isFull := errors.AsType[*journal.SpaceError](err)
+	if wasFull := c.diskFull.Swap(isFull); isFull && !wasFull {
+		c.log.Error("submissions refused: the journal's disk is almost full", "needed_bytes", full.Needed, "free_bytes", full.Free)
+	}
+	if isFull {
+		return errs.Wrap(err, errs.Unavailable, "the job could not be recorded: the controller's disk is almost full")
+	}
+	return errs.Wrap(err, errs.Unavailable, "the job could not be recorded")
+}
+
+// isLarge reports whether encoding spec takes so much memory that only one such
+// spec may be encoded at a time.
+func isLarge(spec *step.Spec) bool {
+	n := len(spec.Script)
+	for _, v := range spec.Environment {
+		n += len(v)
+	}
+	return n > 256<<10
+}
+
+// recordSize returns the size of j's record in the journal.
+func (c *Controller) recordSize(j *job) int64 {
+	_, size := c.journal.Stat(key(jobPrefix, uint64(j.number)))
+	return size
+}
+
+// files returns the paths of the job's output, error and input files.
+func (c *Controller) files(m *model.Job) (out, errFile, in step.Raw) {
+	out = step.Raw(c.expand(m.StdOut, m))
+	if m.StdErr != "" {
+		errFile = step.Raw(c.expand(m.StdErr, m))
+	}
+	if m.StdIn != "" {
+		in = step.Raw(c.expand(m.StdIn, m))
+	}
+	return out, errFile, in
+}
+
+// strippedMessage returns the message for a user whose job was accepted. The
+// message names the variables in stripped, which were removed from the job's
+// environment. If stripped is empty, the message is empty, too.
+func strippedMessage(stripped []string) string {
+	if len(stripped) == 0 {
+		return ""
+	}
+	return strings.Join(stripped, " and ") + " removed from the job's environment: jobs must not hold tokens"
+}

@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"schedrestd/internal/semaphore"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// MaxQueries limits how many long answers a daemon computes concurrently.
+// Further requests wait.
+const MaxQueries = 8
+
+// MaxUserQueries returns how many long answers a daemon may compute
+// concurrently for one user. The limit prevents one user's queries from
+// occupying all processors.
+func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
+
+// maxQueryWait limits how long a query waits for its turn.
+const maxQueryWait = 30 * time.Second
+
+// NewQueries returns a semaphore that limits how many long answers are computed
+// concurrently, in total and for each user. The limits are necessary because
+// each answer takes memory.
+func NewQueries() *semaphore.Semaphore[uint32] {
+	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), maxQueryWait)
+}
+
+// ListHandler returns a handler for a request whose answer grows with the
+// number of records. The handler first waits for a slot of the semaphore, and
+// fails if the client closes its connection meanwhile. When it has a slot, the
+// handler calls h, which decodes the request and returns the answer. Finally,
+// the handler encodes the answer.
+func ListHandler(queries *semaphore.Semaphore[uint32], h server.Handler) server.Handler {
+	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		slot, err := queries.Acquire(ctx, r.Identity.UID)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer slot.Release()
+		t, body, err := h(ctx, r)
+		if err != nil {
+			return 0, nil, err
+		}
+		body, err = r.Spool(t, body)
+		return t, body, err
+	}
+}

@@ -1,0 +1,149 @@
+package dbd
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+)
+
+// TestJobs checks which recorded jobs a running daemon returns.
+func TestJobs(t *testing.T) {
+	s := newSite(t)
+	s.run(t)
+	ctx, c := context.Background(), s.clients["unix"]
+	endedJob := job(1, 100, model.JobFailed)
+	endedJob.Account, endedJob.Partition, endedJob.StartTime, endedJob.EndTime, endedJob.ExitCode, endedJob.NumNodes,
+		endedJob.NumCPUs, endedJob.Nodes = "lab", "debug", 110, 150, 3<<8, 1, 4, "n[1-2]"
+	endedJob.TRESAlloc, endedJob.TRESReq, endedJob.TimeLimit = "cpu=4,mem=1.5G,node=1,billing=4", "cpu=4,mem=100M", model.Some[uint32](10)
+	task := job(8, 200, model.JobRunning)
+	task.ArrayJobID, task.ArrayTaskID, task.StartTime, task.Name, task.UserID = 7, model.Some[uint32](3), 210, "task", 1001
+	reusedJob := job(1, 300, model.JobPending)
+	otherJob := job(5, 100, model.JobComplete)
+	otherJob.Cluster, otherJob.EndTime = "c2", 120
+	if err := c.RecordJobs(ctx, model.Credential{}, []model.Job{endedJob, task, reusedJob, otherJob}); err != nil {
+		t.Fatal(err)
+	}
+	type key struct {
+		id        uint32
+		submitted model.Time
+	}
+	all := []key{{1, 100}, {5, 100}, {8, 200}, {1, 300}}
+	step := func(s model.SelectedStep, id uint32) model.SelectedStep { s.Step.JobID = id; return s }
+	for _, tt := range []struct {
+		name   string
+		filter model.AccountingJobFilter
+		want   []key
+	}{
+		{"all", model.AccountingJobFilter{}, all},
+		{"a cluster", model.AccountingJobFilter{Clusters: []string{"c1"}}, []key{{1, 100}, {8, 200}, {1, 300}}},
+		{"two clusters", model.AccountingJobFilter{Clusters: []string{"c2", "c3"}}, []key{{5, 100}}},
+		{"an account", model.AccountingJobFilter{Accounts: []string{"lab"}}, []key{{1, 100}}},
+		{"a name", model.AccountingJobFilter{Names: []string{"task", "no"}}, []key{{8, 200}}},
+		{"a user", model.AccountingJobFilter{UserIDs: []string{"1001"}}, []key{{8, 200}}},
+		{"a state", model.AccountingJobFilter{States: []string{"5", "0"}}, []key{{1, 100}, {1, 300}}},
+		{"an array", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 7)}}, []key{{8, 200}}},
+		{"a task",
+			model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{ArrayTaskID: model.Some[uint32](3)}, 7)}},
+			[]key{{8, 200}}},
+		{"another task",
+			model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{ArrayTaskID: model.Some[uint32](4)}, 7)}},
+			nil},
+		{"a job", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}, []key{{1, 100}, {1, 300}}},
+		{"a node", model.AccountingJobFilter{UsedNodes: "n[2-3]"}, []key{{1, 100}}},
+		{"processors", model.AccountingJobFilter{CPUsMin: 4, CPUsMax: 4}, []key{{1, 100}}},
+		{"since", model.AccountingJobFilter{UsageStart: 130}, []key{{1, 100}, {8, 200}, {1, 300}}},
+		{"until", model.AccountingJobFilter{UsageEnd: 150}, []key{{1, 100}, {5, 100}}},
+		{"submitted since", model.AccountingJobFilter{UsageStart: 130, Flags: model.JobFilterNoDefaultUsage}, []key{{8, 200}, {1, 300}}},
+		{"an exit code", model.AccountingJobFilter{ExitCode: 3 << 8}, []key{{1, 100}}},
+	} {
+		tt.filter.Flags |= model.JobFilterDuplicates
+		var got []key
+		err := client.Records(ctx, c, model.Credential{}, tt.filter, func(j *model.AccountingJob) error {
+			got = append(got, key{j.JobID, j.SubmitTime})
+			return nil
+		})
+		if err != nil || !cmp.Equal(tt.want, got, cmp.AllowUnexported(key{})) {
+			t.Errorf("%s: %v, %v, want %v", tt.name, got, err, tt.want)
+		}
+	}
+
+	var last []model.AccountingJob
+	filter := model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}
+	err := client.Records(ctx, c, model.Credential{}, filter, func(j *model.AccountingJob) error { last = append(last, *j); return nil })
+	if err != nil || len(last) != 1 || last[0].SubmitTime != 300 {
+		t.Errorf("without duplicates: %+v, %v", last, err)
+	}
+	err = client.Records(ctx, c, model.Credential{}, model.AccountingJobFilter{Accounts: []string{"lab"}}, func(j *model.AccountingJob) error {
+		if j.TRESAlloc != "1=4,2=1536,4=1" || j.TRESReq != "1=4,2=100" || j.Elapsed != 40 || j.Cluster != "c1" ||
+			j.ExitCode != 3<<8 || j.TimeLimit.Number != 10 {
+			t.Errorf("got %+v", *j)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, filter := range []model.AccountingJobFilter{
+		{AssocIDs: []string{"1"}}, {QOS: []string{"1"}}, {Constraints: []string{"x"}},
+		{Flags: model.JobFilterRunaway}, {JobFlags: model.Some[uint32](4)},
+	} {
+		err := client.Records(ctx, c, model.Credential{}, filter, func(*model.AccountingJob) error { return nil })
+		if err == nil || errs.KindOf(err) == errs.Internal {
+			t.Errorf("%+v: %v", filter, err)
+		}
+	}
+}
+
+// TestLists checks that a request that selects no records is answered with an
+// empty list, not with an error.
+func TestLists(t *testing.T) {
+	s := newSite(t)
+	s.run(t)
+	ctx, c, cred := context.Background(), s.clients["unix"], model.Credential{}
+	if err := c.RecordJobs(ctx, cred, []model.Job{job(1, 100, model.JobRunning)}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, tt := range []struct {
+		name  string
+		query func() error
+		want  []string
+	}{
+		{"tres", func() error {
+			return client.Records(ctx, c, cred, model.TRESFilter{}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
+		}, []string{"cpu", "mem", "energy", "node"}},
+		{"one of them", func() error {
+			return client.Records(ctx, c, cred, model.TRESFilter{IDs: []string{"2"}},
+				func(r *model.TRES) error { got = append(got, r.Type); return nil })
+		}, []string{"mem"}},
+		{"clusters", func() error {
+			return client.Records(ctx, c, cred, model.ClusterFilter{}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
+		}, []string{"c1"}},
+		{"no cluster", func() error {
+			return client.Records(ctx, c, cred, model.ClusterFilter{Names: []string{"c2"}},
+				func(r *model.Cluster) error { got = append(got, r.Name); return nil })
+		}, nil},
+		{"associations", func() error {
+			return client.Records(ctx, c, cred, model.AssocFilter{}, func(r *model.Association) error { got = append(got, r.User); return nil })
+		}, []string{"", "root"}},
+		{"accounts", func() error {
+			return client.Records(ctx, c, cred, model.AccountFilter{}, func(r *model.Account) error { got = append(got, r.Name); return nil })
+		}, []string{"root"}},
+		{"users", func() error {
+			return client.Records(ctx, c, cred, model.UserFilter{}, func(r *model.User) error { got = append(got, r.Name); return nil })
+		}, []string{"root"}},
+		{"qos", func() error {
+			return client.Records(ctx, c, cred, model.QOSFilter{}, func(r *model.QOS) error { got = append(got, r.Name); return nil })
+		}, []string{"normal"}},
+	} {
+		got = nil
+		if err := tt.query(); err != nil || !cmp.Equal(tt.want, got) {
+			t.Errorf("%s: %q, %v", tt.name, got, err)
+		}
+	}
+}

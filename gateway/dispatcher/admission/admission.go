@@ -1,0 +1,218 @@
+// Package admission decides which connections are served, which wait, and which
+// are closed. It counts slots, divides them fairly among the sources of
+// connections, and blocks sources that commit offences.
+//
+// The caller reports events with their times, and carries out the resulting
+// Decisions. The package itself has no clock, lock, goroutine or descriptor.
+// Its methods must not be called concurrently. While connections wait, the
+// caller must call Tick every TickInterval.
+//
+// These rules apply to a connection that arrives, in this order:
+//
+//   - If the source of the connection is blocked for its offences, the connection
+//     is refused (package penalty).
+//   - A source may have every slot while no other source waits. But if
+//     Config.PerSource is set, a source never has more slots than that.
+//   - A connection that finds no free slot enters the waiting room, which has
+//     space for Config.Waiting connections. One source can fill at most half of
+//     the waiting room. When the waiting room is full, the newest connection of
+//     the source with the most waiting connections is refused.
+//   - A free slot goes to the waiting source that has the fewest slots. Sources
+//     with only a few slots are treated as if they had none, and are served in the
+//     order of arrival.
+//   - To make room for a waiting connection, another connection is asked to
+//     yield, that is, to close soon (reclaim.go). It is asked at once if the
+//     source of the waiting connection has less than half of the slots, and
+//     otherwise after TickInterval.
+//
+// Penalties and fair shares do not apply to exempt sources. PerSource does not
+// apply to proxies, but it does apply to exempt sources.
+package admission
+
+import (
+	"container/list"
+	"time"
+
+	"schedrestd/internal/penalty"
+	"schedrestd/ipc/work"
+)
+
+// Config sets the limits.
+type Config struct {
+	Slots     int           // connections that are served concurrently
+	PerSource int           // connections of one source that are served concurrently; 0: no such limit
+	Waiting   int           // connections that may wait for a slot
+	WaitLimit time.Duration // how long a connection waits if its source already has PerSource connections
+	Penalties penalty.Rules
+}
+
+// TickInterval is the time between two calls of Tick while connections wait.
+// Some of the steps that free slots for waiting connections are taken only in
+// Tick (see askForSlots).
+const TickInterval = 200 * time.Millisecond
+
+// Conn is one connection. The caller sets the exported fields before it calls
+// Arrived. Only this package sets the other fields.
+type Conn struct {
+	Source Source
+	Exempt bool // penalties and fair shares do not apply to its source
+	Proxy  bool // it carries requests from many clients, so PerSource does not apply
+	Ref    any  // for the caller's use
+
+	hasSlot bool      // it has a slot
+	excused bool      // its worker is silent, so its slot was given to another connection
+	arrival uint64    // orders waiting connections
+	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
+
+	stage        work.Stage // as the worker reports it; zero until a worker has the connection
+	queue        *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
+	elem         *list.Element
+	round        int       // the last round (see reclaim) in which it was asked to yield
+	asked        bool      // it was asked to yield, and its stage has not changed since
+	firstAskedAt time.Time // when AskToYield asked it for the first time
+}
+
+// State holds the state of all connections. It is not safe for concurrent use.
+type State struct {
+	waitLimit time.Duration // Config.WaitLimit
+	shutDown  bool
+	shares
+	reclaim
+	penalties
+}
+
+// New returns a State without connections.
+func New(c Config) *State {
+	s := &State{waitLimit: c.WaitLimit, shares: newShares(c.Slots, c.PerSource, c.Waiting), penalties: newPenalties(c.Penalties)}
+	s.round = 1
+	return s
+}
+
+// Arrived reports a new connection. The State admits the connection, refuses
+// it, or lets it wait. If the waiting room is full, the newest connection of
+// the source with the most waiting connections is refused. So a source that
+// fills the waiting room can't keep other sources out.
+func (s *State) Arrived(now time.Time, c *Conn) {
+	if wait := s.BlockedFor(now, c); wait > 0 {
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: Blocked, Wait: wait})
+		return
+	}
+	if s.shutDown {
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: ShutDown})
+		return
+	}
+	a := s.account(c.Source)
+	defer s.closeAccount(c.Source)
+	full := s.atLimit(c)
+	if s.free > 0 && !full && len(a.waiting) == 0 {
+		s.grant(c)
+		return
+	}
+	sourceLimit := max(1, s.maxWaiting/2) // each source leaves space for others
+	if full {                             // other connections of c's own source must end first, which may never happen
+		sourceLimit = min(sourceLimit, s.half())
+		c.expires = now.Add(s.waitLimit)
+	}
+	crowded := len(a.waiting) >= sourceLimit
+	if !crowded && s.waitCount >= s.maxWaiting {
+		last := s.last()
+		if crowded = len(s.sources[last.Source].waiting) <= len(a.waiting)+1; !crowded {
+			s.unpark(last)
+			s.decide(Decision{Action: Refuse, Conn: last, Reason: Crowded})
+		}
+	}
+	if crowded {
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: Crowded})
+		return
+	}
+	s.park(c)
+	s.askForSlots(false)
+	s.askOwnSource(c)
+}
+
+// Taken reports that a worker serves c.
+func (s *State) Taken(c *Conn) {
+	c.stage = work.Answering // until its worker reports another stage
+	s.move(c, &s.busy)
+}
+
+// Progress reports that c has reached the given stage. It returns false if the
+// stage has not changed.
+func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
+	if c.stage == stage {
+		return false
+	}
+	c.stage = stage
+	s.cancelYield(c)
+	if stage == work.Answering {
+		s.move(c, &s.busy)
+		return true
+	}
+	s.move(c, &s.resting)
+	s.askOwnSource(c)
+	s.askForSlots(false)
+	return true
+}
+
+// Release reports that the client or the worker has closed c, which had a slot.
+func (s *State) Release(c *Conn) {
+	s.cancelYield(c)
+	s.move(c, nil)
+	s.releaseSlot(c)
+	s.admitNext()
+}
+
+// Silent reports connections whose workers have not answered for a while. This
+// can happen because, with become_user, users can stop their own workers. The
+// slots of silent connections are given to other connections. The silent
+// connections stay open and still count against their sources. The number of
+// slots that can be given away at the same time is limited to the total number
+// of slots.
+func (s *State) Silent(conns []*Conn) {
+	for _, c := range conns {
+		if c.hasSlot && !c.excused && s.excused < s.size {
+			c.excused = true
+			s.excused++
+			s.free++
+		}
+	}
+	s.admitNext()
+}
+
+// Tick reports that TickInterval has passed while connections wait.
+func (s *State) Tick(now time.Time) {
+	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
+	if s.waitCount > 0 {
+		s.askedCount = 0 // a new round: do not count connections asked in earlier rounds
+		s.round++
+		s.askForSlots(true)
+	}
+}
+
+// Close refuses all connections that wait, and all that arrive later.
+func (s *State) Close() {
+	s.shutDown = true
+	s.expire(func(*Conn) bool { return true }, ShutDown)
+}
+
+// expire refuses the waiting connections for which match returns true.
+func (s *State) expire(match func(*Conn) bool, reason Reason) {
+	for _, a := range s.waiting {
+		for i := 0; i < len(a.waiting); {
+			if c := a.waiting[i]; match(c) {
+				s.unpark(c)
+				s.decide(Decision{Action: Refuse, Conn: c, Reason: reason})
+			} else {
+				i++
+			}
+		}
+	}
+}
+
+// Waiting reports whether connections are waiting. If so, the caller must call
+// Tick.
+func (s *State) Waiting() bool { return s.waitCount > 0 }
+
+// IsFull reports whether no slot is free and no connection waits. In this
+// state, the next connection that arrives makes another one yield.
+func (s *State) IsFull() bool { return s.free <= 0 && s.waitCount == 0 }

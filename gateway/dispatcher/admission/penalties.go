@@ -1,0 +1,108 @@
+package admission
+
+import (
+	"container/list"
+	"time"
+
+	"schedrestd/internal/penalty"
+	"schedrestd/ipc/work"
+)
+
+// penalties records the offences of sources. Workers report the offences, but
+// the source of a connection is known from the kernel, not from the worker.
+type penalties struct {
+	debts    *penalty.Table[Source]
+	rejected *penalty.Memory // hashes of rejected credentials
+	offences [penalty.Kinds]uint64
+	blocks   uint64
+}
+
+// Limits on the offences that are remembered.
+const (
+	maxDebts       = 10_000
+	maxCredentials = 16_384 // 20 bytes each
+)
+
+func newPenalties(rules penalty.Rules) penalties {
+	return penalties{debts: penalty.New[Source](rules, maxDebts), rejected: penalty.NewMemory(maxCredentials)}
+}
+
+// BlockedFor returns how much longer the source of c is blocked, or 0.
+func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
+	if c.Exempt {
+		return 0
+	}
+	return s.debts.BlockedFor(now, c.Source)
+}
+
+// Offence reports an offence by the client of c. If the offence is a rejected
+// credential that some worker has already reported, it costs nothing, because a
+// client that repeats a credential is not guessing. If the offence blocks the
+// source, all connections of the source are paused: their workers answer
+// requests with 429.
+func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
+	s.offences[kind]++
+	wait := s.BlockedFor(now, c)
+	switch {
+	case c.Exempt:
+	case wait > 0: // a worker may have received c after the source was blocked
+		s.decide(Decision{Action: Pause, Conn: c, Wait: wait})
+	case kind != penalty.Auth || s.rejected.Add(credential):
+		s.charge(now, c, kind)
+	}
+}
+
+// Crash reports that a worker crashed while it had the connections conns. Only
+// a request that the worker was answering can be the cause. Each source with
+// such a request is charged once. If the worker has not reported the stage of a
+// connection, Crash assumes that the worker was answering a request on it.
+func (s *State) Crash(now time.Time, conns []*Conn) {
+	charged := map[Source]bool{}
+	for _, c := range conns {
+		if c.stage == work.Answering && !charged[c.Source] {
+			charged[c.Source] = true
+			s.offences[penalty.Crash]++
+			if !c.Exempt {
+				s.charge(now, c, penalty.Crash)
+			}
+		}
+	}
+}
+
+// charge adds the cost of an offence to the debt of c's source (package
+// penalty). If the debt is now too large, charge blocks the source.
+func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
+	wait, newBlock := s.debts.Offend(now, c.Source, kind)
+	if !newBlock {
+		return
+	}
+	s.blocks++
+	s.decide(Decision{Action: Report, Conn: c, Wait: wait, Offence: kind})
+	for _, l := range []*list.List{&s.resting, &s.busy} {
+		for e := l.Front(); e != nil; e = e.Next() {
+			if other := e.Value.(*Conn); other.Source == c.Source {
+				s.decide(Decision{Action: Pause, Conn: other, Wait: wait})
+			}
+		}
+	}
+}
+
+// Stats has the counters of a State.
+type Stats struct {
+	Slots                  int
+	Held, Waiting, Sources int                   // current connections with and without a slot, and their sources
+	Parked                 uint64                // connections that had to wait
+	Offences               [penalty.Kinds]uint64 // by kind, including those of exempt sources
+	Blocks                 uint64                // how often a source was blocked
+	Debts                  int
+	Evicted                uint64 // debts that were dropped for lack of space
+}
+
+// Stats returns the counters.
+func (s *State) Stats() Stats {
+	debts, evicted := s.debts.Len()
+	return Stats{
+		Slots: s.size, Held: s.size - s.free + s.excused, Waiting: s.waitCount, Sources: len(s.sources), Parked: s.parked,
+		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
+	}
+}

@@ -1,0 +1,142 @@
+package auditlog
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/gateway/dispatcher/service"
+	"schedrestd/internal/rate"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// A Feed reports facts to the auditor of one generation: which worker gets each
+// connection, who the client is, and when connections and workers end. These
+// facts come from the dispatcher and the kernel, never from workers. The
+// methods of a nil Feed do nothing.
+type Feed struct {
+	*service.Process
+	log           *Log
+	followQuota   *rate.Bucket     // limits how often the auditor may ask about the log's file
+	followPending atomic.Bool      // the auditor has asked about the log's file and has no answer yet
+	messages      chan ipc.Message // messages for the auditor; nil marks the end
+	flushed       chan struct{}    // closed when all messages were sent
+}
+
+// Limits on how often an auditor may ask whether the log's path still leads to
+// the same file. An honest auditor asks once for each batch of lines.
+const (
+	followBurst = 4000
+	followRate  = 2000
+)
+
+// ExitLimit is how long an auditor may take to write its remaining lines and
+// exit.
+const ExitLimit = 12 * time.Second
+
+// flushPause is how long the Feed waits before it tries again to send to an
+// auditor whose channel is full.
+const flushPause = time.Millisecond
+
+// Start starts an auditor for a generation. If the auditor reports that a
+// worker broke the protocol, the Feed calls report(worker, why), which must
+// kill the worker.
+func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
+	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()),
+		messages: make(chan ipc.Message), flushed: make(chan struct{})}
+	var err error
+	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
+		return nil, err
+	}
+	go f.run()
+	return f, nil
+}
+
+// handle handles an ipc.Follow message, in which the auditor asks whether the
+// log's path still leads to the same file. handle passes this question on to
+// the parent. For any other message, handled is false.
+func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
+	switch m.(type) {
+	case *ipc.Follow:
+	default:
+		return false, nil
+	}
+	if f.followPending.Swap(true) || !f.followQuota.Take(time.Now(), 1) {
+		return true, errors.New("sent Follow too often")
+	}
+	f.log.askParent(f)
+	return true, nil
+}
+
+// answer passes the parent's answer on to the auditor.
+func (f *Feed) answer(m *ipc.Followed) {
+	f.followPending.Store(false)
+	_ = f.Channel.TrySend(m)
+}
+
+// run sends the queued messages in order, whenever the auditor's channel has
+// space.
+func (f *Feed) run() {
+	var queue []ipc.Message
+	for last := false; !last || len(queue) > 0; {
+		var ready <-chan time.Time
+		if len(queue) > 0 {
+			ready = time.After(flushPause)
+		}
+		select {
+		case m := <-f.messages:
+			if last = m == nil; !last {
+				queue = append(queue, m)
+			}
+		case <-ready:
+		case <-f.Done: // without the auditor, the workers of this generation can make no changes
+			return
+		}
+		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
+			queue = queue[1:]
+		}
+	}
+	close(f.flushed)
+}
+
+// Send queues m for the auditor. It does not wait until the auditor receives m.
+func (f *Feed) Send(m ipc.Message) {
+	if f == nil {
+		return
+	}
+	select {
+	case f.messages <- m:
+	case <-f.Done:
+	}
+}
+
+// ConnAssigned informs the auditor that a worker is about to get c.
+func (f *Feed) ConnAssigned(worker uint32, c *ipc.Connection) {
+	f.Send(&work.Facts{Worker: worker, Connection: *c})
+}
+
+// ConnClosed informs the auditor that the connection with the given id no
+// longer belongs to any worker.
+func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
+
+// WorkerExited informs the auditor how a worker exited.
+func (f *Feed) WorkerExited(worker uint32, status string) {
+	f.Send(&work.Exited{Worker: worker, Status: ipc.TruncateReason(status)})
+}
+
+// Stop makes the auditor write all remaining lines, and waits until the auditor
+// has exited. Send must not be called after Stop.
+func (f *Feed) Stop() {
+	if f == nil {
+		return
+	}
+	f.Send(nil)
+	select {
+	case <-f.flushed:
+	case <-f.Done:
+	case <-time.After(process.ExitGrace):
+	}
+	f.Process.Stop()
+}

@@ -1,0 +1,132 @@
+package dispatch
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/dispatcher/admission"
+	"schedrestd/gateway/dispatcher/pool"
+	"schedrestd/internal/rate"
+	"schedrestd/internal/sockdiag"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// An Acceptor receives accepted connections from the parent and passes them to
+// the pools' loop, which decides whether to admit them. An Acceptor does not
+// deal with workers. If no worker can take a connection, the connection waits
+// in the queue of its pool. So a problem with the workers of one user does not
+// delay the connections of other users.
+type Acceptor struct {
+	slots  *pool.Slots
+	owners *owners
+	rules  work.Admission
+	recent *rate.Buckets[admission.Source] // TCP connections, by source
+	pong   func(ipc.Message)               // sends the parent a message
+	log    *slog.Logger
+}
+
+// Limits on the TCP connections of each source. A connection takes the gateway
+// longer than the client. Without these limits, the client that connects most
+// often would use most of this process's time.
+const (
+	recentBurst = 5000
+	recentRate  = 5000 // per second
+	maxRecent   = 10_000
+)
+
+// NewAcceptor returns an acceptor that submits connections to slots. It answers
+// Pings with the function pong.
+func NewAcceptor(o Options, slots *pool.Slots, pong func(ipc.Message)) *Acceptor {
+	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, pong: pong, log: o.Log,
+		recent: rate.NewBuckets[admission.Source](maxRecent, recentBurst, recentRate)}
+}
+
+// Run submits the connections that the parent sends over a channel, until the
+// channel is closed. kernel answers which users the clients run as.
+func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
+	a.slots.Do(func() { a.slots.SetKernel(kernel) })
+	for {
+		m, err := from.Receive()
+		if err != nil {
+			return
+		}
+		switch msg := m.Message.(type) {
+		case *ipc.Arrival:
+			addr, uid := client(msg, m.FDs[0], kernel)
+			a.submit(msg, m.FDs[0], addr, uid)
+		case *ipc.ArrivalPing:
+			a.pong(&ipc.Pong{Number: msg.Number})
+		default:
+			a.log.Error("acceptor violated the protocol", "because", ipc.Unhandled(msg))
+			return
+		}
+	}
+}
+
+// client returns the address and the uid of the client. The kernel knows the
+// uid of a client on a UNIX socket. It also knows the uid of a client on the
+// loopback interface of the parent's network namespace, until the client closes
+// its socket. On loopback, the uid matters only for admission, since anyone
+// with a token may connect. If the kernel does not know the uid, uid is
+// ipc.NoID.
+func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, uid uint32) {
+	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
+		addr = at.Addr()
+	}
+	if !addr.IsLoopback() || m.OtherNetns {
+		return addr, m.UID
+	}
+	local, remote, err := sockdiag.Addrs(fd)
+	if err == nil {
+		uid, err = kernel.ClientUID(local, remote)
+	}
+	if err != nil {
+		return addr, ipc.NoID
+	}
+	return addr, uid
+}
+
+// submit passes a connection to the loop. addr and uid identify the client. If
+// the source has opened too many connections, submit closes this one instead.
+//
+// If no slots are left, submit waits briefly, at most twice. The wait gives
+// this process time to notice that workers have closed earlier connections.
+// Otherwise, if connections arrived without a pause, this process would refuse
+// new ones although slots have become free.
+func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
+	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, OtherNetns: m.OtherNetns}
+	if m.Network == ipc.Unix && m.UID == ipc.NoID {
+		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.DenyReason)) })
+		return
+	}
+	var excess, full bool
+	_ = a.slots.Call(func() error {
+		excess = a.attribute(c, addr, uid)
+		full = a.slots.IsFull()
+		return nil
+	})
+	if excess {
+		unix.Close(fd)
+		return
+	}
+	for i := 0; i < 2 && full; i++ {
+		time.Sleep(time.Millisecond)
+		_ = a.slots.Call(func() error { full = a.slots.IsFull(); return nil })
+	}
+	a.slots.Do(func() { a.slots.Arrive(c) })
+}
+
+// attribute stores the source of c. addr and uid identify the client. It
+// reports whether the source has opened too many TCP connections. The parent
+// limits the connections to UNIX sockets.
+func (a *Acceptor) attribute(c *pool.Connection, addr netip.Addr, uid uint32) (excess bool) {
+	c.Source = a.owners.sourceOf(addr, uid)
+	c.Proxy = a.rules.IsProxy(addr, c.UID)
+	c.Exempt = c.Proxy || a.rules.IsExempt(addr)
+	return addr.IsValid() && !c.Exempt && a.recent.Take(time.Now(), c.Source) > 0
+}

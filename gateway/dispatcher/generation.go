@@ -1,0 +1,243 @@
+package dispatcher
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/dispatcher/auditlog"
+	"schedrestd/gateway/dispatcher/pool"
+	"schedrestd/gateway/dispatcher/service"
+	"schedrestd/internal/errs"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// A generation holds all processes that serve one configuration: the services,
+// and the workers in the pools. It also holds the keys for its workers. Once a
+// generation is built, its services and keys are never replaced. Instead, if
+// the configuration changes or a service exits, the next generation is built
+// alongside the current one. The next generation takes over when its workers
+// have proved that they can serve.
+type generation struct {
+	*pool.Generation
+	announced
+	publicKeys *work.Keys // each worker gets these keys, with publicFDs
+	publicFDs  []int
+	keeper     *service.Process // nil: there are no secret keys
+	resolver   *service.Process // nil: none is started
+	audit      *auditlog.Feed   // nil: there is no audit log
+}
+
+// announced holds the configuration that the parent sends for a generation of
+// workers and services.
+type announced struct {
+	ipc.Build
+	ranges  []ipc.Subuids
+	setup   work.Setup
+	invalid error // why workers can't serve with the setup, or nil
+}
+
+// newGeneration returns a generation without services.
+func (d *dispatcher) newGeneration(a announced) *generation {
+	g := &generation{announced: a}
+	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID,
+		Provision: g.provision, Audit: g.audit})
+	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
+	return g
+}
+
+// poolConfig returns the configuration of a pool whose workers get the given
+// setup.
+func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
+	c, l := d.config, d.limits
+	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads),
+		RotateAfter: l.Wear, StartLimit: c.StartLimit, WaitLimit: l.HandLimit, Silence: c.PingTimeout, RetireLimit: l.Farewell,
+		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
+}
+
+// build starts the services of a new generation, and gets the keys for its
+// workers.
+func (d *dispatcher) build(a announced) (g *generation, err error) {
+	g = d.newGeneration(a)
+	if err = a.invalid; err == nil {
+		err = d.startServices(g)
+	}
+	if err == nil {
+		err = d.getKeys(g)
+	}
+	if err != nil {
+		d.Do(g.Release)
+		return nil, err
+	}
+	return g, nil
+}
+
+// startServices starts the resolver and the auditor of g.
+func (d *dispatcher) startServices(g *generation) (err error) {
+	if g.Build.Resolver {
+		hooks := service.Hooks{Report: d.reportViolation, Handle: d.names.Handle}
+		if g.resolver, err = d.resolver.Start(d.starter, g.Build.ID, hooks); err != nil {
+			return err
+		}
+	}
+	if g.Build.Audit {
+		if g.audit, err = d.audit.Start(g.Build.ID, d.reportViolation); err != nil {
+			return err
+		}
+		g.Generation.Audit = g.audit
+	}
+	return nil
+}
+
+// getKeys gets from the parent the public keys that the workers will use.
+// Before that, the keeper loads the secret keys. If it can't use one of them,
+// the parent abandons g or chooses other keys. In the latter case, getKeys
+// starts a new keeper with those keys.
+func (d *dispatcher) getKeys(g *generation) error {
+	for {
+		kept := &ipc.Kept{OK: true}
+		if g.Build.Keeper {
+			var err error
+			if kept, err = d.startKeeper(g); err != nil {
+				return err
+			}
+		}
+		d.parent.Send(&ipc.Verdict{Kept: *kept})
+		switch r := <-d.replies; m := r.Message.(type) {
+		case *ipc.PublicKeys:
+			g.publicKeys, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
+			return nil
+		case *ipc.Judgement:
+			if !m.OK {
+				return m.Err()
+			}
+			g.keeper.Stop()
+			g.keeper = nil
+		}
+	}
+}
+
+// makeTickets makes a new key for session tickets. It also keeps the two newest
+// keys of the previous generation, so that workers accept tickets made with
+// them.
+func (g *generation) makeTickets(previous *generation) {
+	if !g.publicKeys.TLS {
+		return
+	}
+	var key [32]byte
+	rand.Read(key[:])
+	g.publicKeys.Tickets = [][32]byte{key}
+	if previous != nil {
+		list := previous.publicKeys.Tickets
+		g.publicKeys.Tickets = append(g.publicKeys.Tickets, list[:min(2, len(list))]...)
+	}
+}
+
+// startKeeper starts the keeper of g. The parent sends the keys directly to the
+// keeper. startKeeper returns the keeper's answer.
+func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
+	kept := make(chan *ipc.Kept, 1)
+	handle := func(m ipc.Message) (bool, error) {
+		answer, ok := m.(*ipc.Kept)
+		if !ok {
+			return false, nil
+		}
+		select {
+		case kept <- answer:
+			return true, nil
+		default:
+			return true, errors.New("sent Kept for keys that it was not given")
+		}
+	}
+	var err error
+	hooks := service.Hooks{Report: d.reportViolation, Handle: handle}
+	if g.keeper, err = d.keeper.Start(d.starter, g.Build.ID, hooks); err != nil {
+		return nil, err
+	}
+	select {
+	case answer := <-kept:
+		kept <- nil // keeps the buffer full, so that a second answer is rejected
+		return answer, nil
+	case <-g.keeper.Done:
+		return nil, g.keeper.Err()
+	case <-time.After(d.config.StartLimit):
+		return nil, errs.New(errs.Unavailable, "the keeper did not read the keys within %s", d.config.StartLimit)
+	}
+}
+
+// services returns the processes of the services of g.
+func (g *generation) services() (list []*service.Process) {
+	for _, p := range []*service.Process{g.resolver, g.keeper} {
+		if p != nil {
+			list = append(list, p)
+		}
+	}
+	if g.audit != nil {
+		list = append(list, g.audit.Process)
+	}
+	return list
+}
+
+// provision sends a ready worker its channels to the services, and then its
+// keys. The worker must get all of them before its first connection.
+func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
+	for _, p := range g.services() {
+		if err := p.Introduce(worker, to); err != nil {
+			return err
+		}
+	}
+	return ipc.IgnoreClosed(to.Send(g.publicKeys, g.publicFDs...))
+}
+
+// onServiceExit calls f with the first service of g that exits. It does not
+// block, because it waits in goroutines.
+func (g *generation) onServiceExit(f func(*service.Process)) {
+	var first sync.Once
+	for _, p := range g.services() {
+		go func() {
+			<-p.Done
+			first.Do(func() { f(p) })
+		}()
+	}
+}
+
+// isBroken reports whether a service of g has exited.
+func (g *generation) isBroken() bool {
+	for _, p := range g.services() {
+		select {
+		case <-p.Done:
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+// askResolver sends m to the resolver.
+func (g *generation) askResolver(m ipc.Message, fds ...int) error {
+	if g == nil || g.resolver == nil {
+		return errs.New(errs.Unavailable, "no resolver is running")
+	}
+	return g.resolver.Channel.TrySend(m, fds...)
+}
+
+// show makes the services of g log their counters.
+func (g *generation) show() {
+	for _, p := range g.services() {
+		p.Show()
+	}
+}
+
+// close stops the services and closes the key files.
+func (g *generation) close() {
+	g.keeper.Stop()
+	g.resolver.Stop()
+	g.audit.Stop()
+	for _, fd := range g.publicFDs {
+		unix.Close(fd)
+	}
+}

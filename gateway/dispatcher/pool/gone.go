@@ -1,0 +1,128 @@
+package pool
+
+import (
+	"log/slog"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/dispatcher/admission"
+	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/sockdiag"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// A worker that no longer notices when clients disconnect keeps their slots,
+// because of a flaw or because an attacker controls it. So the dispatcher asks
+// the kernel, too, and replaces such a worker. It trusts only the kernel: a
+// report of a worker could prevent other users from being served.
+
+// maxGoneChecks limits the connections of one worker that are looked up in one
+// check. The loop does nothing else meanwhile. A worker with more connections
+// is checked in several steps, in random order.
+const maxGoneChecks = 128
+
+// identify records how the kernel can find c after this process has closed
+// c.FD. If the kernel does not find the connection although it is open, c is
+// never looked up again. This is the case, for example, for connections in
+// another network namespace.
+func (s *Slots) identify(c *Connection) {
+	if s.kernel == nil || c.OtherNetns {
+		return
+	}
+	identify := sockdiag.IdentifyTCP
+	if c.Network == ipc.Unix {
+		identify = sockdiag.IdentifyUnix
+	}
+	socket, err := identify(c.FD)
+	switch {
+	case err == nil && s.finds(socket):
+		c.socket = &socket
+	case isHungUp(c.FD):
+		c.goneSince = time.Now()
+	}
+}
+
+// finds reports whether the kernel finds a connection, which is open, by its
+// identity. The result depends on the client, so it must be determined for each
+// connection: a UNIX connection belongs to the network namespace of its client.
+// If one result counted for all connections of a listener, any user could make
+// the dispatcher replace workers, by connecting from a namespace of their own.
+func (s *Slots) finds(socket sockdiag.Connection) bool {
+	gone, err := s.kernel.IsGone(socket)
+	return err == nil && !gone
+}
+
+// isHungUp reports whether the connection with descriptor fd can neither send
+// nor receive.
+func isHungUp(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+}
+
+// checkGone asks the kernel which connections of the pool's workers are gone. A
+// worker has as much time to notice this as it has for its last requests when
+// the gateway stops, because it may still be carrying out a request of the
+// client. After that, checkGone replaces the worker.
+func (p *Pool) checkGone() {
+	for _, w := range p.workers {
+		p.lookUp(w)
+		if n := len(p.overdue(w)); n > 0 && !w.replaced && w.EndReason == "" && !p.draining {
+			p.replace(w, n)
+		}
+	}
+}
+
+// lookUp asks the kernel about connections of w.
+func (p *Pool) lookUp(w *worker) {
+	checks := 0
+	for _, c := range w.held {
+		if c.socket == nil || !c.goneSince.IsZero() {
+			continue
+		}
+		if checks++; checks > maxGoneChecks {
+			return
+		}
+		if gone, err := p.Slots.kernel.IsGone(*c.socket); gone && err == nil {
+			c.goneSince = time.Now()
+		}
+	}
+}
+
+// overdue returns the connections of w that have been gone for too long.
+func (p *Pool) overdue(w *worker) (list []*admission.Conn) {
+	for _, c := range w.held {
+		if p.isOverdue(c) {
+			list = append(list, &c.Conn)
+		}
+	}
+	return list
+}
+
+// isOverdue reports whether c has been gone for so long that its worker should
+// have reported it.
+func (p *Pool) isOverdue(c *Connection) bool {
+	return !c.goneSince.IsZero() && time.Since(c.goneSince) > p.Setup.Limits.Drain
+}
+
+// replace starts another worker in the place of w. It asks w to finish its
+// requests and exit, and kills w if w does not. The argument overdue is the
+// number of w's connections that have been gone for too long.
+func (p *Pool) replace(w *worker, overdue int) {
+	w.replaced = true
+	p.Slots.counts.replaced++
+	p.logFailure(slog.LevelError, "worker replaced", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID,
+		"because", "it keeps connections that are gone", "connections", overdue, "after", p.Setup.Limits.Drain,
+		"hint", "this is a bug, or an attacker controls the worker; see INCIDENTS.md")
+	if err := w.Channel.TrySend(new(work.Drain)); err != nil {
+		w.Terminate("was replaced, and did not receive the request to finish")
+	}
+	p.After(p.Setup.Limits.Drain+process.ExitGrace, func() {
+		if p.workers[w.Number] == w {
+			w.Terminate("was replaced and asked to finish, but still runs")
+		}
+	})
+	p.fill(w.place)
+}

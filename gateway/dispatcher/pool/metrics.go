@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+
+	"schedrestd/internal/penalty"
+	"schedrestd/ipc/query"
+	"schedrestd/metric"
+)
+
+// totals sums up the counts of all workers, including those that have exited.
+// It must be used only in the loop.
+type totals struct {
+	cells       []uint64 // nil: the gateway has no metrics
+	startTime   time.Time
+	generations uint64
+}
+
+func newTotals(enabled bool) (t totals) {
+	t.startTime = time.Now()
+	if enabled {
+		t.cells = make([]uint64, metric.MaxCells)
+	}
+	return t
+}
+
+// Limits on the counts that a worker reports: how many messages at once, how
+// many messages per second, and how many requests in progress. An honest worker
+// sends its counts once a second, in a few messages.
+const (
+	countBurst = 100
+	countRate  = 10
+	maxGauge   = 1 << 20
+)
+
+// addCounts adds to the totals the counts that w sent in m. A message from a
+// compromised worker can add at most 2^32 to each cell, so no total overflows
+// before the worker exits. A worker can't change the cells that the dispatcher
+// itself fills.
+func (p *Pool) addCounts(w *worker, m *query.Counts) error {
+	t := &p.Slots.totals
+	switch {
+	case t.cells == nil:
+		return fmt.Errorf("sent Counts, but metrics are off")
+	case !w.counts.Take(time.Now(), 1):
+		return errTooOften("Counts")
+	case m.Requests > maxGauge || m.Calls > maxGauge:
+		return fmt.Errorf("sent Counts of %d requests and %d calls in progress", m.Requests, m.Calls)
+	}
+	last := metric.FromWorkers - 1
+	for _, c := range m.Cells {
+		if int(c.Cell) <= last {
+			return fmt.Errorf("sent Counts of cell %d after %d", c.Cell, last)
+		}
+		last = int(c.Cell)
+		t.cells[last] += uint64(c.N)
+	}
+	w.inFlight, w.calls = uint64(m.Requests), uint64(m.Calls)
+	return nil
+}
+
+// CountGeneration counts a change of the current generation.
+func (s *Set) CountGeneration() { s.Slots.totals.generations++ }
+
+// Samples returns the nonzero cells of all metrics.
+func (s *Set) Samples() (list []query.Sample) {
+	t, a, c := &s.Slots.totals, s.Slots.Stats(), &s.Slots.counts
+	var running, requests, calls uint64
+	s.each(func(p *Pool) {
+		for _, w := range p.workers {
+			running, requests, calls = running+1, requests+w.inFlight, calls+w.calls
+		}
+	})
+	set := func(f *metric.Family, values ...uint64) {
+		for i, n := range values {
+			at := []int{i}[:len(f.Labels)] // a family has one label or none
+			t.cells[f.Cell(at...)] = n
+		}
+	}
+	set(metric.StartTime, uint64(t.startTime.Unix()))
+	set(metric.Generations, t.generations)
+	set(metric.Slots, uint64(a.Slots))
+	set(metric.SlotsUsed, uint64(max(0, a.Held)))
+	set(metric.SlotsWaiting, uint64(a.Waiting))
+	set(metric.Sources, uint64(a.Sources))
+	set(metric.Connections, c.accepted)
+	set(metric.ConnectionsWaited, a.Parked)
+	set(metric.ConnectionsRefused, c.unidentified, c.forbidden, c.blocked, c.unavailable)
+	set(metric.Offences, a.Offences[penalty.Auth], a.Offences[penalty.Malformed], a.Offences[penalty.Crash])
+	set(metric.Blocks, a.Blocks)
+	set(metric.Debts, uint64(a.Debts))
+	set(metric.Workers, running)
+	set(metric.WorkersStarted, c.started)
+	set(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
+	// Spare sockets (dial.Counters.Spares) do not count as dials. A worker may
+	// never use them, and a spare socket to another machine connects only when
+	// it is used.
+	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())
+	set(metric.RequestsInFlight, requests)
+	set(metric.CallsInFlight, calls)
+	for i, n := range t.cells {
+		if n > 0 {
+			list = append(list, query.Sample{Cell: uint16(i), N: n})
+		}
+	}
+	return list
+}

@@ -1,0 +1,40 @@
+package pool
+
+import (
+	"time"
+
+	"schedrestd/gateway/dispatcher/dial"
+	"schedrestd/gateway/dispatcher/relay"
+	"schedrestd/internal/rate"
+	"schedrestd/ipc"
+)
+
+// workerSpec describes the worker to start.
+type workerSpec struct {
+	client   uint64 // number of the connection whose user the worker runs as; 0: the configured identity
+	threads  int
+	requests int
+	quota    *relay.Quota // limits the lines that the worker may log
+}
+
+// spawnWorker starts a worker. It blocks.
+func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
+	c := g.Config
+	w, err := s.Starter.Start(ipc.Start{Role: ipc.Worker, Generation: g.ID, Client: spec.client,
+		Threads: uint32(spec.threads), Requests: uint32(spec.requests)}, spec.quota)
+	if err != nil {
+		return nil, err
+	}
+	setup := c.Setup
+	dial.Spread(&setup, w.Number)
+	options := dial.Options{Setup: &setup, Ports: dial.Ports(w.Number), Foreign: w.Foreign,
+		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
+	return &worker{Process: w, requests: spec.requests, dialer: dial.New(options, w.Channel),
+		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
+		// An honest worker reports the stage of a connection only if the stage
+		// has lasted for a moment, or if the worker was asked to close the
+		// connection (gateway/worker/tracker.go).
+		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
+		offences: rate.New(offenceBurst, offenceRate, time.Now()),
+		counts:   rate.New(countBurst, countRate, time.Now())}, nil
+}

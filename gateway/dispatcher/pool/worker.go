@@ -1,0 +1,84 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+
+	"schedrestd/gateway/dispatcher/admission"
+	"schedrestd/gateway/dispatcher/dial"
+	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/rate"
+	"schedrestd/ipc/work"
+	"schedrestd/security"
+)
+
+// A worker is one worker process as the dispatcher sees it.
+type worker struct {
+	*process.Process
+	*place
+	requests int          // number of requests that it may answer concurrently
+	dialer   *dial.Dialer // used only by the goroutine that reads the worker's channel
+
+	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
+	ready      bool                   // it has loaded its keys and can serve
+	startTimer *time.Timer            // kills a worker that is not ready in time
+	replaced   bool                   // it was asked to finish, and another worker has its place
+	violation  error                  // protocol violation that a service reported, for which the worker was killed; nil: none
+	held       map[uint64]*Connection // connections that it was given and for which it has not sent Done
+	assigned   uint64                 // number of connections given to it
+	share      float64                // its share of the recent connections of its pool
+	finished   uint64                 // number of connections that it finished
+	liveness   process.Liveness
+	reports    *rate.Bucket // limits its reports on the state of connections
+	offences   *rate.Bucket // limits its reports on offences
+	counts     *rate.Bucket // limits its reports on metrics
+
+	inFlight, calls uint64 // numbers in progress, as the worker reports them: requests from clients, and its own requests to daemons
+}
+
+// Limits on the offences that a worker may report: how many at once, and how
+// many per second. An honest worker reports at most half as many
+// (gateway/worker/penalty.go).
+const (
+	offenceBurst = 400
+	offenceRate  = 200
+)
+
+// heldConn returns the connection that a message from w is about. It returns an
+// error if w has not taken this connection.
+func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
+	if c := w.held[id]; c != nil && c.FD < 0 {
+		return c, nil
+	}
+	return nil, fmt.Errorf("sent %s for connection %d, which it does not hold", message, id)
+}
+
+// load returns the number of connections that w has, minus the number of
+// requests that w may answer concurrently. A negative result means that w has
+// capacity left.
+func (w *worker) load() int { return len(w.held) - w.requests }
+
+// pingOverdue returns 1 if w has left a Ping unanswered for a moment, and 0
+// otherwise.
+func (w *worker) pingOverdue() int {
+	if !w.liveness.PendingSince().IsZero() && time.Since(w.liveness.PendingSince()) > 100*time.Millisecond {
+		return 1
+	}
+	return 0
+}
+
+// suspects returns the connections that w has taken. If w has crashed, one of
+// their clients may be the cause.
+func (w *worker) suspects() (list []*admission.Conn) {
+	for _, c := range w.held {
+		if c.FD < 0 {
+			list = append(list, &c.Conn)
+		}
+	}
+	return list
+}
+
+// Describe returns the message that describes a worker to a service.
+func Describe(p *process.Process, requests int) *work.Client {
+	return &work.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Identity.UID, Requests: uint32(requests)}
+}

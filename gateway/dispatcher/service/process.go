@@ -1,0 +1,179 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+	"schedrestd/security"
+)
+
+// Process is one process of a service.
+type Process struct {
+	*process.Process
+	spec     *Spec
+	Done     chan struct{} // closed when it has exited
+	err      error         // why it exited; valid when Done is closed
+	hooks    Hooks
+	ready    chan error // gets nil when the process is ready, or the reason why it never will be
+	liveness process.Liveness
+}
+
+// Hooks holds functions that a Process calls in one of its own goroutines. The
+// functions must not wait for the Process.
+type Hooks struct {
+	Report func(worker uint32, reason string)          // kills a worker that, according to the service, broke the protocol
+	Handle func(ipc.Message) (handled bool, err error) // handles messages that only some services send; may be nil
+}
+
+// Start starts a process for a generation, and waits until the process is
+// ready. If this fails, Start returns the reason.
+func (s *Spec) Start(starter *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
+	child, err := s.spawn(starter, generation)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{Process: child, spec: s, hooks: hooks, ready: make(chan error, 1), Done: make(chan struct{})}
+	go p.run()
+	if err := <-p.ready; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Role returns the role of the service.
+func (p *Process) Role() ipc.Role { return p.spec.Role }
+
+// Err returns the reason why the process exited. It must be called only after
+// Done is closed.
+func (p *Process) Err() error { return p.err }
+
+// run handles the messages of the process, and reaps it.
+func (p *Process) run() {
+	err := p.serve()
+	timeout := cmp.Or(p.spec.ExitLimit, process.ExitGrace)
+	closed := errors.Is(err, io.EOF)
+	if !closed {
+		timeout = 0
+	}
+	status := p.Reap(timeout)
+	switch {
+	case p.ForbiddenCall:
+		err = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).
+			WithHint("%s", process.CaptureHint)
+	case p.EndReason != "":
+		err = errs.New(errs.Unavailable, "the %s was terminated: %s", p.spec.Role, p.EndReason)
+	case closed:
+		err = errs.New(errs.Internal, "the %s exited unexpectedly: %s", p.spec.Role, status).WithHint("its last messages are in the log above")
+	}
+	p.err = err
+	select {
+	case p.ready <- err:
+	default: // the process was ready before
+	}
+	close(p.Done)
+}
+
+// serve handles the messages of the process, and regularly checks that the
+// process reads its channel. It returns when the channel is closed or the
+// process breaks the protocol.
+func (p *Process) serve() error {
+	messages, failed := make(chan ipc.Message), make(chan error, 1)
+	go func() {
+		for {
+			m, err := p.Channel.Receive()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case messages <- m.Message:
+			case <-p.Done:
+				return
+			}
+		}
+	}()
+	startTimer, tick := time.NewTimer(p.spec.StartLimit), time.NewTicker(p.spec.Silence/4)
+	defer startTimer.Stop()
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case m := <-messages:
+			if _, ok := m.(*ipc.Ready); ok {
+				startTimer.Stop()
+			}
+			if err := p.handle(m); err != nil {
+				return err
+			}
+		case <-startTimer.C:
+			p.Terminate(fmt.Sprintf("was not ready within %s", p.spec.StartLimit))
+		case <-tick.C:
+			if p.Channel.Phase() == ipc.Serving {
+				p.liveness.Check(p.Process, p.spec.Silence)
+			}
+		}
+	}
+}
+
+// handle handles one message.
+func (p *Process) handle(m ipc.Message) error {
+	switch m := m.(type) {
+	case *ipc.Ready:
+		name := p.spec.Role.String()
+		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
+			"took", time.Since(p.Started).Round(10*time.Microsecond))
+		p.ready <- nil
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))
+	case *work.Breach:
+		if !p.spec.reports.Take(time.Now(), 1) { // a compromised service could otherwise have all workers killed
+			return errors.New("reported too many workers")
+		}
+		p.hooks.Report(m.Number, fmt.Sprintf("to the %s: %s", p.spec.Role, printable.Text(m.Reason)))
+	case *ipc.Pong:
+		return p.liveness.HandlePong(m.Number)
+	default:
+		if p.hooks.Handle != nil {
+			if handled, err := p.hooks.Handle(m); handled {
+				return err
+			}
+		}
+		return ipc.Unhandled(m)
+	}
+	return nil
+}
+
+// Stop lets the process finish its work, and waits until the process has
+// exited.
+func (p *Process) Stop() {
+	if p != nil {
+		_ = p.Channel.Shutdown() // Close would not suffice, because the parent may have a copy of this end
+		<-p.Done
+	}
+}
+
+// Introduce connects the service and a ready worker: it creates a channel, and
+// sends each of the two processes one end.
+func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.spec.Role)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	if p.Channel.Send(worker, fds[0]) != nil {
+		return nil // the service is exiting, which ends the generation
+	}
+	return ipc.IgnoreClosed(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
+}

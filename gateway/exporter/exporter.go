@@ -1,0 +1,158 @@
+// Package exporter is the process that serves the gateway's metrics to
+// Prometheus. The process does not run as root, is not a worker, and has its
+// own sandbox. It accepts connections on sockets that the parent has opened,
+// and asks the dispatcher for the values of the metrics. It has no access to
+// keys, tokens, API clients' connections or user names.
+//
+// Workers count events, the dispatcher adds up their counts, and the exporter
+// gives names to the totals (package metric/table). No counts are lost when the
+// exporter or a worker is restarted.
+//
+// Main runs the exporter.
+package exporter
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/gateway/service"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/security"
+	"schedrestd/security/sandbox"
+	"schedrestd/security/self"
+)
+
+// Rename sets the name of the process. It must be called from an init function.
+func Rename() { self.Rename("schedrestd-expo") }
+
+// Main runs the exporter and returns its exit status.
+func Main() int {
+	return service.Main(ipc.Exporter, confine, func(parent *ipc.Channel) service.Service { return newExporter(parent.Send) })
+}
+
+func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
+	s := setup.Sandbox
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Exporter, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+}
+
+// exporter is the running process.
+type exporter struct {
+	send    func(ipc.Message, ...int) error
+	http    *http.Server
+	scrapes atomic.Uint64
+	failed  atomic.Uint64
+
+	scrapeMu sync.Mutex          // held while samples are requested, so that only one request is pending
+	parts    chan *query.Samples // parts of the answer
+	cached   map[uint16]uint64   // last answer; guarded by scrapeMu
+	cachedAt time.Time           // time of the last answer; guarded by scrapeMu
+}
+
+// Limits for clients that request metrics. These clients are not authenticated.
+const (
+	maxConnections = 32
+	readTimeout    = 5 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeader      = 16 << 10
+)
+
+func newExporter(send func(ipc.Message, ...int) error) *exporter {
+	e := &exporter{send: send, parts: make(chan *query.Samples, 1)}
+	e.http = &http.Server{
+		Handler:           e.handler(),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+	}
+	return e
+}
+
+// Handle handles a message from the parent or the dispatcher.
+func (e *exporter) Handle(m ipc.Received) (handled bool, err error) {
+	switch msg := m.Message.(type) {
+	case *ipc.MetricsFD:
+		return true, e.serve(m.FDs[0])
+	case *query.Samples:
+		select {
+		case e.parts <- msg:
+			return true, nil
+		case <-time.After(answerTimeout):
+			return true, errors.New("the dispatcher sent samples that were not requested")
+		}
+	}
+	return false, nil
+}
+
+// serve accepts connections on a listening socket.
+func (e *exporter) serve(fd int) error {
+	f := os.NewFile(uintptr(fd), "metrics")
+	l, err := net.FileListener(f)
+	f.Close()
+	if err != nil {
+		return fmt.Errorf("listen for scrapes: %w", err)
+	}
+	if local, ok := l.(*net.UnixListener); ok {
+		local.SetUnlinkOnClose(false) // the socket belongs to the parent
+	}
+	go func() {
+		if err := e.http.Serve(&limitListener{Listener: l, sem: make(chan struct{}, maxConnections)}); err != http.ErrServerClosed {
+			slog.Error("metrics not served", "error", err)
+		}
+	}()
+	return nil
+}
+
+// Serve does nothing, because the exporter has no channel to workers.
+func (e *exporter) Serve(*service.Client) {}
+
+// Counters returns the counts since the start.
+func (e *exporter) Counters() []any {
+	return []any{"metrics", slog.GroupValue(slog.Uint64("scrapes", e.scrapes.Load()), slog.Uint64("failed", e.failed.Load()))}
+}
+
+// Close closes the HTTP server and its connections. It is called when the
+// channel to the parent has closed, before the process exits.
+func (e *exporter) Close() { _ = e.http.Close() }
+
+// limitListener is a listener that accepts a limited number of concurrent
+// connections. Other connections wait in the kernel's queue.
+type limitListener struct {
+	net.Listener
+	sem chan struct{}
+}
+
+// Accept returns the next connection.
+func (l *limitListener) Accept() (net.Conn, error) {
+	l.sem <- struct{}{}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.sem
+		return nil, err
+	}
+	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-l.sem })}, nil
+}
+
+// limitConn is a connection of a limitListener. It counts towards the limit
+// until it is closed.
+type limitConn struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection.
+func (c *limitConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}

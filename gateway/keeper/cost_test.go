@@ -1,0 +1,64 @@
+package keeper
+
+import (
+	"testing"
+	"time"
+
+	"schedrestd/internal/rate"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// TestCost checks that a worker gets immediate answers until it has used up one
+// second's budget. Further questions must be answered at the permitted rate.
+func TestCost(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		cost  float64
+		count int
+		each  time.Duration
+	}{
+		{(&pair{signer: p256()}).cost(), 5000, 200 * time.Microsecond}, {verifyCost, 25_000, 40 * time.Microsecond},
+		{(&pair{signer: rsa2()}).cost(), 1000, time.Millisecond}, {(&pair{signer: rsa4()}).cost(), 125, 8 * time.Millisecond},
+	} {
+		paid := rate.New(budgetPerSecond, budgetPerSecond, now)
+		for i := range tt.count {
+			if wait := paid.Charge(now, tt.cost); wait != 0 {
+				t.Fatalf("question %d of a burst waits for %s", i, wait)
+			}
+		}
+		if wait := paid.Charge(now, tt.cost); wait != tt.each {
+			t.Errorf("after the burst, a question waits for %s, want %s", wait, tt.each)
+		}
+	}
+}
+
+// TestQuestionsWait checks that a worker that has used up its budget has to
+// wait for its next answer, for any kind of question.
+func TestQuestionsWait(t *testing.T) {
+	for _, question := range []ipc.Message{
+		&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
+		&query.Verify{ID: 7, Signed: []byte("a.b")},
+	} {
+		k := keeperWithKey(t)
+		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
+		const owed = 200 * time.Millisecond
+		start := time.Now()
+		c.budget.Charge(start, budgetPerSecond+budgetPerSecond*owed.Seconds())
+		go c.serve()
+		if err := worker.Send(question); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := worker.Receive(); err != nil {
+			t.Fatal(err)
+		}
+		if elapsed := time.Since(start); elapsed < owed || k.counts.slowed.Load() != 1 {
+			t.Errorf("%s is answered after %s, %d waited", ipc.KindOf(question), elapsed, k.counts.slowed.Load())
+		}
+		worker.Close()
+	}
+}

@@ -1,0 +1,229 @@
+package plan
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/gateway/endpoint"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// A variable is an environment variable, with its name in our spelling. It sets
+// options that the command line has not set.
+type variable struct {
+	name string
+	set  func(o *options, value string) error
+}
+
+// variables lists every variable that has an effect. If two variables set the
+// same option, the one later in this list has precedence.
+var variables = []variable{
+	{"ABORT_ON_FATAL", ignore}, // schedrestd reads it
+	{"SCHED_CONF", ignore},     // conf.Reader.Find reads it
+	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = splitList(v); return nil }},
+	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
+	{"SCHED_SACK_SOCKET", setSackSocket},
+	{"SCHED_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
+	{"SCHEDRESTD_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
+	{"SCHED_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_ANSWER_MEMORY", setAnswerMemory},
+	{"SCHEDRESTD_AUDIT_FAIL", setAuditBool(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
+	{"SCHEDRESTD_AUDIT_LOG", setAudit},
+	{"SCHEDRESTD_AUDIT_SYNC", setAuditBool(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
+	{"SCHEDRESTD_AUTH_TYPES", setNameList(func(o *options) *nameList { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
+	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setNameList(func(o *options) *nameList { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
+	{"SCHEDRESTD_OPENAPI_PLUGINS", setNameList(func(o *options) *nameList { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
+	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
+	{"SCHEDRESTD_DEBUG", setDebug},
+	{"SCHEDRESTD_DOCS", setDocs},
+	{"SCHEDRESTD_EXEMPT", setExempt},
+	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
+	{"SCHEDRESTD_LISTEN", setListen},
+	{"SCHEDRESTD_LOG", setLog},
+	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
+	{"SCHEDRESTD_METRICS", setMetrics},
+	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
+	{"SCHEDRESTD_PENALTIES", setPenalties},
+	{"SCHEDRESTD_RATE", setRate},
+	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
+	{"SCHEDRESTD_SECURITY", setSwitches},
+	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
+	{"TZ", ignore}, // zone.Environment reads it
+	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
+}
+
+// ignore does nothing. It is for variables that other code reads.
+func ignore(*options, string) error { return nil }
+
+// applyEnvironment sets options from the environment, unless the command line
+// has set them.
+func (o *options) applyEnvironment() error {
+	for _, v := range variables {
+		value, err := conf.Env(v.name)
+		if err == nil && value != "" {
+			err = v.set(o, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setSackSocket(o *options, v string) error {
+	if !filepath.IsAbs(v) {
+		return errs.New(errs.Invalid, "environment: SCHED_SACK_SOCKET=%s is not an absolute path", v)
+	}
+	o.sackSocket = filepath.Clean(v)
+	return nil
+}
+
+func setSwitches(o *options, v string) (err error) {
+	if o.switches, err = parseSwitches(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_SECURITY=%s: %v", v, err).WithHint("%s", errs.HintOf(err))
+	}
+	return nil
+}
+
+// setDocs sets whether the page at /docs is served.
+func setDocs(o *options, v string) error {
+	switch v {
+	case "on", "off":
+		o.noDocs = v == "off"
+		return nil
+	}
+	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
+}
+
+// logSockets maps each log format to the socket to which the log is sent, or to
+// "" if the format uses no socket.
+var logSockets = map[string]string{"text": "", "json": "", "journald": "/run/systemd/journal/socket", "syslog": "/dev/log"}
+
+// maxSocketPath is the kernel's limit on the length of a UNIX socket's path.
+const maxSocketPath = 107
+
+// setLog sets the format of the log and its destination. The format may be
+// followed by a colon and the path of a socket, which replaces the default
+// socket.
+func setLog(o *options, v string) error {
+	word, path, hasPath := strings.Cut(v, ":")
+	defaultPath, ok := logSockets[word]
+	switch {
+	case !ok || hasPath && defaultPath == "":
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s", v).
+			WithHint("allowed values: text, json, journald, syslog, journald:SOCKET, syslog:SOCKET")
+	case hasPath && (!filepath.IsAbs(path) || len(path) > maxSocketPath):
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s does not name a socket", v).
+			WithHint("write an absolute path of at most %d bytes after the colon", maxSocketPath)
+	}
+	o.log = word
+	if !hasPath {
+		path = defaultPath
+	}
+	if path != "" {
+		o.log = word + ":" + path
+	}
+	return nil
+}
+
+func setNetns(field func(*options) *string, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		*field(o) = v
+		if err := endpoint.CheckNamespace("environment: "+name+"="+v, v); err != nil {
+			return err
+		}
+		return nil
+	}
+}
+
+func setNameList(field func(*options) *nameList, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		if a := field(o); a.origin == "" {
+			a.origin, a.value = "environment: "+name, v
+		}
+		return nil
+	}
+}
+
+// setLayout returns a function that sets the layout of response bodies from the
+// value of the variable called name. As in Slurm, the value may consist of
+// several words. The words compact and pretty exclude each other, and no_tag
+// implies pretty.
+func setLayout(field func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
+	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
+	return func(o *options, v string) error {
+		words := splitList(v)
+		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
+		layout := work.Compact
+		for _, word := range words {
+			layout = max(layout, layouts[word])
+			bad = bad || !slices.Contains(allowed, word)
+		}
+		if bad {
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).
+				WithHint("allowed values: %s", strings.Join(allowed, ", "))
+		}
+		*field(o) = layout
+		return nil
+	}
+}
+
+func setDebug(o *options, v string) (err error) {
+	if o.verbose == 0 {
+		o.debug, err = parseLevel(v)
+	}
+	return err
+}
+
+func setListen(o *options, v string) error {
+	if len(o.listen) > 0 {
+		return nil
+	}
+	if o.listen = splitList(v); len(o.listen) == 0 {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LISTEN=%s names no address", v)
+	}
+	return nil
+}
+
+func setConnections(o *options, v string) error {
+	if o.connections != 0 {
+		return nil
+	}
+	if err := (number{&o.connections, 1, ipc.MaxConnections}).Set(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_CONNECTIONS=%s is %v", v, err)
+	}
+	return nil
+}
+
+// setAnswerMemory sets how much memory a worker may use for daemons' answers.
+func setAnswerMemory(o *options, v string) error {
+	if err := o.answerMemory.Set(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)
+	}
+	return nil
+}
+
+// setStatuses sets the responses that the OpenAPI document lists for each
+// operation.
+func setStatuses(o *options, v string) (err error) {
+	o.statuses, err = feature.ParseStatuses("environment: SCHEDRESTD_RESPONSE_STATUS_CODES", v)
+	return err
+}
+
+// splitList splits a value at commas. It drops empty words, and the spaces
+// around words.
+func splitList(v string) []string {
+	words := []string{}
+	for w := range strings.SplitSeq(v, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}

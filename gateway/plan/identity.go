@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/become/nss"
+	"schedrestd/internal/errs"
+	"schedrestd/ipc"
+)
+
+// resolveService looks up the arguments of -u and -g, which name the user and
+// the group of the service. It also looks up root and SchedUser. The parent
+// checks the result.
+func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
+	if o.user != "" {
+		u, hasEntry, err := nss.ParseUser(o.user)
+		if err != nil {
+			return s, lookupError(err, "-u "+o.user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.user)
+		}
+		if !hasEntry && o.group == "" {
+			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.user).
+				WithHint("set the group with -g")
+		}
+		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID = true, true, u.String(), u.UID, u.GID
+	}
+	if o.group != "" {
+		g, err := nss.ParseGroup(o.group)
+		if err != nil {
+			return s, lookupError(err, "-g "+o.group, "groupadd --system "+o.group)
+		}
+		s.HasGroup, s.GID = true, g.GID
+	}
+	s.Options = o.identityFlags()
+	return s, addPrivileged(&s, schedUser)
+}
+
+// addPrivileged adds the accounts whose privileges are forbidden to workers:
+// root and SchedUser. Each account may have several names. The names are looked
+// up once, at the start, so that a name in an unverified token needs no
+// look-up.
+func addPrivileged(s *ipc.Service, schedUser string) error {
+	root, err := nss.LookupUID(0)
+	if errs.KindOf(err) == errs.NotFound {
+		root, err = nss.User{Name: "root"}, nil
+	}
+	if err != nil {
+		return err
+	}
+	sched := root
+	if schedUser != "" {
+		s.SchedUser = schedUser
+		if sched, _, err = nss.ParseUser(schedUser); err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", schedUser)
+		}
+	}
+	s.SchedUID = sched.UID
+	if s.RootGroups, err = nss.Groups(root); err != nil {
+		return err
+	}
+	if s.SchedGroups, err = nss.Groups(sched); err != nil {
+		return err
+	}
+	s.Privileged = []string{"root"}
+	for _, uid := range []uint32{0, s.SchedUID} {
+		names, err := nss.NamesOf(uid)
+		if err != nil {
+			return err
+		}
+		s.Privileged = append(s.Privileged, names...)
+	}
+	slices.Sort(s.Privileged)
+	s.Privileged = slices.Compact(s.Privileged)
+	return nil
+}
+
+// lookupError returns err, prefixed with the name of the option. If the user or
+// group does not exist, it adds a hint. The hint contains remedy, which is the
+// command that creates the user or group.
+func lookupError(err error, option, remedy string) error {
+	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
+	if e.Kind == errs.NotFound {
+		e.Hint = "use an existing one, or create it: " + remedy
+	}
+	return e
+}
+
+// identityFlags returns the -u and -g options that were used.
+func (o *options) identityFlags() string {
+	var list []string
+	for _, opt := range []struct{ flag, value string }{{"-u", o.user}, {"-g", o.group}} {
+		if opt.value != "" {
+			list = append(list, opt.flag+" "+opt.value)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// socketGID returns the gid of --socket-group.
+func (o *options) socketGID() (gid uint32, ok bool, err error) {
+	if o.socketGroup == "" {
+		return 0, false, nil
+	}
+	g, err := nss.ParseGroup(o.socketGroup)
+	if err != nil {
+		return 0, true, lookupError(err, "--socket-group "+o.socketGroup, "groupadd --system "+o.socketGroup)
+	}
+	return g.GID, true, nil
+}

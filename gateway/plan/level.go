@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/loglevel"
+)
+
+// levels lists the log levels, with the numbers and names that Slurm's
+// configuration and SCHEDRESTD_DEBUG use. The messages of a level include those
+// of all earlier levels in the list. One -v selects the level after info.
+// Slurm's levels after debug are accepted, but have the effect of debug,
+// because the gateway has no messages for them.
+var levels = []struct {
+	Name  string
+	Level slog.Level
+}{
+	{"quiet", 127}, // no messages
+	{"fatal", 12},
+	{"error", slog.LevelError},
+	{"info", slog.LevelInfo}, // includes warnings, and a line for each request
+	{"verbose", loglevel.Verbose},
+	{"debug", slog.LevelDebug},
+	{"debug2", -5},
+	{"debug3", -6},
+	{"debug4", -7},
+	{"debug5", -8},
+}
+
+// infoLevel is the index of info in levels.
+const infoLevel = 3
+
+// A level is a log level. The isSet field is false if the administrator has not
+// chosen a level.
+type level struct {
+	slog.Level
+	isSet bool
+}
+
+// parseLevel parses the value of SCHEDRESTD_DEBUG.
+func parseLevel(v string) (level, error) {
+	for i, l := range levels {
+		if v == strconv.Itoa(i) || strings.EqualFold(v, l.Name) {
+			return level{l.Level, true}, nil
+		}
+	}
+	names := make([]string, len(levels))
+	for i, l := range levels {
+		names[i] = l.Name
+	}
+	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s is not a log level", v).
+		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
+}
+
+// level returns the log level that -v sets. Without -v, it returns the level
+// that SCHEDRESTD_DEBUG sets. If neither is set, it returns defaultLevel, or
+// debug if a debug flag concerns the gateway.
+func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
+	switch {
+	case o.verbose > 0:
+		return levels[infoLevel+min(int(o.verbose), maxVerbosity)].Level
+	case o.debug.isSet:
+		return o.debug.Level
+	case hasGatewayFlag(o.effectiveDebugFlags(c)):
+		return min(defaultLevel, slog.LevelDebug)
+	}
+	return defaultLevel
+}
+
+// gatewayFlags lists Slurm's debug flags that concern a gateway.
+var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
+
+// effectiveDebugFlags returns the debug flags that the environment sets. If the
+// environment sets none, effectiveDebugFlags returns the flags that the
+// configuration sets.
+func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
+	if o.debugFlags != nil || c == nil {
+		return o.debugFlags
+	}
+	return c.DebugFlags
+}
+
+func hasGatewayFlag(flags []string) bool {
+	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(gatewayFlags, strings.ToLower(f)) })
+}
+
+// ineffectiveFlags returns the flags that have no effect in a gateway.
+func ineffectiveFlags(flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return hasGatewayFlag([]string{f}) })
+}

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/loglevel"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// A planner makes a Plan from the options and the configuration.
+type planner struct {
+	o            options
+	path         string
+	mode         mode
+	defaultLevel slog.Level // default log level
+	level        slog.LevelVar
+	log          *slog.Logger
+	cluster      *conf.Cluster // read by read
+}
+
+func newPlanner(o options, path string, errOut io.Writer) *planner {
+	p := &planner{o: o, path: path, defaultLevel: slog.LevelInfo}
+	if !filepath.IsAbs(path) {
+		p.path = filepath.Join(o.start.Directory, path)
+	}
+	p.level.Set(o.level(p.defaultLevel, nil))
+	p.log = loglevel.New(o.log, errOut, &p.level)
+	return p
+}
+
+// plan reads the configuration and returns a Plan for it.
+func (p *planner) plan() (*query.WholePlan, error) {
+	p.level.Set(p.o.level(p.defaultLevel, nil))
+	if !p.o.start.Reload {
+		if p.o.verbose > maxVerbosity {
+			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
+		}
+		warnUnknown(os.Environ(), p.log)
+	}
+	plan, ineffective, err := p.read()
+	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Reload {
+		// After the parent has opened the listeners, it drops CAP_DAC_OVERRIDE.
+		// So a reload can read fewer files than the gateway can read when it
+		// starts.
+		return nil, &errs.Error{Kind: errs.Denied, Err: err,
+			Message: "the running parent can only reread files that root may read without privileges",
+			Hint:    "make root the owner of the file, or restart the gateway"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.level.Set(slog.Level(plan.LogLevel))
+	for _, key := range staleSettings(p.o.start, plan) {
+		p.log.Warn("configuration change needs a restart", "key", key, "configuration", p.path)
+	}
+	plan.Ranges, plan.ReplaceSubuids = p.o.subordinates(subuidFile, passwdFile, p.log)
+	if p.o.start.Root && !p.o.start.Reload {
+		if plan.Users, err = systemUsers.roleUsers(plan.Ranges, p.log); err != nil {
+			return nil, err
+		}
+	}
+	s := plan.Setup
+	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
+		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
+	if len(ineffective) > 0 {
+		p.log.Log(context.Background(), loglevel.Verbose, "debug flags have no effect here", "flags", ineffective)
+	}
+	return plan, nil
+}
+
+// staleSettings returns the names of the settings that have changed since the
+// gateway started, and that a reload can't change in a running parent.
+func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
+	if start.Reload && plan.Service.SchedUID != start.SchedUID {
+		list = append(list, "SchedUser")
+	}
+	if start.Reload && hasNetwork(plan.Listen, ipc.Unix) && plan.SocketMode != start.SocketMode {
+		list = append(list, "AuthAltTypes (for the mode of UNIX sockets)")
+	}
+	return list
+}
+
+// read makes a Plan from the current files. The result ineffective lists the
+// debug flags that have no effect.
+func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error) {
+	cluster, err := p.configuration()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.cluster = cluster
+	plan, err = p.o.plan(cluster, p.o.level(p.defaultLevel, cluster), p.mode, p.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Path = p.path
+	return plan, ineffectiveFlags(p.o.effectiveDebugFlags(cluster)), nil
+}
+
+// configuration reads the cluster's configuration and logs its warnings.
+func (p *planner) configuration() (*conf.Cluster, error) {
+	cluster, warnings, err := p.o.reader().Read(p.path)
+	for _, w := range warnings {
+		p.log.Warn(w.String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := schedUser(cluster); userAbsent(cluster, err) {
+		p.log.Warn("cluster user not found; it can own no file or socket here", "error", err)
+	}
+	return cluster, p.o.checkTrust(cluster)
+}

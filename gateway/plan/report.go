@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
+)
+
+// printReport prints what the gateway would use, for --check. It prints no
+// secrets.
+func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *conf.Cluster) {
+	var page entries
+	row := func(name, format string, args ...any) {
+		page = append(page, feature.Entry{Name: name, About: fmt.Sprintf(format, args...)})
+	}
+	s := &plan.Setup
+	row("configuration", "%s", strings.Join(filesOr(cluster.Files, plan.Path), ", "))
+	row("variables", "%s", cmp.Or(strings.Join(setVariables(os.Environ()), ", "), "none"))
+	row("cluster", "%s", cmp.Or(s.Cluster, "without a name"))
+	row("controllers", "%s", addresses(slices.Concat(s.Front, s.Controllers)))
+	row("accounting", "%s", addresses(s.Accounting))
+	row("API", "%s", o.describeAPI(s))
+	row("tokens", "%s", describeTokens(plan))
+	row("local users", "%s", describeLocal(plan))
+	row("addresses", "%s", cmp.Or(strings.Join(o.listen, ", "), "those that the service manager opens"))
+	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
+	row("metrics", "%s", cmp.Or(o.metrics, "off"))
+	row("runs as", "%s", describeService(plan))
+	row("limits", "connections=%d workers=%d threads=%d body=%d", plan.Numbers.Connections, plan.Numbers.Workers, plan.Numbers.Threads, s.Limits.Body)
+	row("rate", "%s", describeRate(s.Admission))
+	row("security", "%s", cmp.Or(strings.Join(o.switches.names(), ", "), "no switches"))
+	row("audit log", "%s", cmp.Or(plan.Audit.Path, "off"))
+	row("idempotency", "%s", cmp.Or(plan.Audit.Claims, "off"))
+	page.print(out)
+}
+
+// checkDirectories returns an error if the directory of a file of the auditor
+// does not exist. The parent creates missing files, but not their directories.
+func (o *options) checkDirectories() error {
+	for _, path := range []string{o.audit.Path, o.audit.Claims} {
+		if path != "" && path != ipc.AuditStderr && !o.host.Exists(filepath.Dir(path)) {
+			return errs.New(errs.NotFound, "%s: the directory does not exist", path)
+		}
+	}
+	return nil
+}
+
+// filesOr returns the files of a configuration. There are none for /dev/null,
+// whose path is returned instead.
+func filesOr(files []string, path string) []string {
+	if len(files) == 0 {
+		return []string{path}
+	}
+	return files
+}
+
+// addresses returns the addresses of daemons, each with the host's name.
+func addresses(list []work.Address) string {
+	var texts []string
+	for _, a := range list {
+		text := a.Address
+		switch host, _, _ := strings.Cut(a.Address, ":"); {
+		case a.Network == "unix":
+			text = "unix:" + text
+		case a.Name != host:
+			text = a.Name + " at " + text
+		}
+		texts = append(texts, text)
+	}
+	return cmp.Or(strings.Join(texts, ", "), "none")
+}
+
+// describeAPI returns the beginnings of the paths, and the API versions.
+func (o *options) describeAPI(s *work.Setup) string {
+	var versions, paths []string
+	for _, p := range s.Parsers {
+		versions = append(versions, feature.Parser{Version: p.Version, Flags: feature.Flags(p.Flags)}.Plugin())
+	}
+	for i, name := range []string{"sched", "slurm"} {
+		if s.Names&[]work.Names{work.NamesSched, work.NamesSlurm}[i] == 0 {
+			continue
+		}
+		if s.Content&work.ContentController != 0 {
+			paths = append(paths, "/"+name+"/")
+		}
+		if s.Content&work.ContentAccounting != 0 {
+			paths = append(paths, "/"+name+"db/")
+		}
+	}
+	return strings.Join(paths, ", ") + "; " + strings.ReplaceAll(strings.Join(versions, ", "), "data_parser/", "")
+}
+
+// describeTokens returns whether tokens are accepted, and how they are verified.
+func describeTokens(plan *query.WholePlan) string {
+	t := plan.Secrets.Tokens
+	switch {
+	case !plan.Setup.JWT:
+		return "not accepted"
+	case t.Key == "" && t.JWKS == "":
+		return "accepted; the daemons verify them"
+	}
+	var texts []string
+	if t.Key != "" {
+		texts = append(texts, "key "+t.Key+", if the gateway can read it; otherwise the daemons verify")
+	}
+	if t.JWKS != "" {
+		texts = append(texts, "public keys "+t.JWKS)
+	}
+	return "accepted; " + strings.Join(texts, "; ")
+}
+
+// describeLocal returns which local users need no token.
+func describeLocal(plan *query.WholePlan) string {
+	switch {
+	case !plan.Setup.Local:
+		return "not accepted without a token"
+	case plan.Switches.BecomeUser:
+		return "accepted at UNIX sockets, each with workers of their own"
+	}
+	return "accepted at UNIX sockets, if they are the user of the gateway"
+}
+
+// describeTLS returns the files of TLS.
+func describeTLS(t ipc.TLS) string {
+	if t.Key == "" {
+		return "off"
+	}
+	text := "certificate " + t.Certificate + ", key " + t.Key
+	if t.ClientCA != "" {
+		text += ", clients need a certificate of " + t.ClientCA
+	}
+	return text
+}
+
+// describeService returns the user that the workers run as.
+func describeService(plan *query.WholePlan) string {
+	switch s := plan.Service; {
+	case plan.Switches.BecomeUser:
+		return "the connecting users"
+	case s.HasUser || s.HasGroup:
+		return fmt.Sprintf("%s (uid %d, gid %d)", cmp.Or(s.Name, "this user"), s.UID, s.GID)
+	}
+	return "the user who starts it"
+}
+
+// describeRate returns the limit on the rate of requests.
+func describeRate(a work.Admission) string {
+	if a.Rate == 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("%d requests per second of one user, %d at once", a.Rate, a.Burst)
+}
+
+// setVariables returns the names of the variables in environ that have an
+// effect on the gateway.
+func setVariables(environ []string) (names []string) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		for _, v := range variables {
+			if value != "" && v.name == strings.Replace(name, "SLURM", "SCHED", 1) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,200 @@
+package resolver
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/become/nss"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/rate"
+	"schedrestd/ipc"
+)
+
+// directory finds the names of users and groups by id, and their ids by name.
+// It uses package nss, which reads the files in /etc and then runs getent. It
+// limits the concurrent look-ups, and remembers the results for a while.
+type directory struct {
+	user, group     func(uint32) (string, error)
+	userID, groupID func(string) (uint32, error)
+	now             func() time.Time
+	lookups         atomic.Uint64 // number of look-ups since the start
+	workerSlots     chan struct{} // holds an element for each look-up that runs for a worker
+	parentSlots     chan struct{} // the same for the dispatcher, so that its look-ups never wait for those of workers
+
+	mu    sync.Mutex // guards cache
+	cache map[question]answer
+}
+
+// question asks for the name of an id. If the name field is not empty, it asks
+// for the id of that name instead.
+type question struct {
+	group  bool
+	number uint32
+	name   string
+}
+
+type answer struct {
+	text    string
+	number  uint32
+	expires time.Time
+}
+
+const (
+	nameTTL     = time.Minute
+	maxNames    = 10_000 // the cache is cleared when it has this many entries
+	maxNameSize = 255    // bytes; a longer name is treated as absent
+	maxLookups  = 4      // concurrent look-ups for workers, and as many for the dispatcher; each may start a process
+)
+
+func newDirectory() *directory {
+	return &directory{now: time.Now, cache: map[question]answer{},
+		workerSlots: make(chan struct{}, maxLookups), parentSlots: make(chan struct{}, maxLookups),
+		user: func(uid uint32) (string, error) {
+			u, err := nss.LookupUID(uid)
+			return u.Name, err
+		},
+		group: func(gid uint32) (string, error) {
+			g, err := nss.LookupGID(gid)
+			return g.Name, err
+		},
+		userID: func(name string) (uint32, error) {
+			u, err := nss.LookupUser(name)
+			return u.UID, err
+		},
+		groupID: func(name string) (uint32, error) {
+			g, err := nss.LookupGroup(name)
+			return g.GID, err
+		}}
+}
+
+// resolve answers a question from the dispatcher. An error means that the user
+// database is unavailable.
+func (d *directory) resolve(q question) (answer, error) {
+	if hit, ok := d.cached(q); ok {
+		return hit, nil
+	}
+	d.parentSlots <- struct{}{}
+	defer func() { <-d.parentSlots }()
+	return d.lookup(q)
+}
+
+// inquirer asks the directory on behalf of one worker.
+type inquirer struct {
+	*directory
+	slots chan struct{} // limits this worker to half of maxLookups
+	done  chan struct{} // closed when the worker has exited
+
+	mu        sync.Mutex   // guards the fields below
+	misses    *rate.Bucket // limits questions whose answers are not in the cache
+	questions *rate.Bucket // limits all questions
+}
+
+const (
+	missBurst = 2000 // enough to look up each user of a cluster once
+	missRate  = 100  // per second
+
+	questionBurst = 20_000 // a worker remembers names itself, so it does not need more
+	questionRate  = 5000   // per second
+)
+
+func (d *directory) inquirer() *inquirer {
+	return &inquirer{directory: d, slots: make(chan struct{}, maxLookups/2), done: make(chan struct{}),
+		misses:    rate.New(missBurst, missRate, time.Now()),
+		questions: rate.New(questionBurst, questionRate, time.Now())}
+}
+
+var errWorkerExited = errors.New("the worker has exited")
+
+// resolve answers a question from the worker. It waits if the worker has asked
+// too many questions.
+func (i *inquirer) resolve(q question) (answer, error) {
+	i.mu.Lock()
+	wait := i.questions.Charge(time.Now(), 1)
+	i.mu.Unlock()
+	time.Sleep(wait)
+	if hit, ok := i.cached(q); ok {
+		return hit, nil
+	}
+	for _, slots := range []chan struct{}{i.slots, i.workerSlots} {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-i.done:
+			return answer{}, errWorkerExited
+		}
+	}
+	for !i.isDone() {
+		if i.allowMiss() {
+			return i.lookup(q)
+		}
+		time.Sleep(time.Second / missRate)
+	}
+	return answer{}, errWorkerExited
+}
+
+func (i *inquirer) isDone() bool {
+	select {
+	case <-i.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (i *inquirer) allowMiss() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.misses.Take(time.Now(), 1)
+}
+
+// lookup answers q from the databases, or from the cache if another goroutine
+// has put the answer there in the meantime.
+func (d *directory) lookup(q question) (answer, error) {
+	if hit, ok := d.cached(q); ok {
+		return hit, nil
+	}
+	d.lookups.Add(1)
+	result, err := d.queryDatabase(q)
+	switch errs.KindOf(err) {
+	case errs.NotFound, errs.Invalid: // a text that can't be a name belongs to no user
+	default:
+		if err != nil {
+			return answer{}, err
+		}
+	}
+	result.expires = d.now().Add(nameTTL)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.cache) >= maxNames {
+		clear(d.cache)
+	}
+	d.cache[q] = result
+	return result, nil
+}
+
+// queryDatabase looks q up in the user and group databases.
+func (d *directory) queryDatabase(q question) (result answer, err error) {
+	name, number := d.user, d.userID
+	if q.group {
+		name, number = d.group, d.groupID
+	}
+	if q.name != "" {
+		if result.number, err = number(q.name); err != nil {
+			result.number = ipc.NoID
+		}
+		return result, err
+	}
+	if result.text, err = name(q.number); len(result.text) > maxNameSize {
+		result.text = ""
+	}
+	return result, err
+}
+
+func (d *directory) cached(q question) (answer, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a, ok := d.cache[q]
+	return a, ok && d.now().Before(a.expires)
+}

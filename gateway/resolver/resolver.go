@@ -1,0 +1,102 @@
+// Package resolver implements the process that looks up names of users and
+// groups for the workers and the dispatcher. Names come from the files in /etc
+// and from getent, which may ask a directory service. Workers can't open these
+// files. The parent may run as root, so it should not parse the answers of a
+// directory service.
+//
+// When the parent runs as root, the resolver has a uid that no user has. It can
+// read the machine's files and use the network, because getent needs both, but
+// it can't write any file. It reports a worker that has too many pending
+// questions, and prevents one worker from using up all look-ups. A compromised
+// resolver can report false names; docs/TRUST.md describes the consequences.
+//
+// Start with Main.
+package resolver
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"schedrestd/gateway/service"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+	"schedrestd/security"
+	"schedrestd/security/sandbox"
+	"schedrestd/security/self"
+)
+
+// Rename gives the process its name. Call it from an init function.
+func Rename() { self.Rename("schedrestd-reso") }
+
+// Main runs the resolver and returns its exit status.
+func Main() int {
+	return service.Main(ipc.Resolver, confine, func(parent *ipc.Channel) service.Service {
+		return &resolver{parent: parent, names: newDirectory()}
+	})
+}
+
+type resolver struct {
+	parent    *ipc.Channel
+	names     *directory
+	questions atomic.Uint64 // number of questions since the start
+}
+
+// Close does nothing, because pending look-ups have their own time limit.
+func (*resolver) Close() {}
+
+// Counters returns the resolver's counters since its start.
+func (r *resolver) Counters() []any {
+	return []any{"names", slog.GroupValue(
+		slog.Uint64("asked", r.questions.Load()), slog.Uint64("looked_up", r.names.lookups.Load()))}
+}
+
+// Handle answers questions from the dispatcher. It sends each answer as soon as
+// it is known.
+func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
+	switch q := m.Message.(type) {
+	case *work.Lookup:
+		r.questions.Add(1)
+		go func() { _ = r.parent.Send(lookupResult(q, r.names.resolve)) }()
+		return true, nil
+	}
+	return false, nil
+}
+
+// maxPending limits the pending questions of a worker. An honest worker has
+// fewer.
+const maxPending = 64
+
+// Serve answers the questions of one worker.
+func (r *resolver) Serve(c *service.Client) {
+	i := r.names.inquirer()
+	defer close(i.done)
+	var pending atomic.Int32
+	c.EachMessage(func(m ipc.Message) (handled bool, err error) {
+		switch q := m.(type) {
+		case *work.Lookup:
+			r.questions.Add(1)
+			if pending.Add(1) > maxPending {
+				return true, fmt.Errorf("asked for more than %d names concurrently", maxPending)
+			}
+			go func() {
+				a := lookupResult(q, i.resolve)
+				pending.Add(-1)
+				c.Answer(a)
+			}()
+			return true, nil
+		}
+		return false, nil
+	})
+}
+
+// lookupResult returns the answer to q.
+func lookupResult(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResult {
+	a, err := ask(question{q.Group, q.Number, q.Name})
+	return &work.LookupResult{ID: q.ID, Available: err == nil, Name: a.text, Number: a.number}
+}
+
+// confine removes all rights that getent does not need.
+func confine(s ipc.ServiceSetup) (security.Sandbox, error) {
+	return sandbox.ReadOnly(s.Sandbox&ipc.SandboxRequire != 0)
+}

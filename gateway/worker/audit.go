@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"schedrestd/handlers"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/rate"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// auditClient implements handlers.Audit. Before each change, it asks the
+// auditor for permission. After the change, it reports the outcome.
+type auditClient struct {
+	*remoteService
+	counts *counters
+	bytes  *rate.Buckets[string] // limits the bytes that each user adds to the audit log
+}
+
+func newAuditClient() *auditClient {
+	c := &auditClient{newRemoteService(ipc.Auditor), new(counters), rate.NewBuckets[string](maxIdentities, auditBurst, auditRate)}
+	c.onLate = decline
+	return c
+}
+
+const (
+	// intentTimeout is how long the worker waits for permission. The auditor's
+	// own time limit for recording a change is shorter.
+	intentTimeout = 30 * time.Second
+	// intentRetryDelay is how long the worker waits after the answer TryLater
+	// before it asks again.
+	intentRetryDelay = 50 * time.Millisecond
+)
+
+// Limits on the bytes that the changes of one user add to the audit log. When
+// the disk of the audit log is full, the gateway refuses changes of all users.
+// So a user who makes changes too fast is refused, long before that happens.
+const (
+	auditBurst = 16 << 20 // about 18,000 changes
+	auditRate  = 32 << 10 // per second; about 35 changes
+)
+
+var errAuditShare = errs.New(errs.TooMany, "too many changes by this user: the limit on bytes in the audit log is reached")
+
+var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
+
+// Intend implements handlers.Audit. It waits for the auditor's answer even if
+// the client disconnects, because the worker must report the outcome of every
+// permitted change, even of a change that it did not make. If the answer is
+// TryLater and the client has disconnected, Intend does not ask again.
+func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+	c.counts.changes.Add(1)
+	if wait := c.bytes.TakeN(time.Now(), auditIdentity(change), auditSize(change)); wait > 0 {
+		c.counts.limited.Add(1)
+		return nil, withRetryAfter(errAuditShare, wait)
+	}
+	report, err := c.intend(ctx, change)
+	if err != nil {
+		c.counts.unrecorded.Add(1)
+	}
+	return report, err
+}
+
+func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+	id, _ := ctx.Value(connectionKey{}).(uint64)
+	limit := time.NewTimer(intentTimeout)
+	defer limit.Stop()
+	for {
+		var sentOn *link // channel on which the intent was sent
+		var number uint64
+		// The wait must not end when the client disconnects, so the request's
+		// context is not used here.
+		sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
+		answer, err := c.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
+			number = n
+			return intent(n, id, change)
+		})
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
+		}
+		noted, ok := answer.(*query.Noted)
+		if !ok {
+			return nil, errUnrecorded
+		}
+		switch noted.Decision {
+		case query.Granted:
+			return func(r handlers.Result) { report(sentOn, number, r) }, nil
+		case query.Denied:
+			return nil, errUnrecorded
+		}
+		select {
+		case <-time.After(intentRetryDelay):
+		case <-limit.C:
+			return nil, errUnrecorded
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// auditIdentity returns the user whose share of the audit log a change uses: the
+// user of the credential. The daemon has not yet checked whether this user may
+// act as another, so a client could use up the share of another user.
+func auditIdentity(change handlers.Change) string {
+	if change.Local {
+		return "uid " + strconv.FormatUint(uint64(change.UID), 10)
+	}
+	return change.User
+}
+
+// auditSize returns about how many bytes both lines of a change take in the
+// audit log. The auditor writes an unprintable character as six bytes or more.
+func auditSize(change handlers.Change) float64 {
+	const keysAndFacts = 400
+	size := keysAndFacts
+	m := intent(0, 0, change)
+	for _, text := range []string{m.Request, m.Forwarded, m.User, m.ActAs, m.Method, m.Route, m.Object, m.Fields} {
+		size += len(text)
+		for i := range len(text) {
+			if c := text[i]; c < ' ' || c >= 0x7f {
+				size += 5
+			}
+		}
+	}
+	return float64(2 * size)
+}
+
+// intent returns the message that announces a change.
+func intent(number, connection uint64, change handlers.Change) *query.Intent {
+	m := &query.Intent{
+		ID:         number,
+		Connection: connection,
+		Request:    change.Request,
+		Forwarded:  change.Forwarded,
+		User:       change.User,
+		UID:        ipc.NoID,
+		ActAs:      change.ActAs,
+		Method:     change.Method,
+		Route:      change.Route,
+		Object:     change.Object,
+		Fields:     change.Fields,
+	}
+	if change.Local {
+		m.UID = change.UID
+	}
+	return m.Truncate()
+}
+
+// report sends the auditor the outcome of a change. If sending fails, the
+// auditor has exited, and the audit log contains only the intent.
+func report(l *link, number uint64, r handlers.Result) {
+	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
+	_ = l.channel.Send(m.Truncate())
+}
+
+// decline handles a permission or a granted claim that arrives too late. It
+// tells the auditor that the change was not made. Without this message, the
+// auditor would record that the change may have been made.
+func decline(l *link, m ipc.Message) {
+	switch m := m.(type) {
+	case *query.Noted:
+		if m.Decision == query.Granted {
+			report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
+		}
+	case *query.Claimed:
+		if m.State == query.ClaimFresh {
+			_ = l.channel.Send(&query.Settle{ID: m.ID, Claim: m.ID, State: query.ClaimNotDone})
+		}
+	}
+}
+
+// connectionKey is the context key for the number of the request's connection.
+type connectionKey struct{}

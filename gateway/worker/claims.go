@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"schedrestd/handlers"
+	"schedrestd/internal/errs"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// claims implements handlers.Keys with the Idempotency-Keys that the auditor
+// stores.
+type claims struct{ *remoteService }
+
+const (
+	// claimTimeout is how long a worker waits for the answer when it claims an
+	// Idempotency-Key.
+	claimTimeout = 10 * time.Second
+	// settleTimeout is the maximum time for which the worker holds back a
+	// client's answer while it waits for the auditor to store that answer.
+	settleTimeout = 5 * time.Second
+)
+
+// This line compiles only if the longest answer that package handlers stores
+// fits into a message.
+const _ = uint(query.MaxClaimAnswer - handlers.MaxKept)
+
+// Claim implements handlers.Keys. It waits even if the client disconnects,
+// because every granted claim must be settled.
+func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
+	limit := time.NewTimer(claimTimeout)
+	defer limit.Stop()
+	var sentOn *link // channel on which the claim was sent
+	var number uint64
+	sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
+	answer, err := k.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
+		number = n
+		return &query.Claim{ID: n, Key: claim.Key, User: claim.User, Body: claim.Body}
+	})
+	if err != nil {
+		return 0, nil, nil, errs.Wrap(err, errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
+	}
+	claimed, ok := answer.(*query.Claimed)
+	if !ok {
+		return handlers.KeyFull, nil, nil, nil
+	}
+	settle := func(state handlers.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }
+	return handlers.KeyState(claimed.State), claimed.Answer, settle, nil
+}
+
+// settleClaim sends the outcome of a claimed request to the auditor, and waits
+// until the auditor has stored it. If this fails, the client still gets its
+// answer. But the answer to later requests with the same key says that the
+// outcome is unknown.
+func settleClaim(l *link, claim uint64, state handlers.KeyState, answer []byte) {
+	limit := time.NewTimer(settleTimeout)
+	defer limit.Stop()
+	_, err := l.ask(context.Background(), l.channel.Send, limit.C, func(n uint64) ipc.Message {
+		return &query.Settle{ID: n, Claim: claim, State: query.ClaimState(state), Answer: answer}
+	})
+	if err != nil {
+		slog.Warn("answer for an Idempotency-Key not kept", "error", err)
+	}
+}

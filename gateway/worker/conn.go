@@ -1,0 +1,221 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/ipc"
+)
+
+// A conn is a connection that the dispatcher passed to this worker. Only the
+// first call of Close calls the function done. Write fails if the client stops
+// reading for too long.
+type conn struct {
+	net.Conn
+	id      uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
+	stdioID uint64 // the number that the parent gave to standard input and output
+	peer    auth.Peer
+	stall   time.Duration
+	done    func()
+	once    sync.Once
+	err     error
+
+	mu            sync.Mutex
+	shortStall    time.Duration // stall limit while other clients wait
+	shortened     bool          // whether shortStall applies
+	pendingWrites int
+}
+
+// newConn returns a conn for the descriptor fd. The conn's Close closes fd, and
+// then calls done.
+func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn, error) {
+	f := os.NewFile(uintptr(fd), "connection")
+	c, err := net.FileConn(f) // duplicates fd; the duplicate is non-blocking, with TCP_NODELAY and keepalive
+	f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("take over a connection: %w", err)
+	}
+	if local, ok := c.(*net.UnixConn); ok {
+		if c, err = unixconn.Wrap(local); err != nil {
+			local.Close()
+			return nil, fmt.Errorf("take over a connection: %w", err)
+		}
+	}
+	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
+		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
+	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, shortStall: min(stall, portionTime), done: done}, nil
+}
+
+// Write writes p in pieces, and sets a deadline for each. So a long answer may
+// take as long as the client keeps reading, but a client that stops reading
+// can't keep its slot.
+func (c *conn) Write(p []byte) (n int, err error) {
+	c.mu.Lock()
+	c.pendingWrites++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.pendingWrites--
+		c.mu.Unlock()
+	}()
+	for {
+		c.mu.Lock()
+		err = c.Conn.SetWriteDeadline(time.Now().Add(c.pieceTimeout()))
+		c.mu.Unlock()
+		if err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(p[:min(len(p), portion)])
+		traffic.sent.Add(uint64(m))
+		n, p = n+m, p[m:]
+		if err != nil || len(p) == 0 {
+			return n, err
+		}
+	}
+}
+
+// Read counts the bytes that the client sends.
+func (c *conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	traffic.received.Add(uint64(max(0, n)))
+	processMeter.Load().scheduleFlush()
+	return n, err
+}
+
+// pieceTimeout returns the time limit for each piece of an answer. The caller
+// holds c.mu.
+func (c *conn) pieceTimeout() time.Duration {
+	if c.shortened {
+		return c.shortStall
+	}
+	return c.stall
+}
+
+// shorten shortens the time limit for each piece of the answer, because other
+// clients are waiting. The method restore undoes this.
+func (c *conn) shorten() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.shortened && c.pendingWrites > 0 {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.shortStall))
+	}
+	c.shortened = true
+}
+
+// isWriting reports whether a Write is in progress.
+func (c *conn) isWriting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pendingWrites > 0
+}
+
+func (c *conn) restore() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shortened = false
+}
+
+// hasUnread reports whether the client has sent bytes that have not been read
+// yet.
+func (c *conn) hasUnread() (unread bool) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		unread = err == nil && n > 0
+	})
+	return unread
+}
+
+// waitHangup waits until the client can neither send nor receive, and then
+// returns an error. It does not return if the client has only shut down its
+// sending side, because such a client may still read its answer. The kernel
+// reports a hangup when a reset has arrived, when both directions are closed,
+// or when a UNIX peer has closed its socket. At the read deadline, waitHangup
+// times out, as a read does.
+func (c *conn) waitHangup() error {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return net.ErrClosed
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := raw.Read(func(fd uintptr) bool { return isHungUp(int(fd)) }); err != nil {
+		return err
+	}
+	return syscall.ECONNRESET
+}
+
+// isHungUp reports whether the kernel reports a hangup or an error for the
+// connection with descriptor fd.
+func isHungUp(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// connKey is the context key of a request's conn.
+type connKey struct{}
+
+// hasHalfClosed reports whether the client of a request has shut down the
+// sending side of its connection. This does not prove that the client is gone.
+// It may have closed the TCP connection, but it may also be waiting for its
+// answer. So only a few kinds of requests may be abandoned for this reason. For
+// standard input, the result is always false, because the input may end before
+// the answer is sent.
+func hasHalfClosed(ctx context.Context) (halfClosed bool) {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	if !ok || c.id == 0 {
+		return false
+	}
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(fds, 0)
+		halfClosed = err == nil && n == 1 && fds[0].Revents != 0
+	})
+	return halfClosed || err != nil
+}
+
+// CloseWrite shuts down the sending side. http.Server calls it, so that the
+// client can read an error before the connection is reset.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection, and then calls done. The order ensures that the
+// slot is not freed before the descriptor.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.err = c.Conn.Close()
+		c.done()
+	})
+	return c.err
+}

@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
+)
+
+// newPlaces returns the semaphore that limits concurrent requests. Each request
+// takes a place. When the user of the request is known, the place is assigned
+// to that user. A user who holds half of all places gets no more while other
+// users wait.
+func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
+	n := int(requests)
+	if n == 0 {
+		n = 1 << 30 // no limit
+	}
+	return semaphore.NewLending[string](n, max(1, n/2), patience)
+}
+
+// An inflight is a request's place in the semaphore that newPlaces returns.
+type inflight struct {
+	*semaphore.Place[string]
+	limiter *requestLimiter
+	claimed bool
+}
+
+type inflightKey struct{}
+
+var (
+	errRate  = errs.New(errs.TooMany, "rate limit of this user exceeded")
+	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
+)
+
+// admit implements handlers.Config.Admit. It admits an authenticated request
+// unless its user exceeds the rate limit or the concurrency limit.
+func admit(ctx context.Context, user string) error {
+	p, ok := ctx.Value(inflightKey{}).(*inflight)
+	if !ok || p.claimed {
+		return nil // a page that needs no place, a request that is already admitted, or a test
+	}
+	if wait := p.limiter.rates.Take(time.Now(), user); wait > 0 {
+		p.limiter.server.counts.limited.Add(1)
+		return withRetryAfter(errRate, wait)
+	}
+	timer := time.AfterFunc(shortenDelay, func() { p.limiter.shortenDeadlines(nil) })
+	defer timer.Stop()
+	if p.Claim(ctx, user) != nil {
+		p.limiter.server.counts.share.Add(1)
+		return withRetryAfter(errShare, shareRetryAfter)
+	}
+	p.claimed = true
+	return nil
+}
+
+// shareRetryAfter is the Retry-After for a client whose user has reached the
+// concurrency limit.
+const shareRetryAfter = 2 * time.Second

@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// maxText is the maximum length of a log attribute, in bytes. The dispatcher
+// truncates lines at 2 KiB.
+const maxText = 1500
+
+// logger writes each record as one line that begins with its level. The
+// dispatcher adds the time and the identity of the worker, because a worker
+// could forge them (gateway/dispatcher/relay).
+//
+// Waking the dispatcher for each request would cost more than the line itself.
+// So lines are collected for a moment and written together. A line of level
+// Warn or above is written immediately, together with all buffered lines.
+type logger struct {
+	slog.Handler
+	lines *lines
+}
+
+func newLog(out *lines, level slog.Level) logger {
+	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttr}), out}
+}
+
+// Handle implements slog.Handler.
+func (l logger) Handle(ctx context.Context, r slog.Record) error {
+	err := l.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelWarn {
+		l.lines.flush()
+	}
+	return err
+}
+
+// WithAttrs implements slog.Handler.
+func (l logger) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logger{l.Handler.WithAttrs(attrs), l.lines}
+}
+
+// WithGroup implements slog.Handler.
+func (l logger) WithGroup(name string) slog.Handler {
+	return logger{l.Handler.WithGroup(name), l.lines}
+}
+
+const (
+	maxWait     = 20 * time.Millisecond
+	maxBuffered = 8 << 10 // maximum number of buffered bytes
+)
+
+// The type lines buffers whole lines and writes them together.
+type lines struct {
+	out            io.Writer
+	mu             sync.Mutex
+	buf            []byte
+	flushScheduled bool
+}
+
+// Write buffers one line.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf = append(l.buf, p...)
+	switch {
+	case len(l.buf) >= maxBuffered:
+		l.send()
+	case !l.flushScheduled:
+		l.flushScheduled = true
+		time.AfterFunc(maxWait, l.flush)
+	}
+	return len(p), nil
+}
+
+// flush writes the buffered lines.
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flushScheduled = false
+	l.send()
+}
+
+// send writes the buffered lines. It drops errors, because there is no place to
+// report them. The caller holds the lock.
+func (l *lines) send() {
+	if len(l.buf) > 0 {
+		_, _ = l.out.Write(l.buf)
+		l.buf = l.buf[:0]
+	}
+}
+
+// replaceAttr omits the time and truncates long values.
+func replaceAttr(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	switch v := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(truncate(v))
+	case error:
+		a.Value = slog.StringValue(truncate(v.Error()))
+	}
+	return a
+}
+
+func truncate(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	end := maxText
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strings.Clone(s[:end]) + "…"
+}

@@ -1,0 +1,39 @@
+package rate_test
+
+import (
+	"testing"
+	"time"
+
+	"schedrestd/internal/rate"
+)
+
+// TestBuckets checks that each key has a bucket of its own, and that the number
+// of buckets is limited.
+func TestBuckets(t *testing.T) {
+	const max = 100
+	b := rate.NewBuckets[int](max, 3, 2)
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 3 {
+		if wait := b.Take(now, 1); wait != 0 {
+			t.Fatalf("call %d waits %s", i, wait)
+		}
+	}
+	if wait := b.Take(now, 1); wait != 500*time.Millisecond {
+		t.Errorf("the fourth call waits %s", wait)
+	}
+	if wait := b.Take(now, 2); wait != 0 {
+		t.Errorf("another key waits %s", wait)
+	}
+	for i := range 3 * max {
+		if wait := b.Take(now, 1000+i); wait != 0 {
+			t.Fatalf("new key %d waits %s", i, wait)
+		}
+	}
+	if n := b.Len(); n > max {
+		t.Errorf("there are %d buckets", n)
+	}
+	var none *rate.Buckets[int]
+	if wait := none.Take(now, 1); wait != 0 || none.Len() != 0 {
+		t.Errorf("without limits, a call waits %s", wait)
+	}
+}
