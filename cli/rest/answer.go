@@ -270,6 +270,9 @@ func (c *Client) responseError(resp *http.Response) error {
 	if c.IsDirect() && e.Kind == errs.Unavailable {
 		e.Hint = "this is " + c.addr.String() + "; --url or SCHED_URL selects a gateway instead"
 	}
+	if e.Kind == errs.Unauthenticated && c.config.Token == "" && !c.IsDirect() {
+		e.Message, e.Hint = "no token is set, and the server needs one", "get one with schedctl token or scontrol token, and set SCHED_JWT"
+	}
 	return e
 }
 

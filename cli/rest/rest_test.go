@@ -142,6 +142,7 @@ func TestDialErrors(t *testing.T) {
 		{"unknown authority", secure.URL, errs.Unavailable, "certificate", "--cacert"},
 		{"too old", old.URL, errs.Unsupported, "none of the API versions v0.0.45", "24.11"},
 		{"another service", page.URL, errs.BadAnswer, "not JSON", "may not be slurmrestd"},
+		{"no token", refusing.URL, errs.Unauthenticated, "no token is set", "SCHED_JWT"},
 		{"refused", refusing.URL, errs.Unauthenticated, `bad\x1b[2J token`, "SCHED_JWT"},
 		{"refused by slurmrestd", refusing511.URL, errs.Unauthenticated, "511", "SCHED_JWT"},
 		{"redirect", redirecting.URL, errs.BadAnswer, "elsewhere.example", "--url"},
@@ -152,7 +153,11 @@ func TestDialErrors(t *testing.T) {
 			if tt.kind == errs.Timeout {
 				limit = 200 * time.Millisecond
 			}
-			_, err := Dial(t.Context(), Config{URL: tt.url, Token: token, Timeout: limit})
+			sent := token
+			if tt.name == "no token" {
+				sent = ""
+			}
+			_, err := Dial(t.Context(), Config{URL: tt.url, Token: sent, Timeout: limit})
 			if err == nil || errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) {
 				t.Errorf("%v (kind %v), hint %q", err, errs.KindOf(err), errs.HintOf(err))
 			}

@@ -179,7 +179,7 @@ func TestSchedctlErrors(t *testing.T) {
 		{l.URL, l.OwnToken, "cancel 4711", 5, "there is no job 4711"},
 		{l.URL, l.OwnToken, "nodes nowhere", 5, "node nowhere is unknown"},
 		{l.URL, harness.TamperSignature(l.OwnToken), "jobs", 4, "hint: the token is missing or not accepted"},
-		{l.URL, "", "jobs", 4, "hint: the token is missing or not accepted"},
+		{l.URL, "", "jobs", 4, "error: no token is set, and the server needs one"},
 		{l.URL, l.OwnToken, "submit " + script, 1, "error: "},
 		{strings.Replace(l.URL, "http", "https", 1), l.OwnToken, "jobs", 3, "use http:// instead of https://"},
 		{l.URL + "/elsewhere", l.OwnToken, "jobs", 1, "serves none of the API versions"},
