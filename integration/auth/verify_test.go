@@ -82,12 +82,16 @@ func TestDaemonVerifies(t *testing.T) {
 	if first < 1 || first > 2 {
 		t.Errorf("the first verification of a token cost %d connections", first)
 	}
+	// If the connection breaks, the next one may go to the other worker, which
+	// asks once.
+	if n := k.Ctl.ConnsDuring(func() {
+		for range 100 {
+			postInvalid(400, tokenHeader(good))()
+		}
+	}); n > 1 {
+		t.Errorf("100 requests with that token cost %d connections", n)
+	}
 	for _, s := range []step{
-		{"100 requests with that token", func() {
-			for range 100 {
-				postInvalid(400, tokenHeader(good))()
-			}
-		}, 0, 0},
 		{"the name of its user", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 1, 0},
 		{"that name again", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 0, 0},
 		{"a forged token", func() { k.Request(c, "GET", harness.PingPath, "", tokenHeader(forged)).Want(t, 401) }, 1, 0},
