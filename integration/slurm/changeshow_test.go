@@ -43,10 +43,10 @@ func (c *changeForms) list(args ...string) string {
 	return out
 }
 
-// scontrol lists the objects of a kind. The scontrol of 24.11 ends with a
-// segmentation fault when it shows certain jobs, and then says nothing of the
-// other ones. So scontrol asks for each job alone, and says of these jobs that
-// they can't be shown.
+// scontrol lists the objects of a kind. The scontrol and the slurmrestd of
+// 24.11 end with a segmentation fault when they show certain jobs, and then say
+// nothing of the other ones. So scontrol asks for each job alone, says of these
+// jobs that they can't be shown, and removes them.
 func (c *changeForms) scontrol(kind string) string {
 	c.t.Helper()
 	out, err := c.m.try("root", "scontrol", "-a", "-o", "show", kind)
@@ -64,8 +64,13 @@ func (c *changeForms) scontrol(kind string) string {
 			fmt.Fprintln(&b, out)
 		case strings.Contains(err.Error(), "segmentation fault"):
 			fmt.Fprintf(&b, "JobId=%s ScontrolEnds=segmentation fault\n", id)
+			c.m.try("root", "scancel", id)
 		}
 	}
+	eventually(c.t, "the controller has forgotten the jobs that end scontrol", func() bool {
+		_, err := c.m.try("root", "scontrol", "-a", "-o", "show", kind)
+		return err == nil
+	})
 	return b.String()
 }
 
@@ -354,7 +359,14 @@ func listedBy(side int, path, list string) show {
 			parameter = "with_coords"
 		}
 		path := strings.Replace(path, "COORDINATORS", parameter, 1)
-		a, err := sendRequest(c.clients[side], "GET", c.versioned(path), "", "X-SLURM-USER-TOKEN: "+c.token)
+		ask := func() (answer, error) {
+			return sendRequest(c.clients[side], "GET", c.versioned(path), "", "X-SLURM-USER-TOKEN: "+c.token)
+		}
+		a, err := ask()
+		if err != nil && side == 0 { // slurmrestd has ended late
+			c.revive(side)
+			a, err = ask()
+		}
 		must(c.t, err)
 		var body map[string]any
 		d := json.NewDecoder(bytes.NewReader(nonJSONNumber.ReplaceAll(a.body, []byte(`: "$1"`))))
