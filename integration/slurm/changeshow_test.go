@@ -207,9 +207,10 @@ var reachability = regexp.MustCompile(`(?i)^(state.*|arch.*|os|operating_system|
 // endedJob matches the states of jobs that have ended.
 var endedJob = regexp.MustCompile(`CANCELLED|COMPLETED|COMPLETING|FAILED|TIMEOUT|REVOKED`)
 
-// schedulerFlag matches the flags of a job that the scheduler sets when it looks
-// at the job.
-var schedulerFlag = regexp.MustCompile(`\b(DEPENDENT|BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED|JOB_ACCRUE_TIME_RESET|TOP_PRIORITY_JOB|PARTITION_ASSIGNED)\b(, )?|\[\]`)
+// schedulerFlag matches the flags of a job that the controller sets or removes
+// by itself: when the scheduler looks at the job, or when slurmdbd has stored
+// its script.
+var schedulerFlag = regexp.MustCompile(`\b(SAVE_BATCH_SCRIPT|DEPENDENT|BACKFILL_ATTEMPTED|SCHEDULING_ATTEMPTED|TESTING_\w+|ACCRUE_COUNT_CLEARED|JOB_ACCRUE_TIME_RESET|TOP_PRIORITY_JOB|PARTITION_ASSIGNED)\b(, )?|\[\]`)
 
 // changingJobFields are the fields of a job that its number and the scheduler
 // determine.
