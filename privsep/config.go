@@ -26,22 +26,27 @@ type Config struct {
 	Level     *slog.LevelVar                  // of Log
 	Activated []*os.File                      // listening sockets that the service manager passed; they come before Listen
 	Reread    func() (*ipc.PackedPlan, error) // makes a Plan from the current configuration, on SIGHUP
+	Limits    Limits
+	Argv      map[ipc.Role][]string // additional arguments for processes; only tests set it
 
 	hasPeerCreds bool           // the kernel identifies some or all clients
 	users        identity.Users // of the processes that do not run as a client's or the service's user, if this process is root
 }
 
-// These are variables so that tests can set shorter times.
-var (
-	startLimit       = 20 * time.Second // how long a process may take to send Ready
-	pingTimeout      = 10 * time.Second // a process that answers no Ping for this long is killed
-	keyCheckInterval = 10 * time.Second // how often the parent looks for newer keys and certificates
-	stopLimit        = 80 * time.Second // how long the dispatcher may take to exit after a signal to stop; an honest one takes at most little more than Limits.Drain (60 s)
-	settleTime       = 2 * time.Second  // how long a file with token keys must stay unchanged before it is used
-)
+// Limits holds times that the parent waits. Tests set shorter ones.
+type Limits struct {
+	Start     time.Duration // how long a process may take to send Ready
+	Ping      time.Duration // a process that answers no Ping for this long is killed
+	KeyCheck  time.Duration // how often the parent looks for newer keys and certificates
+	Settle    time.Duration // how long a file with token keys must stay unchanged before it is used
+	Stop      time.Duration // how long the dispatcher may take to exit after a signal to stop; an honest one takes at most little more than the workers' limit Drain (60 s)
+	PeerCheck time.Duration // how often the parent removes closed connections, and ends the workers of absent users; an honest dispatcher does both earlier
+	Absence   time.Duration // a user without a connection for this long is absent
+}
 
-// programArgs holds additional arguments for processes. Only tests set it.
-var programArgs map[ipc.Role][]string
+// Defaults are the limits of the gateway.
+var Defaults = Limits{Start: 20 * time.Second, Ping: 10 * time.Second, KeyCheck: 10 * time.Second, Settle: 2 * time.Second, Stop: 80 * time.Second,
+	PeerCheck: 30 * time.Second, Absence: 3 * time.Minute}
 
 // checkNumbers rejects limits with which no gateway can run. Only a compromised
 // schedrestd-config sends such limits.
@@ -136,7 +141,7 @@ func (c Config) logUsers() {
 func (c Config) spawnOptions(service identity.Service, programs program.Set) spawn.Options {
 	worker := programs[ipc.Worker]
 	return spawn.Options{Root: service.Root, Identity: c.defaultIdentity(service), Switches: c.Switches, Sandbox: c.Setup.Sandbox, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
-		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
+		StartLimit: c.Limits.Start, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
 // keyOptions returns the options for the keys of a generation of workers and

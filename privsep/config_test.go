@@ -45,19 +45,10 @@ func (c testConfig) config() Config {
 	if err := plan.Complete(&p.Plan, &p.Setup, &p.Listen); err != nil {
 		panic(err)
 	}
-	return Config{PackedPlan: p, Level: new(slog.LevelVar)}
-}
-
-// shorten sets the time limits of c in this process, for every parent that runs
-// in it.
-func (c testConfig) shorten() {
-	programArgs = c.Argv
-	for to, value := range map[*time.Duration]time.Duration{&startLimit: c.StartLimit, &pingTimeout: c.Silence, &keyCheckInterval: c.Watch, &settleTime: c.Still,
-		&peerCheckInterval: c.Absence, &absenceLimit: c.Absence, &stopLimit: c.Stop} {
-		if value != 0 {
-			*to = value
-		}
-	}
+	d := Defaults
+	limits := Limits{Start: cmp.Or(c.StartLimit, d.Start), Ping: cmp.Or(c.Silence, d.Ping), KeyCheck: cmp.Or(c.Watch, d.KeyCheck), Settle: cmp.Or(c.Still, d.Settle),
+		Stop: cmp.Or(c.Stop, d.Stop), PeerCheck: cmp.Or(c.Absence, d.PeerCheck), Absence: cmp.Or(c.Absence, d.Absence)}
+	return Config{PackedPlan: p, Level: new(slog.LevelVar), Limits: limits, Argv: c.Argv}
 }
 
 // TestNumbers checks that a parent refuses limits with which no gateway can

@@ -51,7 +51,7 @@ func (m *monitor) reload() {
 // has changed since the parent last tried to use the keys. It does nothing
 // while a program may still be writing to a file with token keys.
 func (m *monitor) checkKeyFiles() {
-	if m.currentGeneration != nil && keys.Stamp(m.config.Secrets) != m.lastKeyStamp && m.keys.IsSettled(settleTime) {
+	if m.currentGeneration != nil && keys.Stamp(m.config.Secrets) != m.lastKeyStamp && m.keys.IsSettled(m.config.Limits.Settle) {
 		m.requestGeneration(causeKeys)
 	}
 }

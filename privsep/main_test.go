@@ -190,7 +190,6 @@ func playParent(text string) int {
 	if err := json.Unmarshal([]byte(text), &test); err != nil {
 		panic(err)
 	}
-	test.shorten()
 	if err := CheckStart(); err != nil {
 		panic(err)
 	}

@@ -117,7 +117,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
-	keyTicker, pingTicker, peerTicker := time.NewTicker(keyCheckInterval), time.NewTicker(pingTimeout/4), time.NewTicker(peerCheckInterval)
+	keyTicker, pingTicker, peerTicker := time.NewTicker(m.config.Limits.KeyCheck), time.NewTicker(m.config.Limits.Ping/4), time.NewTicker(m.config.Limits.PeerCheck)
 	defer keyTicker.Stop()
 	defer pingTicker.Stop()
 	defer peerTicker.Stop()
@@ -171,10 +171,10 @@ func (m *monitor) stop(s os.Signal) {
 	}
 	notify.Stopping()
 	m.config.Log.Info("draining", "signal", s.String())
-	time.AfterFunc(stopLimit, func() {
+	time.AfterFunc(m.config.Limits.Stop, func() {
 		m.post(func() {
 			if m.dispatcher != nil {
-				m.dispatcher.killWithReason(fmt.Sprintf("did not exit within %s after a signal to stop", stopLimit))
+				m.dispatcher.killWithReason(fmt.Sprintf("did not exit within %s after a signal to stop", m.config.Limits.Stop))
 			}
 		})
 	})
@@ -191,10 +191,10 @@ func (m *monitor) startDispatcher() error {
 		return err
 	}
 	d := &dispatcherProcess{Child: child, startedAt: time.Now(), processes: map[uint32]*spawn.Process{}, users: map[uint32]ids{}, auditorChannels: map[uint32]*ipc.Channel{}, pingAnswered: true}
-	d.killTimer = time.AfterFunc(startLimit, func() {
-		reason := fmt.Sprintf("was not ready within %s", startLimit)
+	d.killTimer = time.AfterFunc(c.Limits.Start, func() {
+		reason := fmt.Sprintf("was not ready within %s", c.Limits.Start)
 		if d.Channel.Phase() == ipc.Serving {
-			reason = notReadingReason()
+			reason = fmt.Sprintf(notReadingReason, c.Limits.Ping)
 		}
 		d.killWithReason(reason)
 	})
@@ -203,7 +203,7 @@ func (m *monitor) startDispatcher() error {
 	return nil
 }
 
-func notReadingReason() string { return fmt.Sprintf("has not read its channel for %s", pingTimeout) }
+const notReadingReason = "has not read its channel for %s"
 
 // killWithReason kills the dispatcher. Only the first call records its reason.
 func (d *dispatcherProcess) killWithReason(reason string) {
@@ -257,7 +257,7 @@ func (m *monitor) ping() {
 	if d := m.dispatcher; d != nil && d.pingAnswered && d.Channel.Phase() == ipc.Serving {
 		d.pingAnswered = false
 		d.pingsSent++
-		d.killTimer.Reset(pingTimeout)
+		d.killTimer.Reset(m.config.Limits.Ping)
 		if arrivals := m.arrivalChannel.Load(); arrivals != nil && m.accepting && d.pingsSent%2 == 0 && m.stopSignal == nil {
 			go arrivals.Send(&ipc.ArrivalPing{Number: d.pingsSent}) // a dispatcher that does not read it would block the loop
 		} else {
@@ -279,7 +279,8 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 // if it answered every Ping.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
-		defer time.AfterFunc(pingTimeout, func() { d.killWithReason(notReadingReason()) }).Stop()
+		limit := m.config.Limits.Ping
+		defer time.AfterFunc(limit, func() { d.killWithReason(fmt.Sprintf(notReadingReason, limit)) }).Stop()
 		if err := ipc.IgnoreClosed(d.Channel.Send(msg, fds...)); err != nil {
 			d.killWithReason(err.Error())
 		}
@@ -356,7 +357,7 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sa
 	d.killTimer.Stop()
 	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", enforced.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
 	worker := c.defaultIdentity(m.service)
-	m.send(&ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, PingTimeout: pingTimeout,
+	m.send(&ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: c.Limits.Start, PingTimeout: c.Limits.Ping,
 		Sandbox: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})
 	for _, l := range m.listeners {
 		m.send(&l.Listening)

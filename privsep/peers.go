@@ -109,13 +109,6 @@ func (p *peers) forgetReleased() {
 	}
 }
 
-// Times after which the parent removes closed connections, and ends the workers
-// of users who have none. An honest dispatcher does both earlier.
-var (
-	peerCheckInterval = 30 * time.Second
-	absenceLimit      = 3 * time.Minute
-)
-
 // absentSince returns when the user of a worker was first found to have no
 // connection. ok is false if the user has one.
 func (p *peers) absentSince(user ids, now time.Time) (since time.Time, ok bool) {
@@ -130,7 +123,7 @@ func (p *peers) absentSince(user ids, now time.Time) (since time.Time, ok bool) 
 }
 
 // endAbandonedWorkers kills the workers of users who have had no connection for
-// absenceLimit. Otherwise a compromised dispatcher could act as such a user
+// Limits.Absence. Otherwise a compromised dispatcher could act as such a user
 // through a worker that it never ends.
 func (m *monitor) endAbandonedWorkers() {
 	m.peers.forgetReleased()
@@ -139,7 +132,7 @@ func (m *monitor) endAbandonedWorkers() {
 	}
 	now := time.Now()
 	for number, user := range m.dispatcher.users {
-		if since, absent := m.peers.absentSince(user, now); absent && now.Sub(since) >= absenceLimit {
+		if since, absent := m.peers.absentSince(user, now); absent && now.Sub(since) >= m.config.Limits.Absence {
 			m.config.Log.Error("worker terminated", "uid", user.uid, "because", "its user has no connection")
 			m.dispatcher.processes[number].Kill()
 		}

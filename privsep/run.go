@@ -139,7 +139,7 @@ func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 		return err
 	}
 	c := m.config
-	if m.programs, err = program.Open(m.service.Identity, m.service.Root, m.config.roleUser, programArgs); err != nil {
+	if m.programs, err = program.Open(m.service.Identity, m.service.Root, m.config.roleUser, m.config.Argv); err != nil {
 		return err
 	}
 	if c.Audit != (ipc.Audit{}) {

@@ -69,7 +69,7 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway is ready
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c := privsep.Config{PackedPlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: p.Replan}
+	c := privsep.Config{PackedPlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: p.Replan, Limits: privsep.Defaults}
 	signals := make(chan os.Signal, 4)
 	switch plan.Mode {
 	case ipc.ModeCheck, ipc.ModeRead:
