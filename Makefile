@@ -71,7 +71,7 @@ demo: build ## start a cluster of one machine with the gateway at LISTEN (127.0.
 # Tests mostly wait, for processes and for limits, so more of them run at once than there are processors. The packages
 # whose tests take longest come first.
 CONCURRENT = $(shell expr $$(nproc) + 2)
-LONGEST = $(addprefix ./,integration/jobs privsep integration/chaos integration/auth integration/gateway integration/attack)
+LONGEST = $(addprefix ./,integration/jobs integration/privsep integration/chaos integration/auth integration/gateway integration/attack)
 
 # Without the debugger's tables (-w) the test programs are linked in half the time. "make lint" runs vet.
 TESTFLAGS = -ldflags=-w -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT)
@@ -81,8 +81,8 @@ test: build ## all tests that need no other software; lists the skipped tests an
 
 race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # these use programs built without the detector
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./privsep # the test binary serves as all programs; the sandbox does not work with cgo
+	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/bench$$|/integration/') # these use programs built without the detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./integration/privsep # the test binary serves as all programs; the sandbox does not work with cgo
 
 fuzz: need-go ## each fuzz target for FUZZTIME (10s), those of package ipc for IPCFUZZTIME (60s)
 	@set -e; for package in $$($(GO) list ./...); do \

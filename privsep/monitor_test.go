@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/spawn"
@@ -19,7 +20,7 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 	t.Parallel()
 	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newMonitor(testConfig{}.config(), identity.Service{})
+			m := newMonitor(completeConfig(work.Setup{}), identity.Service{})
 			var err error
 			m.auditLog, err = auditlog.Open(auditlog.Options{Audit: ipc.Audit{Path: ipc.AuditStderr}})
 			must(t, err)

@@ -16,8 +16,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/privsep/identity"
-	"schedrestd/privsep/listen"
 )
 
 // inspect runs Check in a process of its own, as --check-confinement does, and
@@ -225,34 +223,5 @@ func TestCheckKeeper(t *testing.T) {
 	}
 	if out, status := inspect(t, nil, c); status != 1 || !strings.Contains(out, "error: key file ") {
 		t.Errorf("a key that no keeper keeps: exit status %d:\n%s", status, out)
-	}
-}
-
-// TestConnectsWhereNeeded checks that a worker may connect to UNIX sockets only
-// if two conditions hold: the kernel identifies the gateway's clients, and the
-// configuration names the UNIX socket of a daemon or of munged.
-func TestConnectsWhereNeeded(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		c    testConfig
-		over ipc.Network
-		want bool
-	}{
-		{"over TCP come tokens alone", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, AuthSocket: "/s"})}, ipc.TCP, false},
-		{"… and nothing for munged to verify", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.TCP, false},
-		{"the controller's socket", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, AuthSocket: "/s"})}, ipc.Unix, true},
-		{"munged", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.Unix, true},
-		{"an accounting daemon's socket", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Accounting: []work.Address{{Network: "unix", Address: "/s"}}})}, ipc.Unix, true},
-		{"tokens alone over a UNIX socket", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, AuthSocket: "/s"})}, ipc.Unix, false},
-		{"no socket to connect to", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}})}, ipc.Unix, false},
-	} {
-		m := newMonitor(tt.c.config(), identity.Service{})
-		must(t, m.adoptListeners([]*listen.Listener{{Listening: ipc.Listening{Network: ipc.TCP}}, {Listening: ipc.Listening{Network: tt.over}}}))
-		got, err := work.Unpack(m.config.Setup)
-		must(t, err)
-		if (got.Sandbox&ipc.SandboxUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
-			t.Errorf("%s: %+v", tt.name, got)
-		}
 	}
 }

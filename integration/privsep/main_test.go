@@ -31,6 +31,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	"schedrestd/privsep"
 	programs "schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
@@ -190,14 +191,14 @@ func playParent(text string) int {
 	if err := json.Unmarshal([]byte(text), &test); err != nil {
 		panic(err)
 	}
-	if err := CheckStart(); err != nil {
+	if err := privsep.CheckStart(); err != nil {
 		panic(err)
 	}
 	c := test.config()
 	c.Level.Set(slog.Level(c.Setup.LogLevel))
 	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level}))
 	if c.Mode == ipc.ModeCheck {
-		if err := Check(c, os.Stdout); err != nil {
+		if err := privsep.Check(c, os.Stdout); err != nil {
 			fmt.Println("error:", err)
 			return 1
 		}
@@ -214,9 +215,11 @@ func playParent(text string) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	c.Reread = func() (*ipc.PackedPlan, error) { return rereadFile(os.Getenv(reloadEnv), c.Setup) }
-	run := Run
+	run := privsep.Run
 	if c.Setup.Inetd {
-		run = func(signals <-chan os.Signal, c Config) error { return Inetd(signals, c, os.Stdin, os.Stdout) }
+		run = func(signals <-chan os.Signal, c privsep.Config) error {
+			return privsep.Inetd(signals, c, os.Stdin, os.Stdout)
+		}
 	}
 	if err := run(signals, c); err != nil {
 		c.Log.Error("failed", "error", err.Error(), "hint", errs.HintOf(err))

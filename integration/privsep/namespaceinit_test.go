@@ -17,6 +17,10 @@ import (
 	"schedrestd/ipc"
 )
 
+// spareNamespaces is the number of prepared namespaces that no process uses yet.
+// TestPreparedGone checks it.
+const spareNamespaces = 2
+
 // namespaceInits returns the init processes of the PID namespaces that a parent
 // has created, oldest first.
 func namespaceInits(t *testing.T, parent int) (list []int) {

@@ -3,11 +3,11 @@ package privsep
 import (
 	"fmt"
 	"os"
-	"schedrestd/ipc/work"
 	"strings"
 	"testing"
 
 	"schedrestd/gateway/dispatcher/dial"
+	"schedrestd/ipc/work"
 )
 
 // TestFigures checks that the documentation states the same numbers as the
@@ -16,11 +16,11 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
 	for _, tt := range []struct{ page, figure string }{
-		{"TRUST.md", fmt.Sprintf("number of descriptors (%d by default)", testConfig{}.config().maxFiles())},
+		{"TRUST.md", fmt.Sprintf("number of descriptors (%d by default)", testConfig{}.config().Setup.Files)},
 		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
 		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
 	} {
-		text, err := os.ReadFile("../docs/" + tt.page)
+		text, err := os.ReadFile("../../docs/" + tt.page)
 		must(t, err)
 		if !strings.Contains(string(text), tt.figure) {
 			t.Errorf("%s does not say %q", tt.page, tt.figure)
