@@ -112,8 +112,8 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
-// A golden is a request whose answers are stored in files, one for each
-// version. If an endpoint has no golden, the tests send it a request without
+// A golden is a request whose answers, one for each version, are stored in a
+// file. If an endpoint has no golden, the tests send it a request without
 // parameters or a body.
 type golden struct{ name, method, url, body string }
 
@@ -239,35 +239,60 @@ func (g golden) path(v schema.Version) string {
 	return strings.Replace(g.url, "VERSION", v.String(), 1)
 }
 
-// TestGolden compares the body of each golden's answer in each version with a
-// file in testdata/golden. After an intended change, run the test with -update.
+// TestGolden compares the answers to each golden, in all versions, with a file
+// in testdata/golden. After an intended change, run the test with -update.
 func TestGolden(t *testing.T) {
 	for _, tt := range allGoldens(t) {
-		for _, v := range api.Versions {
-			name := tt.name + "-" + v.String()
-			t.Run(name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []goldenAnswer
+			for _, v := range slices.Backward(api.Versions) {
 				w := serve(t, config(demo()), request(tt.method, tt.path(v), tt.body))
 				if requestID.FindString(w.Header().Get("X-Request-Id")) == "" {
 					t.Errorf("X-Request-Id is %q", w.Header().Get("X-Request-Id"))
 				}
-				var got bytes.Buffer
-				if err := json.Indent(&got, w.Body.Bytes(), "", " "); err != nil {
+				var body bytes.Buffer
+				if err := json.Indent(&body, w.Body.Bytes(), "", " "); err != nil {
 					t.Fatalf("%v in %s", err, w.Body)
 				}
-				file := filepath.Join("testdata", "golden", name+".json")
-				if *update {
-					if err := os.WriteFile(file, append(got.Bytes(), '\n'), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
+				got = append(got, goldenAnswer{v.String(), w.Code, body.String()})
+			}
+			file := filepath.Join("testdata", "golden", tt.name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(formatGolden(tt, got)), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if d := cmp.Diff(string(want), got.String()+"\n"); d != "" {
-					t.Errorf("golden (-), now (+):\n%s", d)
-				}
-			})
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := parseGolden(string(text))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if d := cmp.Diff(want, got, cmp.AllowUnexported(goldenAnswer{})); d != "" {
+				t.Errorf("golden (-), now (+):\n%s", d)
+			} else if string(text) != formatGolden(tt, got) {
+				t.Errorf("%s has the same answers in another form: run make golden", file)
+			}
+		})
+	}
+}
+
+// TestNoOtherGoldens checks that each file in testdata/golden belongs to a
+// golden.
+func TestNoOtherGoldens(t *testing.T) {
+	known := map[string]bool{}
+	for _, g := range allGoldens(t) {
+		known[g.name+".txt"] = true
+	}
+	files, err := os.ReadDir(filepath.Join("testdata", "golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !known[f.Name()] && filepath.Ext(f.Name()) != ".yaml" {
+			t.Errorf("testdata/golden/%s belongs to no golden: delete it", f.Name())
 		}
 	}
 }

@@ -291,13 +291,16 @@ func numbered(format string) func(int) string {
 // it is read as YAML.
 func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	texts := []string{`{"job":{"name":"a","tasks":4,"environment":["A=b"],"x":null,"y":-1.5e+3,"z":true},"script":"#!/bin/sh\n\u00e4"}`}
-	files, _ := filepath.Glob("../../handlers/testdata/golden/*.json")
+	files, _ := filepath.Glob("../../handlers/testdata/golden/*.txt")
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts = append(texts, string(b))
+		_, answer, _ := strings.Cut(string(b), "\n== ") // of the newest version
+		_, answer, _ = strings.Cut(answer, "\n")
+		answer, _, _ = strings.Cut(answer, "\n== ")
+		texts = append(texts, answer)
 	}
 	for _, text := range texts {
 		want, err := ReadJSON(text, DefaultLimits)
