@@ -69,6 +69,11 @@ func TestMain(m *testing.M) {
 	case os.Getenv(parentEnv) != "":
 		os.Exit(playParent(os.Getenv(parentEnv)))
 	}
+	if cgo && security.Sandboxed {
+		fmt.Fprintln(os.Stderr, "error: these tests need a program without cgo, because it can confine all of its threads")
+		fmt.Fprintln(os.Stderr, "hint: export CGO_ENABLED=0, or run make test")
+		os.Exit(1)
+	}
 	dir, err := os.MkdirTemp("", "privsep")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
