@@ -16,8 +16,10 @@ func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return h.answerEdit(c, editEach(h, c, "accounts", body.Records, accountName, c.putAccount))
+	return h.answerEdit(c, editEach(h, c, accountKind, body.Records))
 }
+
+var accountKind = kind[model.Account]{"accounts", "account", accountName, putAccount}
 
 func accountName(a *model.Account) string { return a.Name }
 
@@ -26,16 +28,16 @@ func accountsNamed(name string) model.AccountFilter {
 }
 
 // putAccount creates an account or changes an existing one.
-func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed bool, err error) {
+func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err error) {
 	if err := checkName(a.Name, at); err != nil {
 		return false, err
 	}
-	if c.skipDeleted(a.Flags, recordDeleted, at) {
+	if skipDeleted(tx, a.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	filter := accountsNamed(a.Name)
 	filter.Flags = model.AccountWithCoordinators
-	old, err := findOne[model.Account](e, filter)
+	old, err := findOne[model.Account](tx, filter)
 	if err != nil {
 		return false, err
 	}
@@ -49,23 +51,23 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 		}{{"description", &record.Description}, {"organization", &record.Organization}} {
 			if field.value.Empty() {
 				*field.value = model.Text(a.Name)
-				c.warn(at+"/"+field.name, "a new account needs this field: it is the name of the account")
+				tx.call.warn(at+"/"+field.name, "a new account needs this field: it is the name of the account")
 			}
 		}
 		changed = true
-		err = add[model.Account](e, record, accountsNamed(a.Name), at)
+		err = add[model.Account](tx, record, accountsNamed(a.Name), at)
 	case a.Description.Changes(old.Description), a.Organization.Changes(old.Organization),
 		a.Flags != 0:
 		current, changed = old.Coordinators, true
 		record.Name = ""
-		_, err = e.Change(model.Modify[model.Account]{Filter: accountsNamed(a.Name), Record: record})
+		_, err = tx.Change(model.Modify[model.Account]{Filter: accountsNamed(a.Name), Record: record})
 	default:
 		current = old.Coordinators
 	}
 	if err != nil || a.Coordinators == nil {
 		return changed, err
 	}
-	coordinatorsChanged, err := changeCoordinators(e, a, current, at)
+	coordinatorsChanged, err := changeCoordinators(tx, a, current, at)
 	return changed || coordinatorsChanged, err
 }
 

@@ -56,7 +56,7 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	if n == 0 {
 		return errs.New(errs.Invalid, "the body has no record: nothing was changed").WithSource("#")
 	}
-	_, err = h.edit(c, fmt.Sprintf("%d records", n), func(e model.Editor) (all []string, err error) {
+	_, err = h.edit(c, fmt.Sprintf("%d records", n), func(tx *transaction) (all []string, err error) {
 		if len(body.TRES) > 0 {
 			c.warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
 		}
@@ -64,28 +64,28 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 			all = append(all, done...)
 			return err
 		}
-		if err := step(changeRecords(c, e, "clusters", body.Clusters, clusterName, c.addCluster)); err != nil {
+		if err := step(changeRecords(tx, clusterKind, body.Clusters)); err != nil {
 			return nil, err
 		}
-		if err := step(changeRecords(c, e, "qos", withoutNumbers(body.QOS), qosName, c.putQOS)); err != nil {
+		if err := step(changeRecords(tx, qosKind, withoutNumbers(body.QOS))); err != nil {
 			return nil, err
 		}
-		if err := step(changeRecords(c, e, "accounts", withoutCoordinators(body.Accounts), accountName, c.putAccount)); err != nil {
+		if err := step(changeRecords(tx, accountKind, withoutCoordinators(body.Accounts))); err != nil {
 			return nil, err
 		}
-		if err := step(changeRecords(c, e, "users", withoutDefaults(body.Users), userName, c.putUser)); err != nil {
+		if err := step(changeRecords(tx, userKind, withoutDefaults(body.Users))); err != nil {
 			return nil, err
 		}
-		if err := step(changeRecords(c, e, "wckeys", body.WCKeys, wckeyName, c.addWCKey)); err != nil {
+		if err := step(changeRecords(tx, wckeyKind, body.WCKeys)); err != nil {
 			return nil, err
 		}
-		if err := step(changeRecords(c, e, "associations", body.Associations, associationName, c.putAssociation)); err != nil {
+		if err := step(changeRecords(tx, associationKind, body.Associations)); err != nil {
 			return nil, err
 		}
-		if err := changeAgain(c, e, "accounts", onlyCoordinators(body.Accounts), accountName, c.putAccount); err != nil {
+		if err := changeAgain(tx, accountKind, onlyCoordinators(body.Accounts)); err != nil {
 			return nil, err
 		}
-		return all, changeAgain(c, e, "users", body.Users, userName, c.putUser)
+		return all, changeAgain(tx, userKind, body.Users)
 	})
 	return h.answerEdit(c, err)
 }
@@ -93,10 +93,10 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 // changeAgain changes records a second time, after the records that they refer
 // to were created. It discards the warnings, which the first change has already
 // added.
-func changeAgain[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeFunc[T]) error {
-	numWarnings := len(c.warnings)
-	_, err := changeRecords(c, e, list, records, name, each)
-	c.warnings = c.warnings[:numWarnings]
+func changeAgain[T any](tx *transaction, k kind[T], records []T) error {
+	numWarnings := len(tx.call.warnings)
+	_, err := changeRecords(tx, k, records)
+	tx.call.warnings = tx.call.warnings[:numWarnings]
 	return err
 }
 

@@ -31,7 +31,7 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at)
 	}
-	if err := prepareDescs(c, descs, at); err != nil {
+	if err := h.prepareDescs(c, descs, at); err != nil {
 		return err
 	}
 	for i := range descs {
@@ -42,7 +42,7 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 		}
 		d.AllocRespPort, d.OtherPort = 0, 0 // nothing here listens for the controller
 		if d.AllocNode == "" {
-			d.AllocNode = model.Text(c.origin())
+			d.AllocNode = model.Text(origin(c))
 		}
 		if !d.MinNodes.Set {
 			d.MinNodes = model.Some[uint32](1)
@@ -57,9 +57,9 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 		return h.Controller.Allocate(ctx, c.cred, descs)
 	}, submitResult)
 	if err != nil {
-		return c.annotateComponents(err, descs, at)
+		return annotateComponents(c, err, descs, at)
 	}
-	c.warnOfSubmission(allocated, at)
+	h.warnOfSubmission(c, allocated, at)
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
 
@@ -83,7 +83,7 @@ func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Cont
 
 // origin returns the address of the client. A request for resources must name
 // the host that it comes from. The gateway names the client, not itself.
-func (c *call) origin() string {
+func origin(c *call) string {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {
 			return host

@@ -20,8 +20,10 @@ func (h *handler) postAssociations(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return h.answerEdit(c, editEach(h, c, "associations", body.Records, associationName, c.putAssociation))
+	return h.answerEdit(c, editEach(h, c, associationKind, body.Records))
 }
+
+var associationKind = kind[api.AssociationRow]{"associations", "association", associationName, putAssociation}
 
 func associationName(a *api.AssociationRow) string {
 	if a.Account == "" && a.Number != 0 {
@@ -42,9 +44,9 @@ func associationName(a *api.AssociationRow) string {
 // this: for the association of an account itself, it would overwrite the parent
 // account, the shares and the limits. For the account root, it would make root
 // its own parent, and a daemon with such a record may not start again.
-func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string) (bool, error) {
+func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, error) {
 	if row.Account == "" && row.Number != 0 {
-		if err := c.nameAssociation(e, row, at); err != nil {
+		if err := nameAssociation(tx, row, at); err != nil {
 			return false, err
 		}
 	}
@@ -57,12 +59,12 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, errs.New(errs.Invalid, "expected a user: only the association of a user can be limited to a partition").
 			WithSource(at + "/partition").WithNumber(invalidPartition)
 	}
-	if c.skipDeleted(row.Flags, recordDeleted, at) {
+	if skipDeleted(tx, row.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	if row.User != "" && row.ParentAccount != "" {
 		if row.ParentAccount != row.Account {
-			c.warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
+			tx.call.warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
 		}
 		row.ParentAccount = ""
 	}
@@ -70,22 +72,22 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	// empty name matches only associations without a user or partition.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
-	old, err := findOne[model.Association](e, filter)
+	old, err := findOne[model.Association](tx, filter)
 	if err != nil {
 		return false, err
 	}
 	if old != nil && row.Number != 0 && row.Number != old.ID {
-		c.warn(at+"/id", "has no effect: this association has the number %d", old.ID)
+		tx.call.warn(at+"/id", "has no effect: this association has the number %d", old.ID)
 	}
-	if err := c.checkReferences(e, row.Association, old, at); err != nil {
+	if err := checkReferences(tx, row.Association, old, at); err != nil {
 		return false, err
 	}
 	record := *row.Association
-	if err := c.fillAssociation(e, row, &record, old, at); err != nil {
+	if err := fillAssociation(tx, row, &record, old, at); err != nil {
 		return false, err
 	}
 	if old == nil {
-		return true, add[model.Association](e, record, filter, at)
+		return true, add[model.Association](tx, record, filter, at)
 	}
 	record.Account, record.Cluster, record.User, record.Partition = "", "", "", ""
 	if !record.Comment.Changes(old.Comment) {
@@ -98,18 +100,18 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, nil
 	}
 	filter.Flags = 0
-	return c.modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record}, at)
+	return modifyRecords(tx, model.Modify[model.Association]{Filter: filter, Record: record}, at)
 }
 
 // nameAssociation sets the names in row to those of the existing association
 // with its number. Each cluster has numbers of its own: without a cluster in
 // the request, it is the gateway's cluster.
-func (c *call) nameAssociation(e model.Editor, row *api.AssociationRow, at string) error {
+func nameAssociation(tx *transaction, row *api.AssociationRow, at string) error {
 	filter := model.AssocFilter{IDs: []string{strconv.FormatUint(uint64(row.Number), 10)}}
-	if cluster := cmp.Or(row.Cluster, c.h.Cluster); cluster != "" {
+	if cluster := cmp.Or(row.Cluster, tx.h.Cluster); cluster != "" {
 		filter.Clusters = []string{cluster}
 	}
-	found, err := findOne[model.Association](e, filter)
+	found, err := findOne[model.Association](tx, filter)
 	switch {
 	case err != nil:
 		return err
@@ -125,33 +127,33 @@ func (c *call) nameAssociation(e model.Editor, row *api.AssociationRow, at strin
 // does not exist, or would be below itself. Without this check, the daemon
 // would create the association anyway, or create nothing and report success.
 // The argument old is the existing association, or nil.
-func (c *call) checkReferences(e model.Editor, a, old *model.Association, at string) error {
+func checkReferences(tx *transaction, a, old *model.Association, at string) error {
 	if old == nil {
-		if err := checkCluster(e, a.Cluster, at+"/cluster"); err != nil {
+		if err := checkCluster(tx, a.Cluster, at+"/cluster"); err != nil {
 			return err
 		}
-		if err := checkAccount(e, a.Account, at+"/account"); err != nil {
+		if err := checkAccount(tx, a.Account, at+"/account"); err != nil {
 			return err
 		}
 	}
 	if old == nil && a.User != "" {
-		if err := c.checkUserOfNew(e, a.User, at+"/user"); err != nil {
+		if err := checkUserOfNew(tx, a.User, at+"/user"); err != nil {
 			return err
 		}
-		return checkInCluster(e, a.Account, a.Cluster, invalidAccount, at+"/account")
+		return checkInCluster(tx, a.Account, a.Cluster, invalidAccount, at+"/account")
 	}
 	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
 		return nil
 	}
-	return checkParent(e, a, at+"/parent_account")
+	return checkParent(tx, a, at+"/parent_account")
 }
 
 // checkUserOfNew returns an error if the user of a new record does not exist. In
 // Slurm's spelling, it only adds a warning.
-func (c *call) checkUserOfNew(e model.Editor, name, source string) error {
-	err := checkUser(e, name, source)
-	if errs.KindOf(err) == errs.NotFound && c.lenient(api.UserWithoutRecord) {
-		c.warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
+func checkUserOfNew(tx *transaction, name, source string) error {
+	err := checkUser(tx, name, source)
+	if errs.KindOf(err) == errs.NotFound && tx.call.lenient(api.UserWithoutRecord) {
+		tx.call.warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
 		return nil
 	}
 	return err
@@ -213,11 +215,11 @@ func notInCluster(account, cluster string, number int, source string) error {
 
 // fillAssociation resolves the names in row to ids, and sets the record's
 // fields to these ids.
-func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, old *model.Association, at string) error {
+func fillAssociation(tx *transaction, row *api.AssociationRow, record, old *model.Association, at string) error {
 	if len(row.Limits) == 0 && row.DefaultQOS == "" && row.QOS == nil {
 		return nil
 	}
-	r, err := c.h.namesFrom(e.List, model.QOSFilter{})
+	r, err := tx.h.namesFrom(tx.List, model.QOSFilter{})
 	if err != nil {
 		return err
 	}
@@ -291,8 +293,8 @@ func (h *handler) removeAssociations(c *call, p *api.AssociationParams, check fu
 			WithHint("give at least one of account, cluster, default_qos, id, parent_account, partition, qos and user")
 	}
 	filter.Flags &= model.AssocOnlyDefaults | model.AssocSubAccounts
-	names, err := h.removeRecords(c, "association", c.r.URL.RawQuery, "query", func(e model.Editor) (any, error) {
-		r, err := h.namesFrom(e.List, model.QOSFilter{})
+	names, err := h.removeRecords(c, "association", c.r.URL.RawQuery, "query", func(tx *transaction) (any, error) {
+		r, err := h.namesFrom(tx.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err
 		}

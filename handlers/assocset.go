@@ -20,8 +20,8 @@ func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
 	if err := checkSet(&body.Set, "accounts", body.Set.Accounts); err != nil {
 		return err
 	}
-	return h.addRecords(c, api.AccountsAdded, body.Set.Accounts, func(e model.Editor) (any, error) {
-		set, err := c.assocSet(e, &body.Set)
+	return h.addRecords(c, api.AccountsAdded, body.Set.Accounts, func(tx *transaction) (any, error) {
+		set, err := assocSet(tx, &body.Set)
 		return model.AddAccountsWithAssocs{AssocSet: set, Account: body.Account}, err
 	})
 }
@@ -51,18 +51,18 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 	if name := body.User.DefaultWCKey; name != "" && !slices.Contains(body.Set.WCKeys, name) {
 		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(invalidWCKey)
 	}
-	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
-		if err := c.checkAdministrators(e, body.Set.Users, body.User.AdminLevel, "#/user/adminlevel"); err != nil {
+	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(tx *transaction) (any, error) {
+		if err := checkAdministrators(tx, body.Set.Users, body.User.AdminLevel, "#/user/adminlevel"); err != nil {
 			return nil, err
 		}
 		for _, name := range body.Set.Accounts {
-			if err := checkAccount(e, name, atSet+"/accounts"); err != nil {
+			if err := checkAccount(tx, name, atSet+"/accounts"); err != nil {
 				return nil, err
 			}
 		}
-		set, err := c.assocSet(e, &body.Set)
+		set, err := assocSet(tx, &body.Set)
 		if err == nil {
-			err = checkInClusters(e, body.Set.Accounts, body.Set.Clusters, invalidAccount, atSet+"/accounts")
+			err = checkInClusters(tx, body.Set.Accounts, body.Set.Clusters, invalidAccount, atSet+"/accounts")
 		}
 		return model.AddUsersWithAssocs{AssocSet: set, User: body.User}, err
 	})
@@ -148,11 +148,11 @@ func checkInClusters(e model.Editor, accounts, clusters []string, number int, so
 }
 
 // assocSet returns the associations that a body describes.
-func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error) {
+func assocSet(tx *transaction, s *api.AssocSet) (model.AssocSet, error) {
 	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
 		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
 	for _, name := range s.Clusters {
-		if err := checkCluster(e, name, atSet+"/clusters"); err != nil {
+		if err := checkCluster(tx, name, atSet+"/clusters"); err != nil {
 			return set, err
 		}
 	}
@@ -161,24 +161,24 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	}
 	set.Assoc = *s.Common.Association
 	if name := set.Assoc.ParentAccount; name != "" {
-		if err := checkInClusters(e, []string{name}, s.Clusters, invalidParent, atSet+"/association/parent"); err != nil {
+		if err := checkInClusters(tx, []string{name}, s.Clusters, invalidParent, atSet+"/association/parent"); err != nil {
 			return set, err
 		}
 	}
-	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
+	return set, fillAssociation(tx, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
 // addRecords adds records in one transaction. The buildChange function returns
 // the change to make. The answer contains the daemon's description of the new
 // records.
 func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string,
-	buildChange func(model.Editor) (any, error)) error {
-	descriptions, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
-		change, err := buildChange(e)
+	buildChange func(*transaction) (any, error)) error {
+	descriptions, err := h.edit(c, strings.Join(names, " "), func(tx *transaction) ([]string, error) {
+		change, err := buildChange(tx)
 		if err != nil {
 			return nil, annotateUnchanged(err)
 		}
-		descriptions, err := e.Change(change)
+		descriptions, err := tx.Change(change)
 		if err != nil {
 			return nil, annotateUnchanged(err)
 		}

@@ -14,32 +14,34 @@ func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 	if err != nil {
 		return err
 	}
-	return h.answerEdit(c, editEach(h, c, "clusters", body.Records, clusterName, c.addCluster))
+	return h.answerEdit(c, editEach(h, c, clusterKind, body.Records))
 }
+
+var clusterKind = kind[api.ClusterRow]{"clusters", "cluster", clusterName, addCluster}
 
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
 // addCluster creates a cluster. It does not send an existing cluster to the
 // daemon, because the daemon would reset that cluster.
-func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
+func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 	if err := checkName(row.Name, at); err != nil {
 		return false, err
 	}
 	if !api.IsClusterName(row.Name) {
 		return false, errs.New(errs.Invalid, "a name of a cluster may contain only letters, digits, '_', '-' and '.'").WithSource(at + "/name").WithNumber(badName)
 	}
-	if row.Flags != model.NoVal32 && c.skipDeleted(row.Flags, model.ClusterDeleted, at) {
+	if row.Flags != model.NoVal32 && skipDeleted(tx, row.Flags, model.ClusterDeleted, at) {
 		return false, nil
 	}
-	old, err := findOne[model.Cluster](e, model.ClusterFilter{Names: []string{row.Name}})
+	old, err := findOne[model.Cluster](tx, model.ClusterFilter{Names: []string{row.Name}})
 	if err != nil {
 		return false, err
 	}
 	if old != nil {
-		c.warn(at, "cluster %s exists already and was not changed", row.Name)
+		tx.call.warn(at, "cluster %s exists already and was not changed", row.Name)
 		return false, nil
 	}
-	return true, add[model.Cluster](e, *row.Cluster, model.ClusterFilter{Names: []string{row.Name}}, at)
+	return true, add[model.Cluster](tx, *row.Cluster, model.ClusterFilter{Names: []string{row.Name}}, at)
 }
 
 // deleteCluster removes a cluster.

@@ -15,13 +15,13 @@ import (
 // result of f. If the session with the daemon is lost, all changes are
 // discarded, and edit may call f again. The object argument is the object's
 // name in the request, for the audit log.
-func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
+func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
 	numWarnings := len(c.warnings)
 	return change(c, truncateList(object), func() (done []string, err error) {
 		var tx *transaction
 		err = h.Accounting.Edit(c.ctx, c.cred, func(e model.Editor) error {
 			c.warnings = c.warnings[:numWarnings]
-			tx = &transaction{Editor: e}
+			tx = &transaction{Editor: e, call: c, h: h}
 			if done, err = f(tx); err != nil {
 				return err
 			}
@@ -60,50 +60,56 @@ func (h *handler) answerEdit(c *call, err error) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// changeFunc creates or changes a record, and reports whether it had to change
-// anything. The argument at is the record's place in the request.
-type changeFunc[T any] func(e model.Editor, one *T, at string) (bool, error)
+// kind describes the records of one kind to the functions that change records.
+type kind[T any] struct {
+	list string          // name of a list of these records in a body
+	noun string          // word for one of them
+	name func(*T) string // returns the name of a record
 
-// editEach calls the function each for one record after another, in one
-// transaction. If one record can't be changed, none is.
-func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeFunc[T]) error {
+	// put creates or changes a record, and reports whether it had to change
+	// anything. The argument at is the record's place in the request.
+	put func(tx *transaction, record *T, at string) (bool, error)
+}
+
+// editEach creates or changes one record after another, in one transaction. If
+// one record can't be changed, none is.
+func editEach[T any](h *handler, c *call, k kind[T], records []T) error {
 	if len(records) == 0 {
 		if c.lenient(api.NoRecords) {
-			c.warn("#/"+list, "the list is empty: nothing was changed")
+			c.warn("#/"+k.list, "the list is empty: nothing was changed")
 			return nil
 		}
-		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list).WithNumber(emptyList)
+		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + k.list).WithNumber(emptyList)
 	}
-	_, err := h.edit(c, strings.Join(namesOf(records, name), " "), func(e model.Editor) ([]string, error) {
-		return changeRecords(c, e, list, records, name, each)
+	_, err := h.edit(c, strings.Join(k.names(records), " "), func(tx *transaction) ([]string, error) {
+		return changeRecords(tx, k, records)
 	})
 	return err
 }
 
-func namesOf[T any](records []T, name func(*T) string) []string {
+func (k *kind[T]) names(records []T) []string {
 	names := make([]string, len(records))
 	for i := range records {
-		names[i] = name(&records[i])
+		names[i] = k.name(&records[i])
 	}
 	return names
 }
 
-// changeRecords does the work of editEach in the transaction e. It returns the
+// changeRecords does the work of editEach in a transaction. It returns the
 // names of the records that were changed.
-func changeRecords[T any](c *call, e model.Editor, list string, records []T,
-	name func(*T) string, each changeFunc[T]) ([]string, error) {
-	names := namesOf(records, name)
+func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, error) {
+	names := k.names(records)
 	var done []string
 	changedAt := map[string]string{} // places of the records that were changed, by name
 	for i := range records {
-		at := fmt.Sprintf("#/%s/%d", list, i)
-		numWarnings := len(c.warnings)
-		changed, err := each(e, &records[i], at)
+		at := fmt.Sprintf("#/%s/%d", k.list, i)
+		numWarnings := len(tx.call.warnings)
+		changed, err := k.put(tx, &records[i], at)
 		if err != nil {
-			return nil, annotateUnchanged(annotateNamed(err, kinds[list], names[i], at))
+			return nil, annotateUnchanged(annotateNamed(err, k.noun, names[i], at))
 		}
-		if !changed && numWarnings == len(c.warnings) {
-			c.warn(at, "%s %s was not changed: the request has no other value for it", kinds[list], names[i])
+		if !changed && numWarnings == len(tx.call.warnings) {
+			tx.call.warn(at, "%s %s was not changed: the request has no other value for it", k.noun, names[i])
 		}
 		if !changed {
 			continue
@@ -111,18 +117,13 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T,
 		// slurmdbd passes the changes of a transaction on to the controllers in
 		// reverse order, so they would use the values of the first one.
 		if other := changedAt[strings.ToLower(names[i])]; other != "" {
-			return nil, errs.New(errs.Invalid, "%s %s is also in %s, with other values; nothing was changed", kinds[list], names[i], other).WithSource(at).WithNumber(ambiguousModify)
+			return nil, errs.New(errs.Invalid, "%s %s is also in %s, with other values; nothing was changed", k.noun, names[i], other).WithSource(at).WithNumber(ambiguousModify)
 		}
 		changedAt[strings.ToLower(names[i])] = at
 		done = append(done, names[i])
 	}
 	return done, nil
 }
-
-// kinds maps the name of each list in a body to the word for one of its
-// elements.
-var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster",
-	"qos": "quality of service", "users": "user", "wckeys": "workload key"}
 
 // recordDeleted is the flag that marks a record as deleted. Most kinds of
 // records use this value.
@@ -131,11 +132,11 @@ const recordDeleted uint32 = 1
 // skipDeleted reports whether a record is marked as deleted, and must therefore
 // be skipped. If so, it adds a warning. A body may contain deleted records if
 // it is a copy of a configuration.
-func (c *call) skipDeleted(flags, deleted uint32, at string) bool {
+func skipDeleted(tx *transaction, flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
 	}
-	c.warn(at+"/flags", "a deleted record is left out")
+	tx.call.warn(at+"/flags", "a deleted record is left out")
 	return true
 }
 
@@ -151,8 +152,8 @@ func annotateUnchanged(err error) error {
 }
 
 // removal returns a function that always returns r.
-func removal(r any) func(model.Editor) (any, error) {
-	return func(model.Editor) (any, error) { return r, nil }
+func removal(r any) func(*transaction) (any, error) {
+	return func(*transaction) (any, error) { return r, nil }
 }
 
 // removeRecords removes records in one transaction, and returns the names of
@@ -163,14 +164,14 @@ func removal(r any) func(model.Editor) (any, error) {
 // before it commits the transaction. If check returns an error, nothing is
 // removed.
 func (h *handler) removeRecords(c *call, kind, name, source string,
-	buildRemoval func(model.Editor) (any, error), check func([]string) error) ([]string, error) {
-	names, err := h.edit(c, name, func(e model.Editor) (names []string, err error) {
-		defer func() { err = c.allowMissing(err, kind, name, source) }()
-		r, err := buildRemoval(e)
+	buildRemoval func(*transaction) (any, error), check func([]string) error) ([]string, error) {
+	names, err := h.edit(c, name, func(tx *transaction) (names []string, err error) {
+		defer func() { err = allowMissing(c, err, kind, name, source) }()
+		r, err := buildRemoval(tx)
 		if err != nil {
 			return nil, err
 		}
-		names, err = e.Change(r)
+		names, err = tx.Change(r)
 		switch {
 		case err != nil && len(names) > 0:
 			return nil, annotateBlocked(err, names)
@@ -188,7 +189,7 @@ func (h *handler) removeRecords(c *call, kind, name, source string,
 
 // allowMissing replaces the error of a removal that finds no record with a
 // warning, in Slurm's spelling.
-func (c *call) allowMissing(err error, kind, name, source string) error {
+func allowMissing(c *call, err error, kind, name, source string) error {
 	if errs.KindOf(err) != errs.NotFound || !c.lenient(api.NothingToRemove) {
 		return err
 	}

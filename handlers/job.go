@@ -80,9 +80,9 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
 		list, err := h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
-		gone, ok := c.goneJob(err)
+		gone, ok := goneJob(c, err)
 		if ok && len(list) == 0 {
-			list = []model.KillResult{{Code: uint32(gone.Number), Reason: c.h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
+			list = []model.KillResult{{Code: uint32(gone.Number), Reason: h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
 		}
 		if ok {
 			err = nil
@@ -106,7 +106,7 @@ func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	_, err := change(c, p.Job, func() (string, error) {
 		err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		var ok bool
-		if gone, ok = c.goneJob(err); ok {
+		if gone, ok = goneJob(c, err); ok {
 			c.warn(inPath+"job_id", "%s", gone.Message)
 			err = nil
 		}
@@ -134,7 +134,7 @@ func killFlags(p *api.KillParams) model.Kill {
 
 // goneJob returns err if its reason is that the job to cancel has ended or is
 // unknown, and if the client may expect a success.
-func (c *call) goneJob(err error) (e *errs.Error, ok bool) {
+func goneJob(c *call, err error) (e *errs.Error, ok bool) {
 	e, ok = errors.AsType[*errs.Error](err)
 	if !ok || e.Number != invalidJobID && e.Number != alreadyDone || !c.lenient(api.GoneJob) {
 		return nil, false

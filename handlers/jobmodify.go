@@ -46,10 +46,10 @@ func (h *handler) modifyJobs(c *call, jobs []model.JobSelection, names []string,
 	if h.Cluster == "" {
 		return errs.New(errs.Unsupported, "the gateway's configuration names no cluster, and jobs of other clusters have the same numbers")
 	}
-	changed, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
+	changed, err := h.edit(c, strings.Join(names, " "), func(tx *transaction) ([]string, error) {
 		record := *change.AccountingJob
 		if len(change.Limits) > 0 {
-			r, err := h.namesFrom(e.List, model.QOSFilter{})
+			r, err := h.namesFrom(tx.List, model.QOSFilter{})
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +62,7 @@ func (h *handler) modifyJobs(c *call, jobs []model.JobSelection, names []string,
 			selected := model.SelectedStep{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}
 			filter := model.AccountingJobFilter{Clusters: []string{h.Cluster}, Flags: model.JobFilterNoDefaultUsage,
 				Steps: []model.SelectedStep{selected}}
-			changed, err := e.Change(model.Modify[model.AccountingJob]{Filter: filter, Record: record})
+			changed, err := tx.Change(model.Modify[model.AccountingJob]{Filter: filter, Record: record})
 			if err == nil && len(changed) == 0 {
 				err = errs.New(errs.NotFound, "there is no such job")
 			}

@@ -24,11 +24,11 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	}
 	desc.JobID = model.Opt[uint32]{}
 	if reflect.DeepEqual(*desc, model.JobDesc{}) {
-		if err := c.noChange("job", p.Job, "#"); err != nil {
+		if err := noChange(c, "job", p.Job, "#"); err != nil {
 			return err
 		}
 	}
-	if err := resolve(c, desc, "#/"); err != nil {
+	if err := h.resolve(c, desc, "#/"); err != nil {
 		return err
 	}
 	dropTokens(c, desc, "#/")
@@ -39,9 +39,9 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
 		return annotateNamed(err, "job", p.Job, inPath+"job_id") // the error is about the existing job
 	case err != nil:
-		return c.annotateJob(err, desc, "#/")
+		return annotateJob(c, err, desc, "#/")
 	}
-	c.warnOfTasks(results)
+	warnOfTasks(c, results)
 	return send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.envelope()})
 }
 
@@ -62,7 +62,7 @@ func tasksResult(job string, list []model.TaskResult) Result {
 }
 
 // warnOfTasks adds a warning for each task that was not changed.
-func (c *call) warnOfTasks(list []model.TaskResult) {
+func warnOfTasks(c *call, list []model.TaskResult) {
 	for _, t := range list {
 		if t.Code != 0 {
 			c.warn(inPath+"job_id", "%s was not changed: %s", t.Tasks, t.Reason)

@@ -38,14 +38,14 @@ func (h *handler) postNodes(c *call, _ *api.NoParams) error {
 
 func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error {
 	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
-		if err := c.noChange("node", u.Names, "#"); err != nil {
+		if err := noChange(c, "node", u.Names, "#"); err != nil {
 			return err
 		}
 	}
 	if u.ReasonUID.Set || u.ReasonUser != "" {
 		c.warn("#/reason_uid", "has no effect from Slurm 23.02 on: the controller records the user of the request")
 	}
-	if err := resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {
+	if err := h.resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {
 		return err
 	}
 	if err := h.checkNodesExist(c, u.Names, source); err != nil {
@@ -57,8 +57,8 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	if u.ResumeAfter.Set && u.State != model.Some(model.NodeDown) && u.State != model.Some(model.NodeDrain) {
 		c.warn("#/resume_after", "has an effect only together with the state DOWN or DRAIN")
 	}
-	if u.Reason != "" && !u.ReasonUID.Set && c.h.Resolver != nil {
-		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
+	if u.Reason != "" && !u.ReasonUID.Set && h.Resolver != nil {
+		if id, err := h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
 			u.ReasonUID = model.Some(id)
 		}
 	}
@@ -107,7 +107,7 @@ const firstTime = 30 * 365 * 86400
 // client may expect a success, noChange adds a warning instead and returns nil.
 // Then the controller still receives the change, and refuses it if there is no
 // such object, or if the user may not change it.
-func (c *call) noChange(kind, name, source string) error {
+func noChange(c *call, kind, name, source string) error {
 	const text = "the body has no field to change"
 	if c.lenient(api.NoChange) {
 		c.warn(source, text+", so nothing is changed")

@@ -54,7 +54,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 		// the initial values of partitions that are configured later.
 		if known || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
-				if err := c.noChange("partition", u.Name, sourceOf(at, i, "name")); err != nil {
+				if err := noChange(c, "partition", u.Name, sourceOf(at, i, "name")); err != nil {
 					return err
 				}
 			}

@@ -17,8 +17,10 @@ func (h *handler) postQOS(c *call, _ *api.PostQOSParams) error {
 	if err != nil {
 		return err
 	}
-	return h.answerEdit(c, editEach(h, c, "qos", body.Records, qosName, c.putQOS))
+	return h.answerEdit(c, editEach(h, c, qosKind, body.Records))
 }
+
+var qosKind = kind[api.QOSRow]{"qos", "quality of service", qosName, putQOS}
 
 func qosName(q *api.QOSRow) string {
 	if q.Name == "" {
@@ -35,11 +37,11 @@ const (
 )
 
 // putQOS creates a quality of service or changes an existing one.
-func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) {
-	if c.skipDeleted(row.Flags, qosDeleted, at) {
+func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
+	if skipDeleted(tx, row.Flags, qosDeleted, at) {
 		return false, nil
 	}
-	old, err := findQOS(e, row, at)
+	old, err := findQOS(tx, row, at)
 	if err != nil {
 		return false, err
 	}
@@ -47,11 +49,11 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 		return false, errs.New(errs.Invalid, "expected no other flag with NOT_SET, which leaves the flags unchanged").WithSource(at + "/flags")
 	}
 	record := *row.QOS
-	if err := c.fillQOS(e, row, &record, old, at); err != nil {
+	if err := fillQOS(tx, row, &record, old, at); err != nil {
 		return false, err
 	}
 	if record.LimitFactor == 0 {
-		c.warn(at+"/limits/factor", "0 has no effect")
+		tx.call.warn(at+"/limits/factor", "0 has no effect")
 		record.LimitFactor = model.FloatNotSet
 	}
 	if old == nil {
@@ -59,7 +61,7 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 			return false, err
 		}
 		record.ID = 0
-		return true, add[model.QOS](e, record, model.QOSFilter{Names: []string{record.Name}}, at)
+		return true, add[model.QOS](tx, record, model.QOSFilter{Names: []string{record.Name}}, at)
 	}
 	record.Name, record.ID = "", 0
 	if record.Flags&model.QOSFlagsNotSet != 0 {
@@ -75,7 +77,7 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 		return false, nil
 	}
 	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
-	return c.modifyRecords(e, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
+	return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
 }
 
 // findQOS returns the existing quality of service with the record's name or id.
@@ -108,17 +110,17 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 
 // fillQOS sets those fields of the record that contain ids. It looks up these
 // ids by the names in the request.
-func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
+func fillQOS(tx *transaction, row *api.QOSRow, record, old *model.QOS, at string) error {
 	if len(row.Limits) == 0 && row.Preempt == nil {
 		return nil
 	}
-	r, err := c.h.namesFrom(e.List, model.QOSFilter{})
+	r, err := tx.h.namesFrom(tx.List, model.QOSFilter{})
 	if err != nil {
 		return err
 	}
 	limits := row.Limits
-	if old != nil && c.lenient(api.EmptyLimits) {
-		limits = c.withoutEmpty(limits, old, at)
+	if old != nil && tx.call.lenient(api.EmptyLimits) {
+		limits = withoutEmpty(tx, limits, old, at)
 	}
 	if err := api.SetLimits(r, record, old, limits); err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits").WithNumber(invalidTRES)
@@ -152,14 +154,14 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 
 // withoutEmpty returns the lists of limits that are not empty. It warns if the
 // record has limits that an empty list would have removed.
-func (c *call) withoutEmpty(limits []api.Limit[model.QOS], old *model.QOS, at string) []api.Limit[model.QOS] {
+func withoutEmpty(tx *transaction, limits []api.Limit[model.QOS], old *model.QOS, at string) []api.Limit[model.QOS] {
 	var list []api.Limit[model.QOS]
 	for _, l := range limits {
 		switch {
 		case len(l.List) > 0:
 			list = append(list, l)
 		case *l.At(old) != "":
-			c.warn(at+"/limits", "an empty list changes nothing: to remove the limit of a resource, set its count to -1")
+			tx.call.warn(at+"/limits", "an empty list changes nothing: to remove the limit of a resource, set its count to -1")
 		}
 	}
 	return list
@@ -167,8 +169,8 @@ func (c *call) withoutEmpty(limits []api.Limit[model.QOS], old *model.QOS, at st
 
 // deleteQOS removes a quality of service.
 func (h *handler) deleteQOS(c *call, p *api.NamedQOSParams) error {
-	names, err := h.removeRecords(c, "quality of service", p.Name, inPath+"qos", func(e model.Editor) (any, error) {
-		r, err := h.namesFrom(e.List, model.QOSFilter{})
+	names, err := h.removeRecords(c, "quality of service", p.Name, inPath+"qos", func(tx *transaction) (any, error) {
+		r, err := h.namesFrom(tx.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err
 		}

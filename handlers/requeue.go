@@ -21,7 +21,7 @@ func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 	if err != nil {
 		return annotateNamed(err, "job", p.Job, inPath+"job_id")
 	}
-	c.warnOfTasks(results)
+	warnOfTasks(c, results)
 	return send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.envelope()})
 }
 

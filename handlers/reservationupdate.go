@@ -61,7 +61,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 				c.warn(sourceOf(at, i, "flags"), "%s: no effect on an existing reservation", strings.Join(lost, ", "))
 			}
 			if u == (model.ReservationUpdate{Name: name}) {
-				if err := c.noChange("reservation", name, sourceOf(at, i, "name")); err != nil {
+				if err := noChange(c, "reservation", name, sourceOf(at, i, "name")); err != nil {
 					return err
 				}
 			}

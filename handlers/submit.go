@@ -32,7 +32,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if descs[0].Script == "" && api.NeedsScript(&descs[0]) {
 		return errs.New(errs.Invalid, "the job has no script").WithSource(componentAt(at, 0) + "script")
 	}
-	if err := prepareDescs(c, descs, at); err != nil {
+	if err := h.prepareDescs(c, descs, at); err != nil {
 		return err
 	}
 	submitted, err := submitOnce(c, func() (*model.Submitted, error) {
@@ -44,17 +44,17 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 		}, submitResult)
 	})
 	if err != nil {
-		return c.annotateComponents(err, descs, at)
+		return annotateComponents(c, err, descs, at)
 	}
-	c.warnOfSubmission(submitted, at)
+	h.warnOfSubmission(c, submitted, at)
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
 // warnOfSubmission adds the controller's remark about a job that it accepted,
 // such as that the job is held.
-func (c *call) warnOfSubmission(s *model.Submitted, at string) {
+func (h *handler) warnOfSubmission(c *call, s *model.Submitted, at string) {
 	if s.ErrorCode != 0 {
-		c.warn(at, "%s", c.h.ErrorText(int(int32(s.ErrorCode))))
+		c.warn(at, "%s", h.ErrorText(int(int32(s.ErrorCode))))
 	}
 }
 
@@ -68,9 +68,9 @@ func componentAt(at string, i int) string {
 }
 
 // prepareDescs replaces names with ids, and removes tokens.
-func prepareDescs(c *call, descs []model.JobDesc, at string) error {
+func (h *handler) prepareDescs(c *call, descs []model.JobDesc, at string) error {
 	for i := range descs {
-		if err := resolve(c, &descs[i], componentAt(at, i)); err != nil {
+		if err := h.resolve(c, &descs[i], componentAt(at, i)); err != nil {
 			return err
 		}
 		dropTokens(c, &descs[i], componentAt(at, i))
@@ -81,9 +81,9 @@ func prepareDescs(c *call, descs []model.JobDesc, at string) error {
 // annotateComponents calls annotateJob if the job has only one component. For a
 // job with several components, the controller does not report which one it
 // rejects, so annotateComponents adds the place of the whole list to the error.
-func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) error {
+func annotateComponents(c *call, err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
-		return c.annotateJob(err, &descs[0], componentAt(at, 0))
+		return annotateJob(c, err, &descs[0], componentAt(at, 0))
 	}
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Source == "" && (e.Kind == errs.Invalid || e.Kind == errs.Denied) {
 		annotated := *e
@@ -96,14 +96,14 @@ func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) e
 // resolve replaces the names of the job's user and group with ids. If the user
 // is the client itself, resolve only removes the name, because the controller
 // knows the client's id.
-func resolve(c *call, d *model.JobDesc, at string) error {
+func (h *handler) resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
 	}
-	if err := resolveName(c, userNames, &d.UserName, &d.UserID, at+"user_id"); err != nil {
+	if err := h.resolveName(c, userNames, &d.UserName, &d.UserID, at+"user_id"); err != nil {
 		return err
 	}
-	return resolveName(c, groupNames, &d.GroupName, &d.GroupID, at+"group_id")
+	return h.resolveName(c, groupNames, &d.GroupName, &d.GroupID, at+"group_id")
 }
 
 // nameKind is a kind of name that the gateway's host knows.
@@ -120,16 +120,16 @@ var (
 
 // resolveName replaces a name, unless it is "", with a number. The source
 // argument is the place of the name in the request.
-func resolveName(c *call, kind nameKind, name *string, number *model.Opt[uint32], source string) error {
+func (h *handler) resolveName(c *call, kind nameKind, name *string, number *model.Opt[uint32], source string) error {
 	if *name == "" {
 		return nil
 	}
 	notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", kind.name, schema.Shorten(*name)).WithSource(source)
 	notFound.Number = kind.code
-	if c.h.Resolver == nil {
+	if h.Resolver == nil {
 		return notFound
 	}
-	id, err := kind.lookup(c.h.Resolver, c.ctx, *name)
+	id, err := kind.lookup(h.Resolver, c.ctx, *name)
 	switch {
 	case errs.KindOf(err) == errs.NotFound:
 		return notFound

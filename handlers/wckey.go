@@ -77,8 +77,10 @@ func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 	if err != nil {
 		return err
 	}
-	return h.answerEdit(c, editEach(h, c, "wckeys", body.Records, wckeyName, c.addWCKey))
+	return h.answerEdit(c, editEach(h, c, wckeyKind, body.Records))
 }
+
+var wckeyKind = kind[model.WCKey]{"wckeys", "workload key", wckeyName, addWCKey}
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
@@ -88,8 +90,8 @@ func onlyWCKey(k *model.WCKey) model.WCKeyFilter {
 }
 
 // addWCKey creates a workload key if it does not exist.
-func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
-	if c.skipDeleted(k.Flags, recordDeleted, at) {
+func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
+	if skipDeleted(tx, k.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
@@ -97,21 +99,21 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name).WithNumber(missingField)
 		}
 	}
-	old, err := findOne[model.WCKey](e, onlyWCKey(k))
+	old, err := findOne[model.WCKey](tx, onlyWCKey(k))
 	if err != nil {
 		return false, err
 	}
 	if old != nil {
-		c.warn(at, "workload key %s exists already and was not changed", wckeyName(k))
+		tx.call.warn(at, "workload key %s exists already and was not changed", wckeyName(k))
 		return false, nil
 	}
-	if err := checkCluster(e, k.Cluster, at+"/cluster"); err != nil {
+	if err := checkCluster(tx, k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}
-	if err := c.checkUserOfNew(e, k.User, at+"/user"); err != nil {
+	if err := checkUserOfNew(tx, k.User, at+"/user"); err != nil {
 		return false, err
 	}
-	return true, add[model.WCKey](e, *k, onlyWCKey(k), at)
+	return true, add[model.WCKey](tx, *k, onlyWCKey(k), at)
 }
 
 // deleteWCKey removes one workload key, or in Slurm's spelling all keys with a
@@ -120,11 +122,11 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 // daemon would remove this key for all users on all clusters.
 func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	const kind, source = "workload key", inPath + "id"
-	names, err := h.edit(c, p.Name, func(e model.Editor) (names []string, err error) {
-		defer func() { err = c.allowMissing(err, kind, p.Name, source) }()
+	names, err := h.edit(c, p.Name, func(tx *transaction) (names []string, err error) {
+		defer func() { err = allowMissing(c, err, kind, p.Name, source) }()
 		var found []model.WCKey
 		for _, filter := range wckeyFilters(p.Name) {
-			err := e.List(model.List(filter, func(k *model.WCKey) error { found = append(found, *k); return nil }))
+			err := tx.List(model.List(filter, func(k *model.WCKey) error { found = append(found, *k); return nil }))
 			if err != nil {
 				return nil, err
 			}
@@ -136,14 +138,14 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 		case 0:
 			return nil, errs.New(errs.NotFound, "there is no such record")
 		case 1:
-			return e.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[0])})
+			return tx.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[0])})
 		}
 		if !c.lenient(api.KeysOfSeveralUsers) {
 			return nil, ambiguousWCKey(found)
 		}
 		var removed []string
 		for i := range found {
-			names, err := e.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[i])})
+			names, err := tx.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[i])})
 			if err != nil {
 				return nil, err
 			}
