@@ -3,10 +3,8 @@ package handlers
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"schedrestd/api"
-	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -22,10 +20,6 @@ func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
 var accountKind = kind[model.Account]{"accounts", "account", accountName, putAccount}
 
 func accountName(a *model.Account) string { return a.Name }
-
-func accountsNamed(name string) model.AccountFilter {
-	return model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}
-}
 
 // putAccount creates an account or changes an existing one.
 func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err error) {
@@ -105,19 +99,6 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 		}
 	}
 	return len(add)+len(remove) > 0, nil
-}
-
-// checkName returns an error if a record has no name, or one with a comma. A
-// daemon may apply a change with an empty name to all records, and no command
-// of Slurm can name a record with a comma.
-func checkName(name, at string) error {
-	if strings.Contains(name, ",") {
-		return errs.New(errs.Invalid, "a name must not contain a comma").WithSource(at + "/name").WithNumber(badName)
-	}
-	if name == "" {
-		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name").WithNumber(missingField)
-	}
-	return nil
 }
 
 // deleteAccount removes an account.

@@ -3,7 +3,6 @@ package handlers
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,13 +22,6 @@ func (h *handler) apiPages() map[string]page {
 	}
 	pages[""] = page{id: "docs", do: func(c *call) error { return c.redirectRoot() }}
 	return pages
-}
-
-// acceptsHTML reports whether a request asks for HTML by name, as a browser
-// does for the address that its user entered. For all other clients, the path /
-// does not exist.
-func acceptsHTML(h http.Header) bool {
-	return slices.ContainsFunc(preferences(h.Values("Accept")), func(p preference) bool { return p.name == "text/html" && p.quality > 0 })
 }
 
 // redirectRoot answers a browser's request for the path / with a redirect to

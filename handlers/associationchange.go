@@ -148,17 +148,6 @@ func checkReferences(tx *transaction, a, old *model.Association, at string) erro
 	return checkParent(tx, a, at+"/parent_account")
 }
 
-// checkUserOfNew returns an error if the user of a new record does not exist. In
-// Slurm's spelling, it only adds a warning.
-func checkUserOfNew(tx *transaction, name, source string) error {
-	err := checkUser(tx, name, source)
-	if errs.KindOf(err) == errs.NotFound && tx.call.lenient(api.UserWithoutRecord) {
-		tx.call.warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
-		return nil
-	}
-	return err
-}
-
 // checkParent returns an error if the parent account of the association a does
 // not exist in the cluster, or is the account of a or below it.
 func checkParent(e model.Editor, a *model.Association, source string) error {
@@ -186,31 +175,6 @@ const maxDepth = 1000
 // nil if there is none.
 func ownAssociation(e model.Editor, account, cluster string) (*model.Association, error) {
 	return findOne[model.Association](e, model.AssocFilter{Accounts: []string{account}, Clusters: []string{cluster}, Users: []string{""}})
-}
-
-// checkInCluster returns an error with Slurm's number unless the account has an association of its
-// own in the cluster. Associations of its users don't count. If cluster is "",
-// any cluster is sufficient.
-func checkInCluster(e model.Editor, account, cluster string, number int, source string) error {
-	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
-	if cluster != "" {
-		filter.Clusters = []string{cluster}
-	}
-	found, err := hasRecord[model.Association](e, filter)
-	if err == nil && !found {
-		err = notInCluster(account, cluster, number, source)
-	}
-	return err
-}
-
-// notInCluster returns the error for an account without an association of its
-// own in the cluster, or in any cluster if cluster is "".
-func notInCluster(account, cluster string, number int, source string) error {
-	scope := "any cluster"
-	if cluster != "" {
-		scope = "cluster " + schema.Shorten(cluster)
-	}
-	return errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source).WithNumber(number)
 }
 
 // fillAssociation resolves the names in row to ids, and sets the record's

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"schedrestd/api"
-	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -87,61 +86,6 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	} {
 		if slices.Contains(list.values, "") {
 			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name).WithNumber(missingField)
-		}
-	}
-	return nil
-}
-
-// checkExists returns an error with Slurm's number if a filter selects no
-// record. Without this check, the daemon would change nothing and report
-// success.
-func checkExists[T any](e model.Editor, filter model.Filter[T], number int, kind, name, source string) error {
-	found, err := hasRecord(e, filter)
-	if err == nil && !found {
-		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source).WithNumber(number)
-	}
-	return err
-}
-
-func checkAccount(e model.Editor, name, source string) error {
-	return checkExists[model.Account](e, accountsNamed(name), invalidAccount, "account", name, source)
-}
-
-func checkUser(e model.Editor, name, source string) error {
-	return checkExists[model.User](e, usersNamed(name), unknownUser, "user", name, source)
-}
-
-// checkCluster returns an error if there is no cluster with exactly this name.
-// When the daemon lists clusters, it ignores case. When it changes the records
-// of a cluster, it does not, so it would change nothing and report success.
-func checkCluster(e model.Editor, name, source string) error {
-	var found []string
-	err := e.List(model.List(model.ClusterFilter{Names: []string{name}}, func(l *model.Cluster) error {
-		found = append(found, l.Name)
-		return nil
-	}))
-	if err != nil || slices.Contains(found, name) {
-		return err
-	}
-	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source).WithNumber(invalidCluster)
-	if len(found) > 0 {
-		missing = missing.WithHint("the cluster's name is %s", schema.Shorten(found[0]))
-	}
-	return missing
-}
-
-// checkInClusters returns an error with Slurm's number unless each account has an association of
-// its own in each of the clusters. If clusters is empty, any cluster is
-// sufficient.
-func checkInClusters(e model.Editor, accounts, clusters []string, number int, source string) error {
-	if len(clusters) == 0 {
-		clusters = []string{""}
-	}
-	for _, account := range accounts {
-		for _, cluster := range clusters {
-			if err := checkInCluster(e, account, cluster, number, source); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

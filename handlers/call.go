@@ -3,13 +3,13 @@ package handlers
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"time"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -38,19 +38,6 @@ type call struct {
 	requestHash [32]byte // hash of a request that has an Idempotency-Key
 }
 
-// ServeHTTP processes a request step by step.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := h.newCall(w, r)
-	defer c.memory.release()
-	defer c.logAccess()
-	defer c.recover()
-	c.closeUnlessRead()
-	c.match = h.router.find(r)
-	if err := c.serve(); err != nil {
-		c.fail(err)
-	}
-}
-
 func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(),
 		media: mediaJSON}
@@ -60,105 +47,6 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	}
 	w.Header().Set("X-Request-Id", c.id)
 	return c
-}
-
-// ErrorHandler returns a function that answers a request with an error. The
-// answer has the negotiated format and contains the usual envelope. The request
-// is logged like any other.
-func ErrorHandler(cfg Config) func(http.ResponseWriter, *http.Request, error) {
-	h := newHandler(cfg)
-	return func(w http.ResponseWriter, r *http.Request, err error) {
-		c := h.newCall(w, r)
-		c.reason = err.Error()
-		defer c.logAccess()
-		defer c.recover()
-		c.closeUnlessRead()
-		c.match = h.router.find(r)
-		_ = c.negotiate(bodyMedia) // if the client accepts none of these types, the answer is JSON
-		c.sendError(err, status(err))
-	}
-}
-
-func (c *call) serve() error {
-	if c.allow != nil && c.r.Method == http.MethodOptions {
-		c.setAllow()
-		c.w.WriteHeader(http.StatusNoContent)
-		return nil
-	}
-	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
-		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").
-			WithHint("at most %d bytes are accepted", maxURI)
-	}
-	if c.page != nil {
-		return c.servePage()
-	}
-	err := c.negotiate(bodyMedia)
-	if c.err != nil {
-		return c.err
-	}
-	if err != nil {
-		return err
-	}
-	if err := c.authenticate(); err != nil {
-		return err
-	}
-	do, err := c.route.prepare(c)
-	if err != nil {
-		return err
-	}
-	return c.answerNotFound(c.forgetIfRefused(do()))
-}
-
-// authenticate verifies the credential of the request. Only the request line
-// and the Accept header are checked earlier. A client without a valid
-// credential must not make the gateway read a body, and learns only that its
-// credential was refused.
-func (c *call) authenticate() error {
-	if err := checkURLToken(c.r.URL); err != nil {
-		return err
-	}
-	client, err := auth.FromRequest(c.r, c.h.Auth)
-	if err != nil {
-		return err
-	}
-	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires}
-	daemon, verify := c.daemon()
-	if err := c.h.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context) error { return verify(ctx, c.cred) }); err != nil {
-		c.claimedUser = client.User()
-		return err
-	}
-	c.client = client
-	if h := c.h; h.Admit != nil {
-		if err := h.Admit(c.ctx, client.User()); err != nil {
-			c.reason = err.Error()
-			return err
-		}
-	}
-	return nil
-}
-
-// daemon returns the name of the daemon that serves the request, and the
-// function with which this daemon verifies a credential.
-func (c *call) daemon() (name string, verify func(context.Context, model.Credential) error) {
-	if c.route != nil && c.route.Accounting {
-		return "accounting", c.h.Accounting.Verify
-	}
-	return "controller", c.h.Controller.Verify
-}
-
-// forgetIfRefused returns err, the result of the request. If the daemon has
-// refused the credential, forgetIfRefused removes the cached verification. A
-// daemon may refuse a credential that it has verified before, for example
-// because the daemon's key was replaced.
-func (c *call) forgetIfRefused(err error) error {
-	if errs.KindOf(err) == errs.Unauthenticated {
-		daemon, _ := c.daemon()
-		c.h.Authenticator.Forget(c.client, daemon)
-		if !c.client.Local {
-			c.client = auth.Credential{}
-		}
-	}
-	return err
 }
 
 // lenient reports whether the exception applies to the request: the request is
@@ -207,4 +95,9 @@ func (c *call) asUser() string {
 		return c.client.ActAs
 	}
 	return c.client.Claims.User
+}
+
+// warn adds a warning about a place in the request.
+func (c *call) warn(source, format string, args ...any) {
+	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -34,21 +33,6 @@ func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, e
 		}
 		return done, err
 	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
-}
-
-// truncateList truncates a list of names so that it fits into a line of the
-// audit log.
-func truncateList(names string) string {
-	const maxLen = 1000
-	if len(names) <= maxLen {
-		return names
-	}
-	return strings.ToValidUTF8(names[:maxLen], "") + "…"
-}
-
-// warn adds a warning about a place in the request.
-func (c *call) warn(source, format string, args ...any) {
-	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
 
 // answerEdit answers a request that changes records. If err is nil, the answer
@@ -140,17 +124,6 @@ func skipDeleted(tx *transaction, flags, deleted uint32, at string) bool {
 	return true
 }
 
-// annotateUnchanged adds "nothing was changed" to a daemon's error.
-func annotateUnchanged(err error) error {
-	e, ok := errors.AsType[*errs.Error](err)
-	if !ok {
-		return err
-	}
-	annotated := *e
-	annotated.Message += "; nothing was changed"
-	return &annotated
-}
-
 // removal returns a function that always returns r.
 func removal(r any) func(*transaction) (any, error) {
 	return func(*transaction) (any, error) { return r, nil }
@@ -195,22 +168,6 @@ func allowMissing(c *call, err error, kind, name, source string) error {
 	}
 	c.warn(source, "%s %s: there is no such record", kind, name)
 	return nil
-}
-
-// annotateBlocked adds names to the error of a removal that the daemon refused.
-// The names are those of the records that prevent the removal.
-func annotateBlocked(err error, names []string) error {
-	e, ok := errors.AsType[*errs.Error](err)
-	if !ok {
-		return err
-	}
-	list := make([]string, len(names))
-	for i, name := range names {
-		list[i] = strings.Join(strings.Fields(name), " ")
-	}
-	annotated := *e
-	annotated.Message += ": " + truncateList(strings.Join(list, "; ")) + "; nothing was removed"
-	return &annotated
 }
 
 // answerRemoval answers a removal.
@@ -258,4 +215,14 @@ func findOne[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
 		err = errs.New(errs.Invalid, "more than one record is named")
 	}
 	return found, err
+}
+
+// modifyRecords changes existing records, and reports whether the daemon changed
+// any. If it did not, modifyRecords adds a warning.
+func modifyRecords(tx *transaction, change any, at string) (bool, error) {
+	names, err := tx.Change(change)
+	if err == nil && len(names) == 0 {
+		tx.call.warn(at, "the accounting daemon found nothing to change")
+	}
+	return len(names) > 0, err
 }

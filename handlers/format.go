@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"io"
+	"strings"
 	"sync"
 
 	"schedrestd/api/schema"
@@ -51,3 +52,17 @@ func (f *formats) put(media string, out writer) {
 		f.pool(media).Put(out)
 	}
 }
+
+// Media types of bodies.
+const (
+	mediaJSON  = "application/json"
+	mediaYAML  = "application/yaml"
+	mediaXYAML = "application/x-yaml" // older name of application/yaml, which clients of slurmrestd use
+)
+
+// bodyMedia are the media types that every answer can have.
+var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
+
+// isYAML reports whether the media type of a body is YAML. If it is not YAML,
+// it is JSON.
+func isYAML(media string) bool { return strings.HasSuffix(media, "yaml") }

@@ -9,15 +9,6 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// page is a path that does not belong to the API. It has no version, and
-// supports only reading.
-type page struct {
-	id    string   // name in the log
-	quiet bool     // requests for this page are logged only at level debug
-	media []string // available media types, preferred one first; nil if any Accept header is ignored
-	do    func(*call) error
-}
-
 // pages returns the pages outside of the API. The keys are their paths, without
 // the leading slash.
 func (h *handler) pages() map[string]page {
@@ -38,19 +29,6 @@ func Pages() (names []string) {
 		names = append(names, p.id)
 	}
 	return names
-}
-
-// servePage answers a request for a page.
-func (c *call) servePage() error {
-	if c.page.media != nil {
-		if err := c.negotiate(c.page.media); err != nil {
-			return err
-		}
-	}
-	if c.err != nil {
-		return c.err
-	}
-	return c.page.do(c)
 }
 
 // getHealth answers "ok" if this process can answer. Clients poll it often and

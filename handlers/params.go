@@ -84,13 +84,6 @@ func (c *call) paramsHint() string {
 	return "this operation takes " + strings.Join(names, ", ")
 }
 
-// The source of an error or warning is the name of a parameter with one of
-// these prefixes, such as "query/flags".
-const (
-	inPath  = "path/"
-	inQuery = "query/"
-)
-
 // pointerUnescaper decodes the escapes in a JSON pointer (RFC 6901, 4).
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 

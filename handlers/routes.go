@@ -98,17 +98,3 @@ func (h *handler) routes() []route {
 	}
 	return routes
 }
-
-// route combines the declaration of an endpoint with its handler. The function
-// prepare parses the parameters, and returns the function that does the work.
-type route struct {
-	*api.Endpoint
-	prepare func(*call) (do func() error, err error)
-}
-
-func bind[P any](op api.Operation[P], do func(*call, *P) error) route {
-	return route{op.Endpoint, func(c *call) (func() error, error) {
-		params, err := readParams(c, op.Params)
-		return func() error { return do(c, params) }, err
-	}}
-}

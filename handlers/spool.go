@@ -5,17 +5,7 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-
-	"schedrestd/model"
 )
-
-// Memory is a limit on the memory that stored answers and large bodies occupy.
-// Hold reserves n bytes for the credential's user. If this is not possible,
-// Hold returns false at once. Release frees n bytes.
-type Memory interface {
-	Hold(cred model.Credential, n int) bool
-	Release(cred model.Credential, n int)
-}
 
 // spoolPiece is the length of the pieces of a spool.
 const spoolPiece = 64 << 10

@@ -110,10 +110,6 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at)
 }
 
-func usersNamed(name string) model.UserFilter {
-	return model.UserFilter{Assoc: model.AssocFilter{Users: []string{name}}}
-}
-
 // renameUser renames a user, and makes the other changes to the record.
 func renameUser(tx *transaction, u *model.User, existing *model.User, at string) (bool, error) {
 	if existing != nil {
@@ -169,16 +165,6 @@ func addUser(tx *transaction, u *model.User, at string) error {
 		record.WCKeys = append(record.WCKeys, key)
 	}
 	return add[model.User](tx, record, usersNamed(u.Name), at)
-}
-
-// modifyRecords changes existing records, and reports whether the daemon changed
-// any. If it did not, modifyRecords adds a warning.
-func modifyRecords(tx *transaction, change any, at string) (bool, error) {
-	names, err := tx.Change(change)
-	if err == nil && len(names) == 0 {
-		tx.call.warn(at, "the accounting daemon found nothing to change")
-	}
-	return len(names) > 0, err
 }
 
 // deleteUser removes a user.

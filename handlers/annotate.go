@@ -45,3 +45,40 @@ func withName(name, message string) string {
 // unknownNames are Slurm's error numbers for unknown nodes, reservations and
 // partitions.
 var unknownNames = []int{invalidNodeName, invalidReservation, invalidPartition}
+
+// annotateUnchanged adds "nothing was changed" to a daemon's error.
+func annotateUnchanged(err error) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok {
+		return err
+	}
+	annotated := *e
+	annotated.Message += "; nothing was changed"
+	return &annotated
+}
+
+// annotateBlocked adds names to the error of a removal that the daemon refused.
+// The names are those of the records that prevent the removal.
+func annotateBlocked(err error, names []string) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok {
+		return err
+	}
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strings.Join(strings.Fields(name), " ")
+	}
+	annotated := *e
+	annotated.Message += ": " + truncateList(strings.Join(list, "; ")) + "; nothing was removed"
+	return &annotated
+}
+
+// truncateList truncates a list of names so that it fits into a line of the
+// audit log.
+func truncateList(names string) string {
+	const maxLen = 1000
+	if len(names) <= maxLen {
+		return names
+	}
+	return strings.ToValidUTF8(names[:maxLen], "") + "…"
+}

@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+)
+
+// checkName returns an error if a record has no name, or one with a comma. A
+// daemon may apply a change with an empty name to all records, and no command
+// of Slurm can name a record with a comma.
+func checkName(name, at string) error {
+	if strings.Contains(name, ",") {
+		return errs.New(errs.Invalid, "a name must not contain a comma").WithSource(at + "/name").WithNumber(badName)
+	}
+	if name == "" {
+		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name").WithNumber(missingField)
+	}
+	return nil
+}
+
+func accountsNamed(name string) model.AccountFilter {
+	return model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}
+}
+
+func usersNamed(name string) model.UserFilter {
+	return model.UserFilter{Assoc: model.AssocFilter{Users: []string{name}}}
+}
+
+// checkExists returns an error with Slurm's number if a filter selects no
+// record. Without this check, the daemon would change nothing and report
+// success.
+func checkExists[T any](e model.Editor, filter model.Filter[T], number int, kind, name, source string) error {
+	found, err := hasRecord(e, filter)
+	if err == nil && !found {
+		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source).WithNumber(number)
+	}
+	return err
+}
+
+func checkAccount(e model.Editor, name, source string) error {
+	return checkExists[model.Account](e, accountsNamed(name), invalidAccount, "account", name, source)
+}
+
+func checkUser(e model.Editor, name, source string) error {
+	return checkExists[model.User](e, usersNamed(name), unknownUser, "user", name, source)
+}
+
+// checkCluster returns an error if there is no cluster with exactly this name.
+// When the daemon lists clusters, it ignores case. When it changes the records
+// of a cluster, it does not, so it would change nothing and report success.
+func checkCluster(e model.Editor, name, source string) error {
+	var found []string
+	err := e.List(model.List(model.ClusterFilter{Names: []string{name}}, func(l *model.Cluster) error {
+		found = append(found, l.Name)
+		return nil
+	}))
+	if err != nil || slices.Contains(found, name) {
+		return err
+	}
+	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source).WithNumber(invalidCluster)
+	if len(found) > 0 {
+		missing = missing.WithHint("the cluster's name is %s", schema.Shorten(found[0]))
+	}
+	return missing
+}
+
+// checkInClusters returns an error with Slurm's number unless each account has an association of
+// its own in each of the clusters. If clusters is empty, any cluster is
+// sufficient.
+func checkInClusters(e model.Editor, accounts, clusters []string, number int, source string) error {
+	if len(clusters) == 0 {
+		clusters = []string{""}
+	}
+	for _, account := range accounts {
+		for _, cluster := range clusters {
+			if err := checkInCluster(e, account, cluster, number, source); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkInCluster returns an error with Slurm's number unless the account has an association of its
+// own in the cluster. Associations of its users don't count. If cluster is "",
+// any cluster is sufficient.
+func checkInCluster(e model.Editor, account, cluster string, number int, source string) error {
+	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
+	if cluster != "" {
+		filter.Clusters = []string{cluster}
+	}
+	found, err := hasRecord[model.Association](e, filter)
+	if err == nil && !found {
+		err = notInCluster(account, cluster, number, source)
+	}
+	return err
+}
+
+// notInCluster returns the error for an account without an association of its
+// own in the cluster, or in any cluster if cluster is "".
+func notInCluster(account, cluster string, number int, source string) error {
+	scope := "any cluster"
+	if cluster != "" {
+		scope = "cluster " + schema.Shorten(cluster)
+	}
+	return errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source).WithNumber(number)
+}
+
+// checkUserOfNew returns an error if the user of a new record does not exist. In
+// Slurm's spelling, it only adds a warning.
+func checkUserOfNew(tx *transaction, name, source string) error {
+	err := checkUser(tx, name, source)
+	if errs.KindOf(err) == errs.NotFound && tx.call.lenient(api.UserWithoutRecord) {
+		tx.call.warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
+		return nil
+	}
+	return err
+}

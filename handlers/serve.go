@@ -1,0 +1,80 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/internal/errs"
+)
+
+// ServeHTTP processes a request step by step.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := h.newCall(w, r)
+	defer c.memory.release()
+	defer c.logAccess()
+	defer c.recover()
+	c.closeUnlessRead()
+	c.match = h.router.find(r)
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}
+
+// ErrorHandler returns a function that answers a request with an error. The
+// answer has the negotiated format and contains the usual envelope. The request
+// is logged like any other.
+func ErrorHandler(cfg Config) func(http.ResponseWriter, *http.Request, error) {
+	h := newHandler(cfg)
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		c := h.newCall(w, r)
+		c.reason = err.Error()
+		defer c.logAccess()
+		defer c.recover()
+		c.closeUnlessRead()
+		c.match = h.router.find(r)
+		_ = c.negotiate(bodyMedia) // if the client accepts none of these types, the answer is JSON
+		c.sendError(err, status(err))
+	}
+}
+
+func (c *call) serve() error {
+	if c.allow != nil && c.r.Method == http.MethodOptions {
+		c.setAllow()
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
+		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").
+			WithHint("at most %d bytes are accepted", maxURI)
+	}
+	if c.page != nil {
+		return c.servePage()
+	}
+	err := c.negotiate(bodyMedia)
+	if c.err != nil {
+		return c.err
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.authenticate(); err != nil {
+		return err
+	}
+	do, err := c.route.prepare(c)
+	if err != nil {
+		return err
+	}
+	return c.answerNotFound(c.forgetIfRefused(do()))
+}
+
+// servePage answers a request for a page.
+func (c *call) servePage() error {
+	if c.page.media != nil {
+		if err := c.negotiate(c.page.media); err != nil {
+			return err
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return c.page.do(c)
+}
