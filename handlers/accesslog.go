@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/internal/penalty"
@@ -93,16 +92,6 @@ func (c *call) source() string {
 		return penalty.ClientAddr(addr).String()
 	}
 	return text
-}
-
-// Observation describes a request and its answer for the metrics.
-type Observation struct {
-	Endpoint *api.Endpoint // nil for none
-	Page     string        // id of a page outside the API; "" for none
-	Version  schema.Version
-	Method   string
-	Status   int
-	Duration time.Duration
 }
 
 func (c *call) observe(a Access) {

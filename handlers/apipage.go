@@ -20,7 +20,7 @@ func (h *handler) apiPages() map[string]page {
 	for path, file := range apipage.Files() {
 		pages[path] = page{id: "docs", do: func(c *call) error { return c.sendFile(path, file) }}
 	}
-	pages[""] = page{id: "docs", do: func(c *call) error { return c.redirectRoot() }}
+	pages[""] = page{id: "docs", onlyHTML: true, do: func(c *call) error { return c.redirectRoot() }}
 	return pages
 }
 

@@ -26,7 +26,7 @@ func (c *call) authenticate() error {
 		c.claimedUser = client.User()
 		return err
 	}
-	c.client = client
+	c.client, c.memory = client, c.reservation()
 	if h := c.h; h.Admit != nil {
 		if err := h.Admit(c.ctx, client.User()); err != nil {
 			c.reason = err.Error()
@@ -40,9 +40,9 @@ func (c *call) authenticate() error {
 // function with which this daemon verifies a credential.
 func (c *call) daemon() (name string, verify func(context.Context, model.Credential) error) {
 	if c.route != nil && c.route.Accounting {
-		return "accounting", c.h.Accounting.Verify
+		return "accounting", c.h.service.Accounting.Verify
 	}
-	return "controller", c.h.Controller.Verify
+	return "controller", c.h.service.Controller.Verify
 }
 
 // forgetIfRefused returns err, the result of the request. If the daemon has

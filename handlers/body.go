@@ -36,7 +36,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	}
 	// If the client did not announce the length, ContentLength is -1, and
 	// memory is reserved while the body arrives.
-	if err := c.memory.grow(c.r.ContentLength); err != nil {
+	if err := c.growBody(c.r.ContentLength); err != nil {
 		return nil, err
 	}
 	text, err := readText(c.body(), c.r.ContentLength)
@@ -112,7 +112,7 @@ func (c *call) body() io.Reader {
 		_ = conn.SetReadDeadline(time.Now().Add(c.h.ReadBody)) // not supported in tests' recorders
 		n, err := bounded.Read(p)
 		received += int64(n)
-		if memErr := c.memory.grow(received); memErr != nil {
+		if memErr := c.growBody(received); memErr != nil {
 			return n, memErr
 		}
 		if err == io.EOF {

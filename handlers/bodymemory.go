@@ -6,13 +6,9 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// bodyMemory is the memory that the body of one request takes from its worker's
-// budget. (Stored answers use the same budget.) Without a budget, one user with
-// a token could make a worker use gigabytes, by sending many long bodies.
-type bodyMemory struct {
-	call     *call
-	reserved int
-}
+// The body of a request takes memory from its worker's budget. (Stored answers
+// use the same budget.) Without a budget, one user with a token could make a
+// worker use gigabytes, by sending many long bodies.
 
 const (
 	freeBody  = 1 << 20  // uncounted bytes per body; most bodies are shorter
@@ -25,16 +21,14 @@ const (
 // body reserves memory in steps of stepBody.
 func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// grow reserves memory for a body of n bytes, or fails at once if there is not
+// growBody reserves memory for a body of n bytes, or fails at once if there is not
 // enough. It does not wait, because two bodies that each have half of the
 // memory would wait for each other.
-func (s *bodyMemory) grow(n int64) error {
-	m := s.call.h.Memory
-	for m != nil && n > freeBody+int64(s.reserved) {
-		if !m.Hold(s.call.cred, stepBody) {
+func (c *call) growBody(n int64) error {
+	for c.h.Memory != nil && n > freeBody+int64(c.memory.size) {
+		if !c.memory.hold(stepBody) {
 			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
 		}
-		s.reserved += stepBody
 	}
 	return nil
 }
@@ -47,26 +41,21 @@ func (c *call) reserveParsed(n int64) error {
 		return errs.New(errs.TooLarge, "the body contains too many values").
 			WithHint("send several requests, or increase SCHEDRESTD_ANSWER_MEMORY")
 	}
-	return c.memory.grow(n)
+	return c.growBody(n)
 }
 
-// release returns the memory.
-func (s *bodyMemory) release() {
-	if s.reserved > 0 {
-		s.call.h.Memory.Release(s.call.cred, s.reserved)
-		s.reserved = 0
-	}
-}
+// releaseBody returns the memory of the body.
+func (c *call) releaseBody() { c.memory.release(c.memory.size) }
 
 // parse calls the function f to parse a body of n bytes. A long body first
 // waits for its turn, because only a few long bodies are parsed at a time.
-func (h *handler) parse(ctx context.Context, n int, f func() error) error {
+func (s *Server) parse(ctx context.Context, n int, f func() error) error {
 	if n < largeBody {
 		return f()
 	}
 	select {
-	case h.parseSlots <- struct{}{}:
-		defer func() { <-h.parseSlots }()
+	case s.parseSlots <- struct{}{}:
+		defer func() { <-s.parseSlots }()
 		return f()
 	case <-ctx.Done():
 		return cancelled(ctx.Err())

@@ -4,54 +4,70 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"net/http"
+	"strconv"
 	"sync"
 
-	"schedrestd/api/openapi"
+	"schedrestd/api/schema"
 )
 
-// document caches the OpenAPI document in each format and coding that has been
-// requested so far. Each copy takes half a megabyte, or a tenth of that if
-// compressed.
-type document struct {
-	collect func() (*openapi.Document, error)
+// Cached is an answer that is the same for all clients. It is encoded once in
+// each format and coding that clients request, and then kept in memory.
+type Cached struct {
+	write func(schema.Encoder) error
 
-	mu    sync.Mutex
-	cache map[[2]string][]byte
+	mu     sync.Mutex
+	bodies map[[2]string][]byte // by media type and coding
 }
 
-// encoded returns the document in the negotiated format and coding.
-func (d *document) encoded(c *call) ([]byte, error) {
+// NewCached returns an answer whose body the function write encodes.
+func NewCached(write func(schema.Encoder) error) *Cached { return &Cached{write: write} }
+
+// sendCached answers with a.
+func (c *call) sendCached(a *Cached) error {
+	body, err := a.encoded(c)
+	if err != nil {
+		return err
+	}
+	header := c.header(c.media)
+	if c.coding.name != "" {
+		header.Set("Content-Encoding", c.coding.name)
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(http.StatusOK)
+	_, err = c.w.Write(body)
+	return err
+}
+
+// encoded returns the body in the negotiated format and coding.
+func (a *Cached) encoded(c *call) ([]byte, error) {
 	key := [2]string{c.media, c.coding.name}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if body, ok := d.cache[key]; ok {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if body, ok := a.bodies[key]; ok {
 		return body, nil
 	}
-	collected, err := d.collect()
-	if err != nil {
-		return nil, err
-	}
 	var body bytes.Buffer
+	var err error
 	if c.coding.name == "" {
-		err = d.write(c, collected, &body)
+		err = a.encode(c, &body)
 	} else {
 		coder := getCoder(c.coding.name, &body)
 		defer putCoder(c.coding.name, coder)
-		err = cmp.Or(d.write(c, collected, coder), coder.Close())
+		err = cmp.Or(a.encode(c, coder), coder.Close())
 	}
 	if err != nil {
 		return nil, err
 	}
-	if d.cache == nil {
-		d.cache = map[[2]string][]byte{}
+	if a.bodies == nil {
+		a.bodies = map[[2]string][]byte{}
 	}
-	d.cache[key] = bytes.Clone(body.Bytes())
-	return d.cache[key], nil
+	a.bodies[key] = bytes.Clone(body.Bytes())
+	return a.bodies[key], nil
 }
 
-func (d *document) write(c *call, collected *openapi.Document, to io.Writer) error {
+func (a *Cached) encode(c *call, to io.Writer) error {
 	out := c.h.formats.get(c.media, to)
 	defer c.h.formats.put(c.media, out)
-	collected.Write(out)
-	return cmp.Or(out.Err(), out.Flush())
+	return cmp.Or(a.write(out), out.Err(), out.Flush())
 }

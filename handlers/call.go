@@ -15,16 +15,16 @@ import (
 
 // call is the state of one request.
 type call struct {
-	h         *handler
+	h         *Server
 	w         *response
 	r         *http.Request
 	ctx       context.Context
 	id        string // id of the request, for the client and the log
 	fromProxy bool   // whether id comes from a trusted proxy, which may use an id repeatedly
 	startedAt time.Time
-	memory    bodyMemory // memory of the body
-	keepAlive bool       // whether the connection may stay open once the body has been read
-	reason    string     // why the request is refused; "" if it is not
+	memory    reservation // of the body
+	keepAlive bool        // whether the connection may stay open once the body has been read
+	reason    string      // why the request is refused; "" if it is not
 
 	match
 	media       string           // media type of the answer
@@ -38,10 +38,9 @@ type call struct {
 	requestHash [32]byte // hash of a request that has an Idempotency-Key
 }
 
-func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(),
+func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{h: s, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(),
 		media: mediaJSON}
-	c.memory.call = c
 	if peer, _ := auth.PeerFrom(c.ctx); peer.RequestID != "" && redact(peer.RequestID) == peer.RequestID {
 		c.id, c.fromProxy = peer.RequestID, true
 	}
@@ -66,7 +65,7 @@ func (c *call) envelope() api.Envelope {
 func (c *call) meta() api.Meta {
 	m := api.Meta{
 		Version: c.view.Version.String(),
-		Storage: c.h.Accounting != nil,
+		Storage: c.h.service.Accounting != nil,
 		Release: c.h.Release,
 		Cluster: c.h.Cluster,
 	}
@@ -74,7 +73,7 @@ func (c *call) meta() api.Meta {
 		m.Accounting, m.Util = c.route.Accounting, c.route.Util
 	}
 	if c.view.Spelling == schema.Slurm && c.client.User() != "" { // only for authenticated clients
-		m.Controller = c.h.Controller.Release(c.ctx, c.cred)
+		m.Controller = c.h.service.Controller.Release(c.ctx, c.cred)
 	}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		m.Source = peer.Addr
@@ -101,3 +100,6 @@ func (c *call) asUser() string {
 func (c *call) warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
+
+// reservation returns an empty reservation for the client.
+func (c *call) reservation() reservation { return reservation{memory: c.h.Memory, cred: c.cred} }

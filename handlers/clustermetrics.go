@@ -45,7 +45,7 @@ func (h *handler) getClusterMetrics(c *call) error {
 	}
 	counts, err := h.countCluster(c, by)
 	if err != nil {
-		return c.forgetIfRefused(err)
+		return err
 	}
 	c.media = exposition.Media
 	to := &sink{c: c, status: http.StatusOK}

@@ -1,10 +1,10 @@
 package handlers
 
 import (
-	"net/http"
-	"strconv"
+	"sync"
 
 	"schedrestd/api/openapi"
+	"schedrestd/api/schema"
 	"schedrestd/internal/feature"
 )
 
@@ -26,23 +26,23 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument sends the document. The gateway encodes it once in each format
-// and coding, and then keeps the result in memory. Generating and compressing
-// the document takes several hundred times as long as sending it, and anyone
-// can request it.
-func (h *handler) getDocument(c *call) error {
-	body, err := h.document.encoded(c)
-	if err != nil {
+// getDocument sends the document. Generating and compressing the document takes
+// several hundred times as long as sending it, and anyone can request it, so it
+// is cached. Each cached copy takes half a megabyte, or a tenth of that if
+// compressed.
+func (h *handler) getDocument(c *call) error { return c.sendCached(h.document) }
+
+// newDocument returns the document about the operations that this gateway
+// serves.
+func (h *handler) newDocument() *Cached {
+	collect := sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.documentOptions()) })
+	return NewCached(func(e schema.Encoder) error {
+		document, err := collect()
+		if err == nil {
+			document.Write(e)
+		}
 		return err
-	}
-	header := c.header(c.media)
-	if c.coding.name != "" {
-		header.Set("Content-Encoding", c.coding.name)
-	}
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	c.w.WriteHeader(http.StatusOK)
-	_, err = c.w.Write(body)
-	return err
+	})
 }
 
 // documentOptions returns the options for a document about the operations that

@@ -21,6 +21,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"schedrestd/api"
+	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 )
 
@@ -35,7 +36,7 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 	if doc, known := documents.Load(key); known {
 		return doc.(*openapi3.T)
 	}
-	written, err := h.document.collect()
+	written, err := openapi.New(h.documentOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +58,12 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 }
 
 // checkDocumented fails the test unless the answer w to the request r agrees
-// with the OpenAPI document of h.
-func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
+// with the OpenAPI document of s.
+func checkDocumented(t *testing.T, s testServer, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
-	m := h.router.find(r)
+	endpoint, page, view := s.Find(r)
 	body := w.Body.Bytes()
-	if m.page != nil || len(body) == 0 || len(h.Names.Spellings()) == 0 {
+	if page != "" || len(body) == 0 || len(s.Names.Spellings()) == 0 {
 		return
 	}
 	if w.Header().Get("Content-Encoding") == "gzip" {
@@ -76,21 +77,21 @@ func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Resp
 	} else if w.Header().Get("Content-Encoding") != "" {
 		return // other codings have a test of their own
 	}
-	doc := documentOf(t, h)
-	if m.route == nil {
-		checkEnvelope(t, doc, m.view, w.Header().Get("Content-Type"), body)
+	doc := documentOf(t, s.handler)
+	if endpoint == nil {
+		checkEnvelope(t, doc, view, w.Header().Get("Content-Type"), body)
 		return
 	}
-	path := strings.TrimSuffix(m.route.URL(m.view), "/")
+	path := strings.TrimSuffix(endpoint.URL(view), "/")
 	item := doc.Paths.Value(path)
-	if item == nil || item.GetOperation(m.route.Method) == nil {
-		t.Errorf("the document does not have %s %s", m.route.Method, path)
+	if item == nil || item.GetOperation(endpoint.Method) == nil {
+		t.Errorf("the document does not have %s %s", endpoint.Method, path)
 		return
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: r,
-			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: m.route.Method, Operation: item.GetOperation(m.route.Method)},
+			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: endpoint.Method, Operation: item.GetOperation(endpoint.Method)},
 		},
 		Status: w.Code, Header: w.Header(),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
@@ -101,7 +102,7 @@ func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Resp
 		return
 	}
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
-		t.Errorf("%s %s, status %d: not as documented: %v", m.route.Method, path, w.Code, err)
+		t.Errorf("%s %s, status %d: not as documented: %v", endpoint.Method, path, w.Code, err)
 		return
 	}
 	checkedAnswers.Store(answer, true)
@@ -220,7 +221,7 @@ func TestDocumentTellsWhatIsServed(t *testing.T) {
 }
 
 func BenchmarkDocument(b *testing.B) {
-	h := New(config(demo())).(*handler)
+	h := New(config(demo()))
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), newRequest(http.MethodGet, "/openapi", ""))
 	}

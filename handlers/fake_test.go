@@ -297,14 +297,17 @@ const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAw
 func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},
-		Auth:    auth.Options{JWT: true, Now: func() time.Time { return now }},
-		Names:   api.NamesBoth,
-		YAML:    schema.NoTag,
-		Cluster: "demo",
-		Release: "1.2.3",
-		Users:   testUsers, Resolver: testUsers,
-		ErrorText: fault.Text,
-		MaxBody:   50 << 20, ReadBody: 20 * time.Second,
+		Resolver: testUsers,
+		ServerConfig: ServerConfig{
+			Auth:      auth.Options{JWT: true, Now: func() time.Time { return now }},
+			Names:     api.NamesBoth,
+			YAML:      schema.NoTag,
+			Cluster:   "demo",
+			Release:   "1.2.3",
+			Users:     testUsers,
+			ErrorText: fault.Text,
+			MaxBody:   50 << 20, ReadBody: 20 * time.Second,
+		},
 	}
 }
 
@@ -320,8 +323,19 @@ func request(method, path, body string) *http.Request {
 func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h := New(cfg).(*handler)
-	h.ServeHTTP(w, r)
-	checkDocumented(t, h, r, w)
+	s := newTestServer(cfg)
+	s.ServeHTTP(w, r)
+	checkDocumented(t, s, r, w)
 	return w
+}
+
+// testServer is a server with its handlers.
+type testServer struct {
+	*Server
+	handler *handler
+}
+
+func newTestServer(cfg Config) testServer {
+	h := newHandler(cfg)
+	return testServer{h.server(), h}
 }

@@ -218,8 +218,7 @@ func requestedEndpoints(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())
 	cfg.Parsers, cfg.Content = feature.AllParsers(), feature.AllContent
-	h := &handler{Config: cfg}
-	rt := newRouter(h.routes(), h.pages(), cfg)
+	s := New(cfg)
 	requested := map[*api.Endpoint]bool{}
 	for _, g := range list {
 		for _, v := range api.Versions {
@@ -227,8 +226,8 @@ func requestedEndpoints(t *testing.T, list []golden) map[*api.Endpoint]bool {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m := rt.find(r); m.route != nil {
-				requested[m.route.Endpoint] = true
+			if endpoint, _, _ := s.Find(r); endpoint != nil {
+				requested[endpoint] = true
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	refuse := ErrorHandler(cfg)
+	refuse := New(cfg).ServeError
 	for _, tt := range []struct{ accept, media, text string }{
 		{"", mediaJSON, `"description":"no room"`},
 		{"application/yaml", mediaYAML, "description: no room"},

@@ -129,7 +129,11 @@ func (s *sink) start(size int) {
 	compressed := coding.name != "" && (compressible || coding.always)
 	switch {
 	case s.c.needsLength() && (compressed || !s.whole):
-		s.spool = newSpool(s.c, compressed)
+		spoolCoding := ""
+		if compressed {
+			spoolCoding = coding.name
+		}
+		s.spool = newSpool(spoolCoding, s.c.reservation())
 	case compressed:
 		s.sendHeader(-1, true)
 		s.coder = getCoder(coding.name, s.c.w)

@@ -19,8 +19,9 @@ func bind[P any](op api.Operation[P], do func(*call, *P) error) route {
 // page is a path that does not belong to the API. It has no version, and
 // supports only reading.
 type page struct {
-	id    string   // name in the log
-	quiet bool     // requests for this page are logged only at level debug
-	media []string // available media types, preferred one first; nil if any Accept header is ignored
-	do    func(*call) error
+	id       string   // name in the log
+	quiet    bool     // requests for this page are logged only at level debug
+	media    []string // available media types, preferred one first; nil if any Accept header is ignored
+	onlyHTML bool     // whether the path exists only for clients that ask for HTML by name, as browsers do
+	do       func(*call) error
 }

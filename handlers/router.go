@@ -38,9 +38,9 @@ type segment struct {
 	util       bool
 }
 
-func newRouter(routes []route, pages map[string]page, cfg Config) *router {
-	rt := &router{segments: map[string]segment{}, unservedSegments: map[string]string{}, pages: pages, parsers: cfg.Parsers}
-	spellings := cfg.Names.Spellings()
+func newRouter(routes []route, pages map[string]page, names api.Names, parsers []feature.Parser) *router {
+	rt := &router{segments: map[string]segment{}, unservedSegments: map[string]string{}, pages: pages, parsers: parsers}
+	spellings := names.Spellings()
 	if len(spellings) > 0 {
 		rt.spelling = spellings[0]
 	}
@@ -96,7 +96,7 @@ func (rt *router) find(r *http.Request) match {
 		m.err = err
 		return m
 	}
-	if p, ok := rt.pages[strings.Join(parts, "/")]; ok && (len(parts) > 0 || acceptsHTML(r.Header)) {
+	if p, ok := rt.pages[strings.Join(parts, "/")]; ok && (!p.onlyHTML || acceptsHTML(r.Header)) {
 		m.matchPage(&p, r)
 		return m
 	}

@@ -5,6 +5,13 @@ import (
 	"schedrestd/internal/feature"
 )
 
+// New returns the server of all requests.
+func New(cfg Config) *Server { return newHandler(cfg).server() }
+
+func (h *handler) server() *Server {
+	return NewServer(Service{Routes: h.routes(), Pages: h.pages(), Controller: h.Controller, Accounting: h.Accounting}, h.ServerConfig)
+}
+
 // routes returns all endpoints that the gateway serves. Only endpoints that
 // package api declares can be listed here.
 func (h *handler) routes() []route {

@@ -3,37 +3,49 @@ package handlers
 import (
 	"net/http"
 
+	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
 )
 
 // ServeHTTP processes a request step by step.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := h.newCall(w, r)
-	defer c.memory.release()
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := s.newCall(w, r)
+	defer c.releaseBody()
 	defer c.logAccess()
 	defer c.recover()
 	c.closeUnlessRead()
-	c.match = h.router.find(r)
+	c.match = s.router.find(r)
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
 }
 
-// ErrorHandler returns a function that answers a request with an error. The
-// answer has the negotiated format and contains the usual envelope. The request
-// is logged like any other.
-func ErrorHandler(cfg Config) func(http.ResponseWriter, *http.Request, error) {
-	h := newHandler(cfg)
-	return func(w http.ResponseWriter, r *http.Request, err error) {
-		c := h.newCall(w, r)
-		c.reason = err.Error()
-		defer c.logAccess()
-		defer c.recover()
-		c.closeUnlessRead()
-		c.match = h.router.find(r)
-		_ = c.negotiate(bodyMedia) // if the client accepts none of these types, the answer is JSON
-		c.sendError(err, status(err))
+// Find returns what a request is for: an endpoint or a page, with the version and
+// spelling of the answer. The endpoint is nil for none, and page, the page's id,
+// is "" for none.
+func (s *Server) Find(r *http.Request) (endpoint *api.Endpoint, page string, view schema.View) {
+	m := s.router.find(r)
+	if m.route != nil {
+		endpoint = m.route.Endpoint
 	}
+	if m.page != nil {
+		page = m.page.id
+	}
+	return endpoint, page, m.view
+}
+
+// ServeError answers a request with err. The answer has the negotiated format
+// and contains the usual envelope. The request is logged like any other.
+func (s *Server) ServeError(w http.ResponseWriter, r *http.Request, err error) {
+	c := s.newCall(w, r)
+	c.reason = err.Error()
+	defer c.logAccess()
+	defer c.recover()
+	c.closeUnlessRead()
+	c.match = s.router.find(r)
+	_ = c.negotiate(bodyMedia) // if the client accepts none of these types, the answer is JSON
+	c.sendError(err, status(err))
 }
 
 func (c *call) serve() error {
@@ -76,5 +88,5 @@ func (c *call) servePage() error {
 	if c.err != nil {
 		return c.err
 	}
-	return c.page.do(c)
+	return c.forgetIfRefused(c.page.do(c))
 }

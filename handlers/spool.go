@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"io"
 	"sync"
 
@@ -17,24 +18,22 @@ const spoolPiece = 64 << 10
 // The stored body is compressed, with the client's coding or with zstd. A list
 // of 20,000 jobs then takes a few megabytes instead of 150.
 type spool struct {
-	c          *call
 	compressed bool // the client accepts the compressed form
 	coding     string
 	coder      coder
 	plainSize  int // bytes that were written, before compression
 
 	pieces   [][]byte
-	size     int       // bytes in the pieces
-	reserved int       // reserved bytes of Memory
+	size     int // bytes in the pieces
+	reserved reservation
 	full     bool      // Memory refused more bytes
 	out      io.Writer // receives further data; if nil, they are stored in pieces
 }
 
-func newSpool(c *call, compressed bool) *spool {
-	s := &spool{c: c, compressed: compressed, coding: "zstd"}
-	if compressed {
-		s.coding = c.coding.name
-	}
+// newSpool returns an empty spool. If the client accepts a coding, coding is its
+// name, and otherwise "".
+func newSpool(coding string, reserved reservation) *spool {
+	s := &spool{compressed: coding != "", coding: cmp.Or(coding, "zstd"), reserved: reserved}
 	s.coder = getCoder(s.coding, (*spoolStore)(s))
 	return s
 }
@@ -71,14 +70,7 @@ func (s *spoolStore) Write(b []byte) (int, error) {
 
 func (s *spoolStore) grow() {
 	s.pieces = append(s.pieces, make([]byte, 0, spoolPiece))
-	m := s.c.h.Memory
-	switch {
-	case m == nil || s.full:
-	case m.Hold(s.c.cred, spoolPiece):
-		s.reserved += spoolPiece
-	default:
-		s.full = true
-	}
+	s.full = s.full || !s.reserved.hold(spoolPiece)
 }
 
 // Read returns the stored data and frees each piece that has been read. So the
@@ -86,7 +78,7 @@ func (s *spoolStore) grow() {
 func (s *spoolStore) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]
-		s.releaseMemory(spoolPiece)
+		s.reserved.release(spoolPiece)
 	}
 	if len(s.pieces) == 0 {
 		return 0, io.EOF
@@ -94,13 +86,6 @@ func (s *spoolStore) Read(b []byte) (int, error) {
 	n := copy(b, s.pieces[0])
 	s.pieces[0] = s.pieces[0][n:]
 	return n, nil
-}
-
-func (s *spoolStore) releaseMemory(n int) {
-	if n = min(n, s.reserved); n > 0 {
-		s.reserved -= n
-		s.c.h.Memory.Release(s.c.cred, n)
-	}
 }
 
 // send writes the stored body to w. It decompresses the body if the client does
@@ -132,6 +117,6 @@ var decoders = sync.Pool{New: func() any {
 // release frees everything that the spool holds.
 func (s *spool) release() {
 	putCoder(s.coding, s.coder)
-	(*spoolStore)(s).releaseMemory(s.reserved)
+	s.reserved.release(s.reserved.size)
 	s.pieces = nil
 }

@@ -37,8 +37,8 @@ type bodyEndpoint struct {
 	url     string
 	body    string
 
-	daemon  *fake    // has made no change yet
-	handler *handler // uses the field daemon; nil before the first request, and after a request that may have changed something
+	daemon *fake       // has made no change yet
+	server *testServer // uses the field daemon; nil before the first request, and after a request that may have changed something
 }
 
 // withBodies returns the endpoints that accept a body, in each version that has
@@ -87,19 +87,20 @@ func firstElements(body string) string {
 // there was an internal error, or if a refused body changed anything.
 func (b *bodyEndpoint) refuses(t *testing.T, body string) bool {
 	t.Helper()
-	if b.handler == nil {
+	if b.server == nil {
 		b.daemon = demo()
-		b.handler = New(config(b.daemon)).(*handler)
+		s := newTestServer(config(b.daemon))
+		b.server = &s
 	}
 	w, r := httptest.NewRecorder(), request(b.Method, b.url, body)
-	b.handler.ServeHTTP(w, r)
-	checkDocumented(t, b.handler, r, w)
+	b.server.ServeHTTP(w, r)
+	checkDocumented(t, *b.server, r, w)
 	refused, changes := w.Code >= http.StatusBadRequest, b.daemon.changeCount()
 	if w.Code >= 500 && w.Code != http.StatusNotImplemented || refused && changes > 0 {
 		t.Errorf("%s %s %.300s: status %d, %d changes: %.300s", b.Method, b.url, body, w.Code, changes, w.Body)
 	}
 	if !refused || changes > 0 {
-		b.handler = nil
+		b.server = nil
 	}
 	return refused
 }

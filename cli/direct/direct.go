@@ -95,17 +95,19 @@ func (c *Cluster) handler() http.Handler {
 	return handlers.New(handlers.Config{
 		Controller: c.Client,
 		Accounting: c.accounting,
-		Auth:       auth.Options{JWT: true, Local: true, UID: uint32(os.Geteuid()), UserClaimField: c.Auth.UserClaimField},
-		Names:      api.NamesSched,
 		Content:    feature.AllContent,
-		Cluster:    c.name,
-		Release:    release.Version,
-		ErrorText:  fault.Text,
-		Users:      names,
 		Resolver:   names,
-		MaxBody:    maxBody,
-		ReadBody:   time.Minute,
-		Log:        slog.New(causes{}),
+		ServerConfig: handlers.ServerConfig{
+			Auth:      auth.Options{JWT: true, Local: true, UID: uint32(os.Geteuid()), UserClaimField: c.Auth.UserClaimField},
+			Names:     api.NamesSched,
+			Cluster:   c.name,
+			Release:   release.Version,
+			ErrorText: fault.Text,
+			Users:     names,
+			MaxBody:   maxBody,
+			ReadBody:  time.Minute,
+			Log:       slog.New(causes{}),
+		},
 	})
 }
 

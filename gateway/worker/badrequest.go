@@ -30,7 +30,7 @@ type badRequests struct {
 func newBadRequests(setup *work.Setup) *badRequests {
 	l := setup.Limits
 	return &badRequests{
-		answerError:   handlers.ErrorHandler(handlerConfig(*setup)),
+		answerError:   handlers.New(handlerConfig(*setup)).ServeError,
 		maxHead:       int(l.Header),
 		maxBody:       int64(l.Body),
 		headerTimeout: l.ReadHeader,

@@ -143,23 +143,25 @@ func (o *owner) allows(uid uint32) bool {
 // noAccounting stands in for its client.
 func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
-		Names:      spellings(setup.Names),
-		Parsers:    parsers(setup.Parsers),
-		Content:    feature.Content(setup.Content),
-		Statuses:   setup.Statuses,
-		JSON:       schema.Layout(setup.JSON),
-		YAML:       schema.Layout(setup.YAML),
-		Cluster:    setup.Cluster,
-		Release:    release.Version,
-		ErrorText:  fault.Text,
-		SendLength: setup.Inetd,
-		MaxBody:    int64(setup.Limits.Body),
-		ReadBody:   setup.Limits.ReadBody,
-		Strict:     setup.StrictBodies,
-		Docs:       setup.Docs,
-		Log:        slog.Default(),
-		Lines:      requestLines(),
-		Observe:    observeRequest,
+		Content:  feature.Content(setup.Content),
+		Statuses: setup.Statuses,
+		Docs:     setup.Docs,
+		ServerConfig: handlers.ServerConfig{
+			Names:      spellings(setup.Names),
+			Parsers:    parsers(setup.Parsers),
+			JSON:       schema.Layout(setup.JSON),
+			YAML:       schema.Layout(setup.YAML),
+			Cluster:    setup.Cluster,
+			Release:    release.Version,
+			ErrorText:  fault.Text,
+			SendLength: setup.Inetd,
+			MaxBody:    int64(setup.Limits.Body),
+			ReadBody:   setup.Limits.ReadBody,
+			Strict:     setup.StrictBodies,
+			Log:        slog.Default(),
+			Lines:      requestLines(),
+			Observe:    observeRequest,
+		},
 	}
 	if len(setup.Accounting) > 0 {
 		cfg.Accounting = noAccounting{}
