@@ -8,7 +8,7 @@ import (
 
 // getAccountingPing pings the accounting daemon.
 func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
-	pings, err := h.Accounting.Ping(c.ctx, c.cred)
+	pings, err := h.Accounting.Ping(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 // getAccountingDiag returns the accounting daemon's statistics, and whether the
 // daemon answered a ping.
 func (h *handler) getAccountingDiag(c *call, _ *api.NoParams) error {
-	stats, pings, err := h.Accounting.Stats(c.ctx, c.cred)
+	stats, pings, err := h.Accounting.Stats(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}

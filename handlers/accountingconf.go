@@ -8,7 +8,7 @@ import (
 
 // getAccountingConf shows the accounting daemon's configuration.
 func (h *handler) getAccountingConf(c *call, _ *api.NoParams) error {
-	conf, err := h.Accounting.Conf(c.ctx, c.cred)
+	conf, err := h.Accounting.Conf(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}

@@ -94,9 +94,9 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 // to were created. It discards the warnings, which the first change has already
 // added.
 func changeAgain[T any](tx *transaction, k kind[T], records []T) error {
-	numWarnings := len(tx.call.warnings)
+	numWarnings := tx.call.NumWarnings()
 	_, err := changeRecords(tx, k, records)
-	tx.call.warnings = tx.call.warnings[:numWarnings]
+	tx.call.KeepWarnings(numWarnings)
 	return err
 }
 

@@ -29,7 +29,7 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if filter.Flags == 0 {
 		filter.Flags = defaultJobFlags
 	}
-	if c.r.URL.RawQuery == "" && c.lenient(api.LastOfEachNumber) {
+	if c.Request().URL.RawQuery == "" && c.lenient(api.LastOfEachNumber) {
 		filter.Flags &^= model.JobFilterDuplicates
 	}
 	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
@@ -38,7 +38,7 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if !filter.JobFlags.Set {
 		filter.JobFlags = model.Some(api.AnySchedule)
 	}
-	if len(filter.Clusters) == 0 && h.Cluster != "" && c.r.URL.RawQuery != "" {
+	if len(filter.Clusters) == 0 && h.Cluster != "" && c.Request().URL.RawQuery != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
 	// The daemon selects users and groups only by id, and not every gateway can
@@ -126,7 +126,7 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}
 		if err == nil && !found {
-			err = errs.New(errs.NotFound, "there is no job %s in the records", c.params["job_id"]).WithSource(inPath + "job_id")
+			err = errs.New(errs.NotFound, "there is no job %s in the records", c.Param("job_id")).WithSource(inPath + "job_id")
 		}
 		return err
 	})
@@ -144,7 +144,7 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 func (h *handler) sendAccountingJobs(c *call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
 	body := api.AccountingJobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
-		row := api.AccountingJobRow{Records: r, Now: model.At(c.startedAt)}
+		row := api.AccountingJobRow{Records: r, Now: model.At(c.Started())}
 		return list(func(j *model.AccountingJob) error {
 			row.AccountingJob = j
 			return each(&row)

@@ -19,7 +19,7 @@ const allocationWait = 5 * time.Minute
 // postJobAllocate requests resources without a batch script. It answers when
 // the resources have been allocated.
 func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
-	if c.r.Header.Get(api.HeaderKey) != "" {
+	if c.Request().Header.Get(api.HeaderKey) != "" {
 		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").
 			WithHint("job/submit does")
 	}
@@ -48,13 +48,13 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 			d.MinNodes = model.Some[uint32](1)
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, allocationWait)
+	ctx, cancel := context.WithTimeout(c.Context(), allocationWait)
 	defer cancel()
 	if h.HalfClosed != nil {
 		go cancelWhen(ctx, cancel, h.HalfClosed)
 	}
 	allocated, err := change(c, "", func() (*model.Submitted, error) {
-		return h.Controller.Allocate(ctx, c.cred, descs)
+		return h.Controller.Allocate(ctx, c.Credential(), descs)
 	}, submitResult)
 	if err != nil {
 		return annotateComponents(c, err, descs, at)
@@ -84,7 +84,7 @@ func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Cont
 // origin returns the address of the client. A request for resources must name
 // the host that it comes from. The gateway names the client, not itself.
 func origin(c *call) string {
-	if peer, ok := auth.PeerFrom(c.ctx); ok {
+	if peer, ok := auth.PeerFrom(c.Context()); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {
 			return host
 		}

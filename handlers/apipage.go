@@ -1,9 +1,7 @@
 package handlers
 
 import (
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"schedrestd/handlers/apipage"
@@ -18,29 +16,30 @@ func (h *handler) apiPages() map[string]page {
 		return pages
 	}
 	for path, file := range apipage.Files() {
-		pages[path] = page{id: "docs", do: func(c *call) error { return c.sendFile(path, file) }}
+		pages[path] = page{id: "docs", do: func(c *call) error { return sendFile(c, path, file) }}
 	}
-	pages[""] = page{id: "docs", onlyHTML: true, do: func(c *call) error { return c.redirectRoot() }}
+	pages[""] = page{id: "docs", onlyHTML: true, do: redirectRoot}
 	return pages
 }
 
 // redirectRoot answers a browser's request for the path / with a redirect to
 // the page at /docs. The redirect is relative, because a proxy may serve the
 // gateway below another path.
-func (c *call) redirectRoot() error {
-	c.w.Header().Set("Vary", "Accept")
-	c.w.Header().Set("Location", "docs")
+func redirectRoot(c *call) error {
+	c.Header().Set("Vary", "Accept")
+	c.Header().Set("Location", "docs")
 	return c.sendText(http.StatusFound, "see docs\n")
 }
 
 // sendFile answers with a file of the pages below /docs.
-func (c *call) sendFile(path string, file apipage.File) error {
-	if strings.HasSuffix(c.r.URL.Path, "/") { // the page refers to its other files by relative names
+func sendFile(c *call, path string, file apipage.File) error {
+	if strings.HasSuffix(c.Request().URL.Path, "/") { // the page refers to its other files by relative names
 		up := "../" + path[strings.LastIndexByte(path, '/')+1:]
-		c.w.Header().Set("Location", up)
+		c.Header().Set("Location", up)
 		return c.sendText(http.StatusPermanentRedirect, "see "+up+"\n")
 	}
-	h := c.header(file.Media)
+	c.setContentType(file.Media)
+	h := c.Header()
 	h.Set("Content-Security-Policy", apipage.Policy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -49,25 +48,11 @@ func (c *call) sendFile(path string, file apipage.File) error {
 	if file.Gzipped {
 		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", "public, max-age=3600")
-		if q, listed := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), "gzip"); listed && q > 0 {
+		if c.acceptsCoding("gzip") {
 			h.Set("Content-Encoding", "gzip")
 		} else {
 			body = file.Plain()
 		}
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	return c.copyFile(body)
-}
-
-// copyFile sends a body in small pieces.
-func (c *call) copyFile(body string) error {
-	c.w.WriteHeader(http.StatusOK)
-	if c.r.Method == http.MethodHead {
-		return nil
-	}
-	reader := struct{ io.Reader }{strings.NewReader(body)} // hides WriteTo, which would copy the whole body
-	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, reader, make([]byte, 16<<10)); err != nil {
-		c.abort(err)
-	}
-	return nil
+	return c.sendString(body)
 }

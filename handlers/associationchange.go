@@ -257,7 +257,7 @@ func (h *handler) removeAssociations(c *call, p *api.AssociationParams, check fu
 			WithHint("give at least one of account, cluster, default_qos, id, parent_account, partition, qos and user")
 	}
 	filter.Flags &= model.AssocOnlyDefaults | model.AssocSubAccounts
-	names, err := h.removeRecords(c, "association", c.r.URL.RawQuery, "query", func(tx *transaction) (any, error) {
+	names, err := h.removeRecords(c, "association", c.Request().URL.RawQuery, "query", func(tx *transaction) (any, error) {
 		r, err := h.namesFrom(tx.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ func (c *call) sendCached(a *Cached) error {
 	if err != nil {
 		return err
 	}
-	header := c.header(c.media)
+	c.setContentType(c.media)
+	header := c.Header()
 	if c.coding.name != "" {
 		header.Set("Content-Encoding", c.coding.name)
 	}

@@ -48,6 +48,34 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
+// Context returns the context of the request.
+func (c *call) Context() context.Context { return c.ctx }
+
+// Request returns the request. Only ReadBody may read its body.
+func (c *call) Request() *http.Request { return c.r }
+
+// Client returns the verified credential of the client. It is zero before
+// Authenticate.
+func (c *call) Client() auth.Credential { return c.client }
+
+// Credential returns the credential for requests to a daemon.
+func (c *call) Credential() model.Credential { return c.cred }
+
+// Param returns the value of a parameter in the path.
+func (c *call) Param(name string) string { return c.params[name] }
+
+// View returns the version and spelling of the answer.
+func (c *call) View() schema.View { return c.view }
+
+// Started returns the time at which the request arrived.
+func (c *call) Started() time.Time { return c.startedAt }
+
+// NumWarnings returns the number of warnings so far.
+func (c *call) NumWarnings() int { return len(c.warnings) }
+
+// KeepWarnings discards all but the first n warnings.
+func (c *call) KeepWarnings(n int) { c.warnings = c.warnings[:n] }
+
 // lenient reports whether the exception applies to the request: the request is
 // in Slurm's spelling, and the exception is about the operation.
 func (c *call) lenient(l *api.Leniency) bool {

@@ -64,7 +64,6 @@ func (c *call) auditChange(object string) Change {
 
 // failureResult returns the Result of a change that failed with err.
 func failureResult(err error) Result {
-	code := status(err)
-	p := problems(err, code)[0]
-	return Result{Status: code, Code: p.Code, Number: uint32(max(0, p.Number))}
+	p := problem(err)
+	return Result{Status: status(err), Code: p.Code, Number: uint32(max(0, p.Number))}
 }

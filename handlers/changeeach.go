@@ -107,7 +107,7 @@ func (e *changeResults) envelope(c *call) api.Envelope {
 	var list []api.Error
 	for i, err := range e.errs {
 		if err != nil {
-			for _, p := range c.problems(err, status(err)) {
+			for _, p := range c.Problems(err) {
 				if p.Source == "" {
 					p.Description, p.Source = fmt.Sprintf("%s %s: %s", e.kind, e.names[i], p.Description), e.source(i)
 				}

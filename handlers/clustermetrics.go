@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"net/http"
+	"io"
 	"net/url"
 	"strings"
 
@@ -35,11 +35,10 @@ func (h *handler) getClusterMetrics(c *call) error {
 	if err := c.negotiate([]string{mediaText}); err != nil {
 		return err
 	}
-	c.media = mediaJSON // format of error answers
 	if err := c.authenticate(); err != nil {
 		return err
 	}
-	by, err := metricLabels(c.r.URL.RawQuery)
+	by, err := metricLabels(c.Request().URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -47,25 +46,18 @@ func (h *handler) getClusterMetrics(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.media = exposition.Media
-	to := &sink{c: c, status: http.StatusOK}
-	defer to.release()
-	w := exposition.NewWriter(to)
-	counts.Write(w)
-	if err = w.Flush(); err == nil {
-		err = to.finish()
-	}
-	if err != nil {
-		c.abort(err)
-	}
-	return nil
+	return c.sendStream(exposition.Media, func(to io.Writer) error {
+		w := exposition.NewWriter(to)
+		counts.Write(w)
+		return w.Flush()
+	})
 }
 
 // countCluster reads the controller's records, and counts each record as it
 // arrives. It never keeps a whole list of nodes or jobs in memory.
 func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
-	stats, err := h.Controller.Stats(c.ctx, c.cred)
+	stats, err := h.Controller.Stats(c.Context(), c.Credential())
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +67,13 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 		return nil, err
 	}
 	nodes := model.Query{Flags: defaultShowFlags | model.ShowMixed, Prompt: true}
-	if _, err := h.Controller.Nodes(c.ctx, c.cred, nodes, func(n *model.Node) error {
+	if _, err := h.Controller.Nodes(c.Context(), c.Credential(), nodes, func(n *model.Node) error {
 		return counts.Node(n, members.partitions(n.Name))
 	}); err != nil {
 		return nil, err
 	}
 	jobs := model.Query{Flags: model.ShowAll, Prompt: true}
-	if _, err := h.Controller.Jobs(c.ctx, c.cred, jobs, func(j *model.Job) error {
+	if _, err := h.Controller.Jobs(c.Context(), c.Credential(), jobs, func(j *model.Job) error {
 		user := j.UserName
 		if user == "" && by.User {
 			user = h.Users.User(j.UserID)
@@ -91,7 +83,7 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 		return nil, err
 	}
 	if by.User || by.Account {
-		_, err = h.Controller.Shares(c.ctx, c.cred, nil, nil, func(_ []string, s *model.Share) error {
+		_, err = h.Controller.Shares(c.Context(), c.Credential(), nil, nil, func(_ []string, s *model.Share) error {
 			return counts.Share(s)
 		})
 	}

@@ -8,7 +8,7 @@ import (
 
 // getConf shows the controller's configuration.
 func (h *handler) getConf(c *call, p *api.SinceParams) error {
-	conf, err := h.Controller.Configuration(c.ctx, c.cred, p.Since)
+	conf, err := h.Controller.Configuration(c.Context(), c.Credential(), p.Since)
 	if err != nil {
 		return err
 	}

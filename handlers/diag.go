@@ -8,7 +8,7 @@ import (
 
 // getDiag shows the controller's statistics.
 func (h *handler) getDiag(c *call, _ *api.NoParams) error {
-	stats, err := h.Controller.Stats(c.ctx, c.cred)
+	stats, err := h.Controller.Stats(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}

@@ -15,11 +15,11 @@ import (
 // discarded, and edit may call f again. The object argument is the object's
 // name in the request, for the audit log.
 func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
-	numWarnings := len(c.warnings)
+	numWarnings := c.NumWarnings()
 	return change(c, truncateList(object), func() (done []string, err error) {
 		var tx *transaction
-		err = h.Accounting.Edit(c.ctx, c.cred, func(e model.Editor) error {
-			c.warnings = c.warnings[:numWarnings]
+		err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
+			c.KeepWarnings(numWarnings)
 			tx = &transaction{Editor: e, call: c, h: h}
 			if done, err = f(tx); err != nil {
 				return err
@@ -27,7 +27,7 @@ func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, e
 			return tx.sendCoordinators()
 		})
 		if err == nil {
-			if err := tx.sendAgain(c.ctx, h.Accounting, c.cred); err != nil {
+			if err := tx.sendAgain(c.Context(), h.Accounting, c.Credential()); err != nil {
 				c.warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
 			}
 		}
@@ -87,12 +87,12 @@ func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, er
 	changedAt := map[string]string{} // places of the records that were changed, by name
 	for i := range records {
 		at := fmt.Sprintf("#/%s/%d", k.list, i)
-		numWarnings := len(tx.call.warnings)
+		numWarnings := tx.call.NumWarnings()
 		changed, err := k.put(tx, &records[i], at)
 		if err != nil {
 			return nil, annotateUnchanged(annotateNamed(err, k.noun, names[i], at))
 		}
-		if !changed && numWarnings == len(tx.call.warnings) {
+		if !changed && numWarnings == tx.call.NumWarnings() {
 			tx.call.warn(at, "%s %s was not changed: the request has no other value for it", k.noun, names[i])
 		}
 		if !changed {

@@ -91,6 +91,9 @@ func retrySeconds(err error) string {
 	return retryAfter
 }
 
+// problem returns the error entry for err, or the first one of several.
+func problem(err error) api.Error { return problems(err, status(err))[0] }
+
 // problems returns the error entries for err. For an internal error or a
 // refused credential, the client gets a fixed text. For any other *errs.Error
 // it gets the Message and the hint, but not the cause.

@@ -91,6 +91,9 @@ func (c *call) answerNotFound(err error) error {
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
+// Problems returns the entries of an answer's list of errors for err.
+func (c *call) Problems(err error) []api.Error { return c.problems(err, status(err)) }
+
 // problems returns the error entries for err. An entry with one of Slurm's
 // error numbers gets Slurm's text for this number as its name, because clients
 // of slurmrestd compare the name. If code is 401, problems adds a hint on how

@@ -17,7 +17,7 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Jobs(c.ctx, c.cred, p.Or(defaultShowFlags), func(j *model.Job) error {
+		times, err := h.Controller.Jobs(c.Context(), c.Credential(), p.Or(defaultShowFlags), func(j *model.Job) error {
 			row.Job = j
 			return each(&row)
 		})
@@ -35,7 +35,7 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Job(c.ctx, c.cred, p.Job.JobID, p.Or(defaultShowFlags), func(j *model.Job) error {
+		times, err := h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, p.Or(defaultShowFlags), func(j *model.Job) error {
 			if !matches(j) {
 				return nil
 			}
@@ -79,7 +79,7 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 // deleteJob cancels a job, or sends it the signal that the request contains.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
-		list, err := h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		list, err := h.Controller.KillEach(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		gone, ok := goneJob(c, err)
 		if ok && len(list) == 0 {
 			list = []model.KillResult{{Code: uint32(gone.Number), Reason: h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
@@ -104,7 +104,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	var gone *errs.Error
 	_, err := change(c, p.Job, func() (string, error) {
-		err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		var ok bool
 		if gone, ok = goneJob(c, err); ok {
 			c.warn(inPath+"job_id", "%s", gone.Message)

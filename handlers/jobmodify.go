@@ -15,7 +15,7 @@ func (h *handler) postAccountingJob(c *call, p *api.NamedAccountingJobParams) er
 	if err != nil {
 		return err
 	}
-	return h.modifyJobs(c, []model.JobSelection{p.Job}, []string{c.params["job_id"]}, body, "#", inPath+"job_id")
+	return h.modifyJobs(c, []model.JobSelection{p.Job}, []string{c.Param("job_id")}, body, "#", inPath+"job_id")
 }
 
 // postAccountingJobs changes the records of jobs.

@@ -16,7 +16,7 @@ func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobStateRow) error) error {
 		row := func(s *model.JobStateEntry) error { return api.EachState(s, each) }
-		err := h.Controller.JobStates(c.ctx, c.cred, p.Jobs, row)
+		err := h.Controller.JobStates(c.Context(), c.Credential(), p.Jobs, row)
 		if errs.KindOf(err) == errs.Unsupported {
 			err = h.statesOfJobs(c, p.Jobs, row)
 		}
@@ -27,7 +27,7 @@ func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 
 // statesOfJobs requests jobs from the controller, and extracts their states.
 func (h *handler) statesOfJobs(c *call, selections []model.JobSelection, each func(*model.JobStateEntry) error) error {
-	_, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+	_, err := h.Controller.Jobs(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}
 		if s.ArrayJobID != 0 {
 			s.ArrayTaskID, s.ArrayTasks, s.HetJobID = j.ArrayTaskID, api.ArrayTasks(j), 0

@@ -33,7 +33,7 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	}
 	dropTokens(c, desc, "#/")
 	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
-		return h.Controller.UpdateJob(c.ctx, c.cred, p.Job, desc)
+		return h.Controller.UpdateJob(c.Context(), c.Credential(), p.Job, desc)
 	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
 	switch {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:

@@ -37,7 +37,7 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 		object = conditions(k)
 	}
 	results, err := change(c, object, func() ([]model.KillResult, error) {
-		return h.Controller.KillJobs(c.ctx, c.cred, k)
+		return h.Controller.KillJobs(c.Context(), c.Credential(), k)
 	}, signalResult)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 		if h.Resolver == nil {
 			return notFound
 		}
-		id, err := h.Resolver.UserID(c.ctx, k.UserName)
+		id, err := h.Resolver.UserID(c.Context(), k.UserName)
 		switch {
 		case errs.KindOf(err) == errs.NotFound:
 			return notFound

@@ -11,7 +11,7 @@ import (
 func (h *handler) getLicenses(c *call, _ *api.NoParams) error {
 	body := api.LicensesAnswer{Envelope: c.envelope()}
 	body.Licenses = func(each func(*model.License) error) (err error) {
-		body.LastUpdate, err = h.Controller.Licenses(c.ctx, c.cred, model.Query{}, each)
+		body.LastUpdate, err = h.Controller.Licenses(c.Context(), c.Credential(), model.Query{}, each)
 		return err
 	}
 	return send(c, http.StatusOK, api.Licenses, &body)

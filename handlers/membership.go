@@ -57,7 +57,7 @@ func (h *handler) membership(c *call) (*membership, error) {
 func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, setIndex: map[string]int{}, extended: map[extension]int{}}
 	members := 0
-	_, err := h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
+	_, err := h.Controller.Partitions(c.Context(), c.Credential(), allPartitions, func(p *model.Partition) error {
 		for node := range model.Hosts(p.Nodes) {
 			m.add(node, p.Name)
 			if members++; members > maxMembers || len(m.setIndex) > maxNodes {
@@ -71,7 +71,7 @@ func (h *handler) members(c *call, each func(*model.Partition) error) (*membersh
 
 // partitionsOf returns the partitions of one node.
 func (h *handler) partitionsOf(c *call, node string) (partitions []string, err error) {
-	_, err = h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
+	_, err = h.Controller.Partitions(c.Context(), c.Credential(), allPartitions, func(p *model.Partition) error {
 		if model.HostlistHas(p.Nodes, node) {
 			partitions = append(partitions, p.Name)
 		}

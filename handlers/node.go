@@ -23,7 +23,7 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
-		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, query, func(n *model.Node) error {
+		body.LastUpdate, err = h.Controller.Nodes(c.Context(), c.Credential(), query, func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
 			return each(&row)
 		})
@@ -35,7 +35,7 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 // getNode returns one node.
 func (h *handler) getNode(c *call, p *api.NodeParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
-	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, query)
+	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.lenient(api.NodeQueryText) {
 		missing := *e
 		missing.Message = "Failure to query node " + redact(schema.Shorten(p.Name)) + ": " + e.Message

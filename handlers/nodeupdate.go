@@ -58,11 +58,11 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 		c.warn("#/resume_after", "has an effect only together with the state DOWN or DRAIN")
 	}
 	if u.Reason != "" && !u.ReasonUID.Set && h.Resolver != nil {
-		if id, err := h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
+		if id, err := h.Resolver.UserID(c.Context(), c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
 			u.ReasonUID = model.Some(id)
 		}
 	}
-	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
+	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.Context(), c.Credential(), u) })
 }
 
 // dropShown removes the values from the change of one node that a client can
@@ -79,7 +79,7 @@ func (h *handler) dropShown(c *call, u *model.NodeUpdate) error {
 	if !copied && u.Features == "" || strings.ContainsAny(u.Names, "[,") {
 		return nil
 	}
-	node, _, err := h.Controller.Node(c.ctx, c.cred, u.Names, model.Query{Flags: model.ShowAll | model.ShowMixed})
+	node, _, err := h.Controller.Node(c.Context(), c.Credential(), u.Names, model.Query{Flags: model.ShowAll | model.ShowMixed})
 	if errs.KindOf(err) == errs.NotFound {
 		return nil // the change will find out, too
 	}
@@ -136,7 +136,7 @@ func (h *handler) checkNodesExist(c *call, names, source string) error {
 		return nil
 	}
 	known := map[string]bool{}
-	_, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
+	_, err := h.Controller.Nodes(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
 		known[n.Name] = true
 		return nil
 	})
@@ -159,7 +159,7 @@ func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
 		return err
 	}
 	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error {
-		return h.Controller.DeleteNodes(c.ctx, c.cred, p.Name)
+		return h.Controller.DeleteNodes(c.Context(), c.Credential(), p.Name)
 	})
 }
 
@@ -172,7 +172,7 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 	if strings.TrimSpace(n.Line) == "" {
 		return errs.New(errs.Invalid, "create node: the configuration line is empty").WithSource("#/node_conf")
 	}
-	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.ctx, c.cred, n.Line) },
+	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.Context(), c.Credential(), n.Line) },
 		func(line string) Result { return Result{Objects: line} })
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Number == unspecified && e.Detail != "" { // slurmctld can't parse the line
 		return errs.New(errs.Invalid, "create node: %s", e.Detail).WithSource("#/node_conf").WithNumber(unspecified)
@@ -189,7 +189,7 @@ const unspecified = -1
 // getReconfigure makes the controller reload its configuration.
 func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {
 	const object = "configuration"
-	_, err := change(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.ctx, c.cred) },
+	_, err := change(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.Context(), c.Credential()) },
 		func(object string) Result { return Result{Objects: object} })
 	if err != nil {
 		return err

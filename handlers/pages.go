@@ -45,7 +45,7 @@ const unready = "unready\n"
 func (h *handler) getReadiness(c *call) error {
 	var reasons []string
 	if h.Ready != nil {
-		reasons = h.Ready(c.ctx)
+		reasons = h.Ready(c.Context())
 	}
 	if len(reasons) == 0 {
 		return c.sendText(http.StatusOK, "ok\n")
@@ -57,9 +57,9 @@ func (h *handler) getReadiness(c *call) error {
 	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout:
 		// If there is no key, or the daemon does not answer, the credential
 		// can't be verified.
-	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.r.Header):
+	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.Request().Header):
 		return err // an invalid credential gets the usual refusal
 	}
-	c.w.Header().Set("Retry-After", retryAfter)
+	c.Header().Set("Retry-After", retryAfter)
 	return c.sendText(http.StatusServiceUnavailable, text)
 }

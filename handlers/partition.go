@@ -12,7 +12,7 @@ import (
 func (h *handler) getPartitions(c *call, p *api.ListParams) error {
 	body := api.PartitionsAnswer{Envelope: c.envelope()}
 	body.Partitions = func(each func(*model.Partition) error) (err error) {
-		body.LastUpdate, err = h.Controller.Partitions(c.ctx, c.cred, p.Query, each)
+		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, each)
 		return err
 	}
 	return send(c, http.StatusOK, api.Partitions, &body)
@@ -20,7 +20,7 @@ func (h *handler) getPartitions(c *call, p *api.ListParams) error {
 
 // getPartition returns one partition.
 func (h *handler) getPartition(c *call, p *api.PartitionParams) error {
-	partition, lastUpdate, err := h.Controller.Partition(c.ctx, c.cred, p.Name, p.Or(model.ShowAll))
+	partition, lastUpdate, err := h.Controller.Partition(c.Context(), c.Credential(), p.Name, p.Or(model.ShowAll))
 	if err != nil {
 		return err
 	}

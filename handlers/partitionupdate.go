@@ -26,7 +26,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 		return err
 	}
 	existing := map[string]model.Partition{}
-	_, err = h.Controller.Partitions(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
+	_, err = h.Controller.Partitions(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
 		existing[p.Name] = *p
 		return nil
 	})
@@ -58,9 +58,9 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 					return err
 				}
 			}
-			return h.Controller.UpdatePartition(c.ctx, c.cred, u)
+			return h.Controller.UpdatePartition(c.Context(), c.Credential(), u)
 		}
-		err := h.Controller.CreatePartition(c.ctx, c.cred, u)
+		err := h.Controller.CreatePartition(c.Context(), c.Credential(), u)
 		if err == nil {
 			existing[u.Name] = model.Partition{MaxShare: u.MaxShare.Or(1), PreemptMode: u.PreemptMode.Or(model.NoVal16)}
 		}
@@ -75,6 +75,6 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 // deletePartition deletes a partition.
 func (h *handler) deletePartition(c *call, p *api.NamedPartitionParams) error {
 	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error {
-		return h.Controller.DeletePartition(c.ctx, c.cred, p.Name)
+		return h.Controller.DeletePartition(c.Context(), c.Credential(), p.Name)
 	})
 }

@@ -12,7 +12,7 @@ import (
 // getPing pings all controllers. If none answers, the token has not been
 // verified, so the answer is an error without the names of hosts.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
-	pings, err := h.Controller.Ping(c.ctx, c.cred)
+	pings, err := h.Controller.Ping(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,9 @@ import (
 // recordsOf returns the records that the filter selects. It requests them from
 // the daemon when the stream is read.
 func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream[T] {
-	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
+	return func(each func(*T) error) error {
+		return h.Accounting.List(c.Context(), c.Credential(), model.List(filter, each))
+	}
 }
 
 // records requests the names of trackable resources and of qualities of
@@ -18,7 +20,7 @@ func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream
 func (h *handler) records(c *call) (*api.Records, error) {
 	// Include deleted qualities of service, because old records still contain
 	// their ids.
-	list := func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }
+	list := func(l model.Listing) error { return h.Accounting.List(c.Context(), c.Credential(), l) }
 	return h.namesFrom(list, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 

@@ -85,7 +85,7 @@ func annotateJob(c *call, err error, d *model.JobDesc, at string) error {
 	isField := func(p schema.Property) bool { return p.Name == named }
 	field := fieldOfError(e.Number)
 	switch {
-	case slices.ContainsFunc(api.JobDesc.Shape(c.view).Fields, isField):
+	case slices.ContainsFunc(api.JobDesc.Shape(c.View()).Fields, isField):
 		annotated.Message, annotated.Source = e.Detail, at+named
 	case e.Kind != errs.Invalid && e.Kind != errs.Denied:
 		return err

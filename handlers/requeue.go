@@ -16,7 +16,7 @@ func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 		return err
 	}
 	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
-		return h.Controller.Requeue(c.ctx, c.cred, p.Job, p.Flags)
+		return h.Controller.Requeue(c.Context(), c.Credential(), p.Job, p.Flags)
 	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
 	if err != nil {
 		return annotateNamed(err, "job", p.Job, inPath+"job_id")
@@ -82,7 +82,7 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 				Message: "an earlier job failed"}})
 			continue
 		}
-		list, err := h.Controller.Requeue(c.ctx, c.cred, job, request.Flags)
+		list, err := h.Controller.Requeue(c.Context(), c.Credential(), job, request.Flags)
 		if err == nil {
 			requeued = true
 			if len(list) == 0 {
@@ -97,7 +97,7 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 				return nil, append(multiError{err}, jobErrs...)
 			}
 			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Outcome unknown",
-				Message: problems(err, status(err))[0].Description}})
+				Message: problem(err).Description}})
 			continue
 		}
 		jobErrs = append(jobErrs, annotateListed(err, job))

@@ -12,7 +12,7 @@ import (
 func (h *handler) getReservations(c *call, p *api.SinceParams) error {
 	body := api.ReservationsAnswer{Envelope: c.envelope()}
 	body.Reservations = func(each func(*model.Reservation) error) (err error) {
-		body.LastUpdate, err = h.Controller.Reservations(c.ctx, c.cred, p.Query, each)
+		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, each)
 		return err
 	}
 	return send(c, http.StatusOK, api.Reservations, &body)
@@ -20,7 +20,7 @@ func (h *handler) getReservations(c *call, p *api.SinceParams) error {
 
 // getReservation returns one reservation.
 func (h *handler) getReservation(c *call, p *api.ReservationParams) error {
-	reservation, lastUpdate, err := h.Controller.Reservation(c.ctx, c.cred, p.Name, p.Query)
+	reservation, lastUpdate, err := h.Controller.Reservation(c.Context(), c.Credential(), p.Name, p.Query)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 		return err
 	}
 	existing := map[string]model.Reservation{} // key: name in lower case
-	_, err := h.Controller.Reservations(c.ctx, c.cred, model.Query{}, func(r *model.Reservation) error {
+	_, err := h.Controller.Reservations(c.Context(), c.Credential(), model.Query{}, func(r *model.Reservation) error {
 		existing[strings.ToLower(r.Name)] = *r
 		return nil
 	})
@@ -65,7 +65,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 					return err
 				}
 			}
-			return h.Controller.UpdateReservation(c.ctx, c.cred, &u)
+			return h.Controller.UpdateReservation(c.Context(), c.Credential(), &u)
 		}
 		if field, err := api.CheckNewReservation(&u); err != nil {
 			e := errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field))
@@ -73,7 +73,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 			return e
 		}
 		api.ReserveWholePartition(&u)
-		err := h.Controller.CreateReservation(c.ctx, c.cred, &u)
+		err := h.Controller.CreateReservation(c.Context(), c.Credential(), &u)
 		if err == nil {
 			existing[strings.ToLower(u.Name)] = model.Reservation{Name: u.Name}
 		}

@@ -13,9 +13,9 @@ func (h *handler) getResources(c *call, p *api.ResourcesParams) error {
 		return errs.New(errs.Invalid, "this operation shows the resources of a single job").WithSource(inPath + "job_id").
 			WithHint("name a task or a component by its own job number")
 	}
-	nodes, err := h.Controller.ResourceLayout(c.ctx, c.cred, p.Job.JobID)
+	nodes, err := h.Controller.ResourceLayout(c.Context(), c.Credential(), p.Job.JobID)
 	if err != nil {
-		return annotateNamed(err, "job", c.params["job_id"], inPath+"job_id")
+		return annotateNamed(err, "job", c.Param("job_id"), inPath+"job_id")
 	}
 	return send(c, http.StatusOK, api.Resources, &api.ResourcesAnswer{Nodes: nodes, Envelope: c.envelope()})
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -48,21 +49,55 @@ func (c *call) abort(err error) {
 
 // sendText answers with a short text.
 func (c *call) sendText(status int, text string) error {
-	h := c.header("text/plain; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(len(text)))
+	c.setContentType("text/plain; charset=utf-8")
+	c.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	c.w.WriteHeader(status)
 	_, err := io.WriteString(c.w, text)
 	return err
 }
 
-// header sets and returns the header of an answer whose body has the given
+// Header returns the header of the answer.
+func (c *call) Header() http.Header { return c.w.Header() }
+
+// setContentType sets the header fields of an answer whose body has the given
 // media type.
-func (c *call) header(media string) http.Header {
+func (c *call) setContentType(media string) {
 	h := c.w.Header()
 	h.Set("Content-Type", media)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	return h
+}
+
+// sendString answers with body, in small pieces. The caller has called
+// setContentType.
+func (c *call) sendString(body string) error {
+	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	reader := struct{ io.Reader }{strings.NewReader(body)} // hides WriteTo, which would copy the whole body
+	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, reader, make([]byte, 16<<10)); err != nil {
+		c.abort(err)
+	}
+	return nil
+}
+
+// sendStream answers with the output of the function write, which has the given
+// media type. If write fails, sendStream aborts the connection, because a
+// truncated answer must not look complete.
+func (c *call) sendStream(media string, write func(io.Writer) error) error {
+	c.media = media
+	to := &sink{c: c, status: http.StatusOK}
+	defer to.release()
+	err := write(to)
+	if err == nil {
+		err = to.finish()
+	}
+	if err != nil {
+		c.abort(err)
+	}
+	return nil
 }
 
 // sink writes an answer: first the status and header, then the body in the
@@ -147,7 +182,8 @@ func (s *sink) start(size int) {
 // sendHeader sends the header. The size argument is the length of the encoded
 // body. It is negative if the length is unknown.
 func (s *sink) sendHeader(size int, compressed bool) {
-	h := s.c.header(s.c.media)
+	s.c.setContentType(s.c.media)
+	h := s.c.Header()
 	if compressed {
 		h.Set("Content-Encoding", s.c.coding.name)
 	}

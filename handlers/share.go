@@ -21,7 +21,7 @@ func (h *handler) getShares(c *call, p *api.SharesParams) error {
 	body := api.SharesAnswer{Envelope: c.envelope()}
 	body.Shares = func(each func(*api.ShareRow) error) error {
 		row := api.ShareRow{}
-		totals, err := h.Controller.Shares(c.ctx, c.cred, p.Accounts, users, func(tres []string, s *model.Share) error {
+		totals, err := h.Controller.Shares(c.Context(), c.Credential(), p.Accounts, users, func(tres []string, s *model.Share) error {
 			row.Share, row.TRES = s, tres
 			return each(&row)
 		})

@@ -38,9 +38,9 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	submitted, err := submitOnce(c, func() (*model.Submitted, error) {
 		return change(c, "", func() (*model.Submitted, error) {
 			if len(descs) > 1 {
-				return h.Controller.SubmitSeveral(c.ctx, c.cred, descs)
+				return h.Controller.SubmitSeveral(c.Context(), c.Credential(), descs)
 			}
-			return h.Controller.Submit(c.ctx, c.cred, &descs[0])
+			return h.Controller.Submit(c.Context(), c.Credential(), &descs[0])
 		}, submitResult)
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *handler) resolveName(c *call, kind nameKind, name *string, number *mode
 	if h.Resolver == nil {
 		return notFound
 	}
-	id, err := kind.lookup(h.Resolver, c.ctx, *name)
+	id, err := kind.lookup(h.Resolver, c.Context(), *name)
 	switch {
 	case errs.KindOf(err) == errs.NotFound:
 		return notFound
@@ -148,7 +148,7 @@ func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {
 		return strings.HasPrefix(v, "SCHED_JWT=") || strings.HasPrefix(v, "SLURM_JWT=") ||
-			c.cred.Token != "" && strings.Contains(v, c.cred.Token)
+			c.Credential().Token != "" && strings.Contains(v, c.Credential().Token)
 	})
 	if len(desc.Environment) < before {
 		c.warn(at+"environment/", "omitted: tokens are not passed to jobs")

@@ -96,8 +96,8 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 	if !changes {
 		return nil
 	}
-	name := cmp.Or(tx.call.client.ActAs, tx.call.client.Claims.User)
-	if name == "" && tx.call.client.Local && tx.h.Auth.User != nil {
+	name := cmp.Or(tx.call.Client().ActAs, tx.call.Client().Claims.User)
+	if name == "" && tx.call.Client().Local && tx.h.Auth.User != nil {
 		name = tx.h.Auth.User()
 	}
 	if name == "" {

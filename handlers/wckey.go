@@ -24,7 +24,7 @@ func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
 func usagePeriod(c *call, start, end *model.Time) {
 	switch {
 	case *start != 0 && *end == 0:
-		*end = model.At(c.startedAt)
+		*end = model.At(c.Started())
 	case *start > *end:
 		*start, *end = *end, *start
 	}
