@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 )
 
@@ -24,7 +25,7 @@ func annotateNamed(err error, kind, name, source string) error {
 			annotated.Kind = errs.NotFound // Slurm uses the same error number whether the name is in a path or in a body
 			annotated.Message = "there is no such " + kind
 		}
-		if e.Number == noUserID && kind != "job" { // slurmctld sends this number to a user who lacks a privilege
+		if e.Number == slurmerror.NoUserID && kind != "job" { // slurmctld sends this number to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
 		}
 		annotated.Message, annotated.Source = withName(kind+" "+redact(schema.Shorten(name)), annotated.Message), source
@@ -44,7 +45,7 @@ func withName(name, message string) string {
 
 // unknownNames are Slurm's error numbers for unknown nodes, reservations and
 // partitions.
-var unknownNames = []int{invalidNodeName, invalidReservation, invalidPartition}
+var unknownNames = []int{slurmerror.InvalidNodeName, slurmerror.InvalidReservation, slurmerror.InvalidPartition}
 
 // annotateUnchanged adds "nothing was changed" to a daemon's error.
 func annotateUnchanged(err error) error {

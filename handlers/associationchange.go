@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -52,12 +53,12 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	}
 	for _, part := range []struct{ name, value string }{{"account", row.Account}, {"cluster", row.Cluster}} {
 		if part.value == "" {
-			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name).WithNumber(missingField)
+			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name).WithNumber(slurmerror.MissingField)
 		}
 	}
 	if row.Partition != "" && row.User == "" {
 		return false, errs.New(errs.Invalid, "expected a user: only the association of a user can be limited to a partition").
-			WithSource(at + "/partition").WithNumber(invalidPartition)
+			WithSource(at + "/partition").WithNumber(slurmerror.InvalidPartition)
 	}
 	if skipDeleted(tx, row.Flags, recordDeleted, at) {
 		return false, nil
@@ -117,7 +118,7 @@ func nameAssociation(tx *transaction, row *api.AssociationRow, at string) error 
 		return err
 	case found == nil, row.User != "" && row.User != found.User, row.Partition != "" && row.Partition != found.Partition:
 		return errs.New(errs.NotFound, "there is no association with the number %d and these names", row.Number).
-			WithSource(at + "/id").WithNumber(invalidAssociation)
+			WithSource(at + "/id").WithNumber(slurmerror.InvalidAssociation)
 	}
 	row.Account, row.Cluster, row.User, row.Partition = found.Account, found.Cluster, found.User, found.Partition
 	return nil
@@ -140,7 +141,7 @@ func checkReferences(tx *transaction, a, old *model.Association, at string) erro
 		if err := checkUserOfNew(tx, a.User, at+"/user"); err != nil {
 			return err
 		}
-		return checkInCluster(tx, a.Account, a.Cluster, invalidAccount, at+"/account")
+		return checkInCluster(tx, a.Account, a.Cluster, slurmerror.InvalidAccount, at+"/account")
 	}
 	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
 		return nil
@@ -154,14 +155,14 @@ func checkParent(e model.Editor, a *model.Association, source string) error {
 	for parent, depth := a.ParentAccount, 0; parent != ""; depth++ {
 		if strings.EqualFold(parent, a.Account) || depth > maxDepth {
 			return errs.New(errs.Invalid, "account %q can't be below %q: that is the same account, or below it",
-				schema.Shorten(a.Account), schema.Shorten(a.ParentAccount)).WithSource(source).WithNumber(invalidParent)
+				schema.Shorten(a.Account), schema.Shorten(a.ParentAccount)).WithSource(source).WithNumber(slurmerror.InvalidParent)
 		}
 		above, err := ownAssociation(e, parent, a.Cluster)
 		switch {
 		case err != nil:
 			return err
 		case above == nil:
-			return notInCluster(parent, a.Cluster, invalidParent, source)
+			return notInCluster(parent, a.Cluster, slurmerror.InvalidParent, source)
 		}
 		parent = above.ParentAccount
 	}
@@ -188,7 +189,7 @@ func fillAssociation(tx *transaction, row *api.AssociationRow, record, old *mode
 		return err
 	}
 	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at).WithNumber(invalidTRES)
+		return errs.New(errs.Invalid, "%v", err).WithSource(at).WithNumber(slurmerror.InvalidTRES)
 	}
 	switch {
 	case row.DefaultQOS == model.Emptied:
@@ -198,7 +199,7 @@ func fillAssociation(tx *transaction, row *api.AssociationRow, record, old *mode
 	case row.DefaultQOS != "":
 		id, err := r.QOSNumber(row.DefaultQOS.String())
 		if err != nil {
-			return errs.New(errs.Invalid, "%v", err).WithSource(at + "/default/qos").WithNumber(invalidQOS)
+			return errs.New(errs.Invalid, "%v", err).WithSource(at + "/default/qos").WithNumber(slurmerror.InvalidQOS)
 		}
 		record.DefaultQOSID = id
 	}
@@ -207,7 +208,7 @@ func fillAssociation(tx *transaction, row *api.AssociationRow, record, old *mode
 	}
 	ids, err := r.QOSNumbers(*row.QOS)
 	if err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/qos").WithNumber(invalidQOS)
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/qos").WithNumber(slurmerror.InvalidQOS)
 	}
 	switch {
 	case len(ids) > 0 && (old == nil || strings.Join(ids, ",") != strings.Join(old.QOSIDs, ",")):
@@ -246,7 +247,7 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 			return nil
 		}
 		return errs.New(errs.Invalid, "the parameters select %d associations, but this operation removes only one: nothing was removed", len(names)).
-			WithHint("name the association's account, cluster, user and partition, or use associations/").WithNumber(ambiguousModify)
+			WithHint("name the association's account, cluster, user and partition, or use associations/").WithNumber(slurmerror.AmbiguousModify)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -33,7 +34,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 	}
 	if len(body.Set.Accounts)+len(body.Set.WCKeys) == 0 && body.User.DefaultAccount == "" && body.User.DefaultWCKey == "" {
 		return errs.New(errs.Invalid, "expected accounts or wckeys, or a default account or wckey").
-			WithSource(atSet + "/accounts").WithNumber(ambiguousQuery)
+			WithSource(atSet + "/accounts").WithNumber(slurmerror.AmbiguousQuery)
 	}
 	if len(body.Set.Accounts) == 0 && body.User.DefaultAccount != "" {
 		body.Set.Accounts = []string{body.User.DefaultAccount}
@@ -45,10 +46,10 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		return err
 	}
 	if name := body.User.DefaultAccount; name != "" && !slices.Contains(body.Set.Accounts, name) {
-		return errs.New(errs.Invalid, "expected one of the accounts: nothing was changed").WithSource("#/user/defaultaccount").WithNumber(invalidAccount)
+		return errs.New(errs.Invalid, "expected one of the accounts: nothing was changed").WithSource("#/user/defaultaccount").WithNumber(slurmerror.InvalidAccount)
 	}
 	if name := body.User.DefaultWCKey; name != "" && !slices.Contains(body.Set.WCKeys, name) {
-		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(invalidWCKey)
+		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(slurmerror.InvalidWCKey)
 	}
 	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(tx *transaction) (any, error) {
 		if err := checkAdministrators(tx, body.Set.Users, body.User.AdminLevel, "#/user/adminlevel"); err != nil {
@@ -61,7 +62,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 		}
 		set, err := assocSet(tx, &body.Set)
 		if err == nil {
-			err = checkInClusters(tx, body.Set.Accounts, body.Set.Clusters, invalidAccount, atSet+"/accounts")
+			err = checkInClusters(tx, body.Set.Accounts, body.Set.Clusters, slurmerror.InvalidAccount, atSet+"/accounts")
 		}
 		return model.AddUsersWithAssocs{AssocSet: set, User: body.User}, err
 	})
@@ -76,7 +77,7 @@ const atSet = "#/association_condition"
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).
-			WithSource(atSet + "/" + name).WithNumber(emptyList)
+			WithSource(atSet + "/" + name).WithNumber(slurmerror.EmptyList)
 	}
 	for _, list := range []struct {
 		name   string
@@ -85,7 +86,7 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 		{"accounts", s.Accounts}, {"clusters", s.Clusters}, {"partitions", s.Partitions}, {"users", s.Users}, {"wckeys", s.WCKeys},
 	} {
 		if slices.Contains(list.values, "") {
-			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name).WithNumber(missingField)
+			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name).WithNumber(slurmerror.MissingField)
 		}
 	}
 	return nil
@@ -105,7 +106,7 @@ func assocSet(tx *transaction, s *api.AssocSet) (model.AssocSet, error) {
 	}
 	set.Assoc = *s.Common.Association
 	if name := set.Assoc.ParentAccount; name != "" {
-		if err := checkInClusters(tx, []string{name}, s.Clusters, invalidParent, atSet+"/association/parent"); err != nil {
+		if err := checkInClusters(tx, []string{name}, s.Clusters, slurmerror.InvalidParent, atSet+"/association/parent"); err != nil {
 			return set, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -28,7 +29,7 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 		return false, err
 	}
 	if !api.IsClusterName(row.Name) {
-		return false, errs.New(errs.Invalid, "a name of a cluster may contain only letters, digits, '_', '-' and '.'").WithSource(at + "/name").WithNumber(badName)
+		return false, errs.New(errs.Invalid, "a name of a cluster may contain only letters, digits, '_', '-' and '.'").WithSource(at + "/name").WithNumber(slurmerror.BadName)
 	}
 	if row.Flags != model.NoVal32 && skipDeleted(tx, row.Flags, model.ClusterDeleted, at) {
 		return false, nil

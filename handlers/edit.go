@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -63,7 +64,7 @@ func editEach[T any](h *handler, c *call, k kind[T], records []T) error {
 			c.warn("#/"+k.list, "the list is empty: nothing was changed")
 			return nil
 		}
-		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + k.list).WithNumber(emptyList)
+		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + k.list).WithNumber(slurmerror.EmptyList)
 	}
 	_, err := h.edit(c, strings.Join(k.names(records), " "), func(tx *transaction) ([]string, error) {
 		return changeRecords(tx, k, records)
@@ -101,7 +102,7 @@ func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, er
 		// slurmdbd passes the changes of a transaction on to the controllers in
 		// reverse order, so they would use the values of the first one.
 		if other := changedAt[strings.ToLower(names[i])]; other != "" {
-			return nil, errs.New(errs.Invalid, "%s %s is also in %s, with other values; nothing was changed", k.noun, names[i], other).WithSource(at).WithNumber(ambiguousModify)
+			return nil, errs.New(errs.Invalid, "%s %s is also in %s, with other values; nothing was changed", k.noun, names[i], other).WithSource(at).WithNumber(slurmerror.AmbiguousModify)
 		}
 		changedAt[strings.ToLower(names[i])] = at
 		done = append(done, names[i])

@@ -12,6 +12,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/errs/errcode"
 	"schedrestd/internal/http1"
@@ -161,11 +162,11 @@ func (e *notesError) problems() []api.Error {
 			Description: nameField(n.Source, n.Text),
 			Source:      n.Source,
 			Name:        http.StatusText(http.StatusUnprocessableEntity),
-			Number:      invalidValue,
+			Number:      slurmerror.InvalidValue,
 			Code:        errcode.Of(errs.Invalid),
 		}
 		if n.Missing {
-			list[i].Number = missingField
+			list[i].Number = slurmerror.MissingField
 		}
 		if n.Source == "#" && n.Line > 0 {
 			list[i].Description = "the body: " + n.Text

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -45,7 +46,7 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		if err == nil && row.Job == nil {
 			missing := errs.New(errs.NotFound, "there is no %s", name)
-			missing.Number = invalidJobID
+			missing.Number = slurmerror.InvalidJobID
 			err = missing.WithSource(inPath + "job_id")
 		}
 		return err
@@ -136,7 +137,7 @@ func killFlags(p *api.KillParams) model.Kill {
 // unknown, and if the client may expect a success.
 func goneJob(c *call, err error) (e *errs.Error, ok bool) {
 	e, ok = errors.AsType[*errs.Error](err)
-	if !ok || e.Number != invalidJobID && e.Number != alreadyDone || !c.lenient(api.GoneJob) {
+	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.lenient(api.GoneJob) {
 		return nil, false
 	}
 	return e, true

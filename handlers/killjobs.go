@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -57,7 +58,7 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	if k.UserName != "" {
 		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name")
-		notFound.Number = unknownUser
+		notFound.Number = slurmerror.UnknownUser
 		if h.Resolver == nil {
 			return notFound
 		}

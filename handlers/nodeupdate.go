@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -146,7 +147,7 @@ func (h *handler) checkNodesExist(c *call, names, source string) error {
 	for name := range model.Hosts(names) {
 		if !known[name] {
 			e := errs.New(errs.NotFound, "node %s: not found; nothing was changed", name).WithSource(source)
-			e.Number = invalidNodeName
+			e.Number = slurmerror.InvalidNodeName
 			return e
 		}
 	}

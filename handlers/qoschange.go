@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -92,7 +93,7 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 		filter.IDs = []string{strconv.FormatUint(uint64(row.ID), 10)}
 	default:
 		return nil, errs.New(errs.Invalid, "expected a name, or the id of an existing quality of service").
-			WithSource(at + "/name").WithNumber(invalidQuery)
+			WithSource(at + "/name").WithNumber(slurmerror.InvalidQuery)
 	}
 	old, err := findOne[model.QOS](e, filter)
 	switch {
@@ -100,10 +101,10 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 		return nil, err
 	case old == nil && row.ID != 0:
 		return nil, errs.New(errs.NotFound, "there is no quality of service with the number %d", row.ID).
-			WithSource(at + "/id").WithNumber(invalidQuery)
+			WithSource(at + "/id").WithNumber(slurmerror.InvalidQuery)
 	case old != nil && row.ID != 0 && row.ID != old.ID:
 		return nil, errs.New(errs.Invalid, "the quality of service %s has the number %d", old.Name, old.ID).
-			WithSource(at + "/id").WithNumber(invalidQuery)
+			WithSource(at + "/id").WithNumber(slurmerror.InvalidQuery)
 	}
 	return old, nil
 }
@@ -123,14 +124,14 @@ func fillQOS(tx *transaction, row *api.QOSRow, record, old *model.QOS, at string
 		limits = withoutEmpty(tx, limits, old, at)
 	}
 	if err := api.SetLimits(r, record, old, limits); err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits").WithNumber(invalidTRES)
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits").WithNumber(slurmerror.InvalidTRES)
 	}
 	if row.Preempt == nil {
 		return nil
 	}
 	ids, err := r.QOSNumbers(*row.Preempt)
 	if err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list").WithNumber(invalidQOS)
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list").WithNumber(slurmerror.InvalidQOS)
 	}
 	var currentIDs []string
 	if old != nil {

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -15,10 +16,10 @@ import (
 // of Slurm can name a record with a comma.
 func checkName(name, at string) error {
 	if strings.Contains(name, ",") {
-		return errs.New(errs.Invalid, "a name must not contain a comma").WithSource(at + "/name").WithNumber(badName)
+		return errs.New(errs.Invalid, "a name must not contain a comma").WithSource(at + "/name").WithNumber(slurmerror.BadName)
 	}
 	if name == "" {
-		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name").WithNumber(missingField)
+		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name").WithNumber(slurmerror.MissingField)
 	}
 	return nil
 }
@@ -43,11 +44,11 @@ func checkExists[T any](e model.Editor, filter model.Filter[T], number int, kind
 }
 
 func checkAccount(e model.Editor, name, source string) error {
-	return checkExists[model.Account](e, accountsNamed(name), invalidAccount, "account", name, source)
+	return checkExists[model.Account](e, accountsNamed(name), slurmerror.InvalidAccount, "account", name, source)
 }
 
 func checkUser(e model.Editor, name, source string) error {
-	return checkExists[model.User](e, usersNamed(name), unknownUser, "user", name, source)
+	return checkExists[model.User](e, usersNamed(name), slurmerror.UnknownUser, "user", name, source)
 }
 
 // checkCluster returns an error if there is no cluster with exactly this name.
@@ -62,7 +63,7 @@ func checkCluster(e model.Editor, name, source string) error {
 	if err != nil || slices.Contains(found, name) {
 		return err
 	}
-	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source).WithNumber(invalidCluster)
+	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source).WithNumber(slurmerror.InvalidCluster)
 	if len(found) > 0 {
 		missing = missing.WithHint("the cluster's name is %s", schema.Shorten(found[0]))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -15,57 +16,57 @@ import (
 // refers. It returns "" if the number does not identify a single field.
 func fieldOfError(number int) (field string) {
 	switch number {
-	case invalidPartition, noDefaultPartition, noPartitionGroup, partitionUnavailable, partitionNotAvailable, partitionDown:
+	case slurmerror.InvalidPartition, slurmerror.NoDefaultPartition, slurmerror.NoPartitionGroup, slurmerror.PartitionUnavailable, slurmerror.PartitionNotAvailable, slurmerror.PartitionDown:
 		return "partition"
-	case nodesNotInPartition, invalidNodeName:
+	case slurmerror.NodesNotInPartition, slurmerror.InvalidNodeName:
 		return "required_nodes"
-	case invalidNodeCount:
+	case slurmerror.InvalidNodeCount:
 		return "nodes"
-	case noScript:
+	case slurmerror.NoScript:
 		return "script"
-	case noUserID, invalidUserID, unknownUser:
+	case slurmerror.NoUserID, slurmerror.InvalidUserID, slurmerror.UnknownUser:
 		return "user_id"
-	case noGroupID, invalidGroupID, unknownGroup:
+	case slurmerror.NoGroupID, slurmerror.InvalidGroupID, slurmerror.UnknownGroup:
 		return "group_id"
-	case badDistribution:
+	case slurmerror.BadDistribution:
 		return "distribution"
-	case badTaskCount:
+	case slurmerror.BadTaskCount:
 		return "tasks"
-	case invalidFeature:
+	case slurmerror.InvalidFeature:
 		return "constraints"
-	case badDependency, circularDependency:
+	case slurmerror.BadDependency, slurmerror.CircularDependency:
 		return "dependency"
-	case invalidTaskMemory:
+	case slurmerror.InvalidTaskMemory:
 		return "memory_per_node"
-	case invalidAccount, invalidAssociation:
+	case slurmerror.InvalidAccount, slurmerror.InvalidAssociation:
 		return "account"
-	case invalidLicenses:
+	case slurmerror.InvalidLicenses:
 		return "licenses"
-	case invalidTimeLimit, noTimeLimit:
+	case slurmerror.InvalidTimeLimit, slurmerror.NoTimeLimit:
 		return "time_limit"
-	case reservationAccess, invalidReservation, reservationNotUsable:
+	case slurmerror.ReservationAccess, slurmerror.InvalidReservation, slurmerror.ReservationNotUsable:
 		return "reservation"
-	case invalidTimeValue:
+	case slurmerror.InvalidTimeValue:
 		return "begin_time"
-	case invalidWCKey:
+	case slurmerror.InvalidWCKey:
 		return "wckey"
-	case noWorkDir:
+	case slurmerror.NoWorkDir:
 		return "current_working_directory"
-	case invalidQOS, qosThreshold:
+	case slurmerror.InvalidQOS, slurmerror.QOSThreshold:
 		return "qos"
-	case invalidArray:
+	case slurmerror.InvalidArray:
 		return "array"
-	case invalidMCSLabel:
+	case slurmerror.InvalidMCSLabel:
 		return "mcs_label"
-	case invalidNice:
+	case slurmerror.InvalidNice:
 		return "nice"
-	case invalidTimeMinimum:
+	case slurmerror.InvalidTimeMinimum:
 		return "time_minimum"
-	case noEnvironment:
+	case slurmerror.NoEnvironment:
 		return "environment"
-	case badThreadsPerCore:
+	case slurmerror.BadThreadsPerCore:
 		return "threads_per_core"
-	case invalidContainerID:
+	case slurmerror.InvalidContainerID:
 		return "container_id"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -78,7 +79,7 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 	requeued := false
 	for _, job := range request.Jobs {
 		if stopErr != nil {
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Not tried",
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: slurmerror.Unspecified, Reason: "Not tried",
 				Message: "an earlier job failed"}})
 			continue
 		}
@@ -96,7 +97,7 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 			if stopErr = err; !requeued {
 				return nil, append(multiError{err}, jobErrs...)
 			}
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Outcome unknown",
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: slurmerror.Unspecified, Reason: "Outcome unknown",
 				Message: problem(err).Description}})
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -69,7 +70,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 		}
 		if field, err := api.CheckNewReservation(&u); err != nil {
 			e := errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field))
-			e.Number = invalidReservation
+			e.Number = slurmerror.InvalidReservation
 			return e
 		}
 		api.ReserveWholePartition(&u)

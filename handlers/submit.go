@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -114,8 +115,8 @@ type nameKind struct {
 }
 
 var (
-	userNames  = nameKind{"user", unknownUser, Resolver.UserID}
-	groupNames = nameKind{"group", unknownGroup, Resolver.GroupID}
+	userNames  = nameKind{"user", slurmerror.UnknownUser, Resolver.UserID}
+	groupNames = nameKind{"group", slurmerror.UnknownGroup, Resolver.GroupID}
 )
 
 // resolveName replaces a name, unless it is "", with a number. The source

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 )
 
@@ -9,6 +10,6 @@ import (
 // daemon, clients can't add trackable resources.
 func (h *handler) postTRES(*call, *api.NoParams) error {
 	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
-	e.Number = notSupported
+	e.Number = slurmerror.NotSupported
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"schedrestd/api"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -57,7 +58,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
 		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
 		const kind = "association of the user with account"
-		if err := checkExists[model.Association](tx, filter, invalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
 		record.DefaultAccount, changed = u.DefaultAccount, true
@@ -65,7 +66,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
 		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
 		const kind = "workload key of the user"
-		if err := checkExists[model.WCKey](tx, filter, invalidWCKey, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
+		if err := checkExists[model.WCKey](tx, filter, slurmerror.InvalidWCKey, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
 			return false, err
 		}
 		record.DefaultWCKey, changed = u.DefaultWCKey, true
@@ -113,7 +114,7 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 // renameUser renames a user, and makes the other changes to the record.
 func renameUser(tx *transaction, u *model.User, existing *model.User, at string) (bool, error) {
 	if existing != nil {
-		return false, errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name").WithNumber(ambiguousModify)
+		return false, errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name").WithNumber(slurmerror.AmbiguousModify)
 	}
 	if err := checkUser(tx, u.OldName, at+"/old_name"); err != nil {
 		return false, err
@@ -126,7 +127,7 @@ func renameUser(tx *transaction, u *model.User, existing *model.User, at string)
 	if u.DefaultAccount != "" {
 		filter := model.AssocFilter{Users: []string{u.OldName}, Accounts: []string{u.DefaultAccount}}
 		const kind = "association of the user with account"
-		if err := checkExists[model.Association](tx, filter, invalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
 	}
@@ -153,7 +154,7 @@ func addUser(tx *transaction, u *model.User, at string) error {
 	record.WCKeys = nil
 	for _, k := range u.WCKeys {
 		if k.Name == "" || k.Cluster == "" {
-			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys").WithNumber(missingField)
+			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys").WithNumber(slurmerror.MissingField)
 		}
 		key := model.BlankWCKey()
 		key.Name, key.Cluster, key.User = k.Name, k.Cluster, u.Name

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -96,7 +97,7 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 	}
 	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
 		if part.value == "" {
-			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name).WithNumber(missingField)
+			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name).WithNumber(slurmerror.MissingField)
 		}
 	}
 	old, err := findOne[model.WCKey](tx, onlyWCKey(k))
@@ -164,5 +165,5 @@ func ambiguousWCKey(found []model.WCKey) error {
 		list = append(list, fmt.Sprintf("%d (%s)", found[i].ID, wckeyName(&found[i])))
 	}
 	return errs.New(errs.Invalid, "%d workload keys match, and only one can be removed at a time: nothing was removed", len(found)).
-		WithHint("use the number of one of %s", truncateList(strings.Join(list, ", "))).WithNumber(ambiguousModify)
+		WithHint("use the number of one of %s", truncateList(strings.Join(list, ", "))).WithNumber(slurmerror.AmbiguousModify)
 }
