@@ -38,7 +38,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	}
 	attrs := append(make([]slog.Attr, 0, 13),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
-		slog.String("method", schema.Shorten(redact(a.Method))), slog.String("path", schema.Shorten(redact(a.Path))),
+		slog.String("method", schema.Shorten(Redact(a.Method))), slog.String("path", schema.Shorten(Redact(a.Path))),
 		slog.String("route", a.Route),
 		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Duration))
 	if a.FromProxy {
@@ -57,7 +57,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 }
 
 // logAccess writes the log line of c.
-func (c *call) logAccess() {
+func (c *Call) logAccess() {
 	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), ClaimedUser: c.claimedUser,
 		Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
 		Duration: time.Since(c.startedAt), Reason: c.reason}
@@ -67,19 +67,19 @@ func (c *call) logAccess() {
 	case c.route != nil:
 		a.Route = c.route.ID
 	case c.page != nil:
-		if a.Route = c.page.id; c.page.quiet {
+		if a.Route = c.page.ID; c.page.Quiet {
 			level = slog.LevelDebug // load balancers send this request every second
 		}
 	}
-	if c.h.Lines.allow(c.ctx, c.h.Log, c.source(), isRefused(a.Status)) {
-		a.Log(c.ctx, c.h.Log, level)
+	if c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(a.Status)) {
+		a.Log(c.ctx, c.server.Log, level)
 	}
 	c.observe(a)
 }
 
 // source returns the user of the verified credential, or otherwise the client's
 // address without its port. A user who acts as others is one source.
-func (c *call) source() string {
+func (c *Call) source() string {
 	if user := c.client.User(); user != "" {
 		return cmp.Or(c.client.Claims.User, user)
 	}
@@ -94,8 +94,8 @@ func (c *call) source() string {
 	return text
 }
 
-func (c *call) observe(a Access) {
-	if c.h.Observe == nil {
+func (c *Call) observe(a Access) {
+	if c.server.Observe == nil {
 		return
 	}
 	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration}
@@ -103,19 +103,19 @@ func (c *call) observe(a Access) {
 	case c.route != nil:
 		o.Endpoint, o.Version = c.route.Endpoint, c.view.Version
 	case c.page != nil:
-		o.Page = c.page.id
+		o.Page = c.page.ID
 	}
-	c.h.Observe(o)
+	c.server.Observe(o)
 }
 
 // logFailure logs the complete error with the request's id. Clients never see
 // this text.
-func (c *call) logFailure(err error) {
+func (c *Call) logFailure(err error) {
 	if c.ctx.Err() != nil {
 		return // the client has closed the connection
 	}
-	if !c.h.Lines.allow(c.ctx, c.h.Log, c.source(), isRefused(status(err))) {
+	if !c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(Status(err))) {
 		return
 	}
-	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", redact(err.Error())))
+	c.server.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", Redact(err.Error())))
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // postAccounts creates and changes accounts.
-func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.AccountsBody)
+func (h *handler) postAccounts(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.AccountsBody)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err
 		}{{"description", &record.Description}, {"organization", &record.Organization}} {
 			if field.value.Empty() {
 				*field.value = model.Text(a.Name)
-				tx.call.warn(at+"/"+field.name, "a new account needs this field: it is the name of the account")
+				tx.call.Warn(at+"/"+field.name, "a new account needs this field: it is the name of the account")
 			}
 		}
 		changed = true
@@ -102,8 +102,8 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 }
 
 // deleteAccount removes an account.
-func (h *handler) deleteAccount(c *call, p *api.NamedAccountParams) error {
+func (h *handler) deleteAccount(c *Call, p *api.NamedAccountParams) error {
 	remove := removal(model.Remove[model.Account]{Filter: accountsNamed(p.Name)})
-	names, err := h.removeRecords(c, "account", p.Name, inPath+"account_name", remove, nil)
+	names, err := h.removeRecords(c, "account", p.Name, InPath+"account_name", remove, nil)
 	return h.answerRemoval(c, api.AccountsRemoved, names, err)
 }

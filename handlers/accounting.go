@@ -7,7 +7,7 @@ import (
 )
 
 // getAccountingPing pings the accounting daemon.
-func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
+func (h *handler) getAccountingPing(c *Call, _ *api.NoParams) error {
 	pings, err := h.Accounting.Ping(c.Context(), c.Credential())
 	if err != nil {
 		return err
@@ -15,19 +15,19 @@ func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 	if !anyResponds(pings) {
 		return noAnswerError(pings, "the accounting daemon does not answer")
 	}
-	return send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.Envelope()})
 }
 
 // getAccountingDiag returns the accounting daemon's statistics, and whether the
 // daemon answered a ping.
-func (h *handler) getAccountingDiag(c *call, _ *api.NoParams) error {
+func (h *handler) getAccountingDiag(c *Call, _ *api.NoParams) error {
 	stats, pings, err := h.Accounting.Stats(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.AccountingDiag, &api.StatsAnswer{
+	return Send(c, http.StatusOK, api.AccountingDiag, &api.StatsAnswer{
 		Stats:    api.StatsRow{AccountingStats: stats, Users: h.Users},
 		Pings:    pings,
-		Envelope: c.envelope(),
+		Envelope: c.Envelope(),
 	})
 }

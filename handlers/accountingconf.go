@@ -7,10 +7,10 @@ import (
 )
 
 // getAccountingConf shows the accounting daemon's configuration.
-func (h *handler) getAccountingConf(c *call, _ *api.NoParams) error {
+func (h *handler) getAccountingConf(c *Call, _ *api.NoParams) error {
 	conf, err := h.Accounting.Conf(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.AccountingConf, &api.AccountingConfAnswer{Conf: *conf, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.AccountingConf, &api.AccountingConfAnswer{Conf: *conf, Envelope: c.Envelope()})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // getConfig shows all accounting records.
-func (h *handler) getConfig(c *call, _ *api.NoParams) error {
+func (h *handler) getConfig(c *Call, _ *api.NoParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -30,9 +30,9 @@ func (h *handler) getConfig(c *call, _ *api.NoParams) error {
 		WCKeys: recordsOf[model.WCKey](h, c, model.WCKeyFilter{WithDeleted: true}),
 		Associations: rows(recordsOf[model.Association](h, c, model.AssocFilter{Flags: model.AssocWithDeleted}),
 			func(a *model.Association) api.AssociationRow { return api.AssociationRow{Association: a, Records: r} }),
-		Envelope: c.envelope(),
+		Envelope: c.Envelope(),
 	}
-	return send(c, http.StatusOK, api.Config, &body)
+	return Send(c, http.StatusOK, api.Config, &body)
 }
 
 // rows converts a stream of records to a stream of rows.
@@ -47,8 +47,8 @@ func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 
 // postConfig loads records of all kinds. If a record refers to other records,
 // it is loaded after them.
-func (h *handler) postConfig(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.ConfigRequest)
+func (h *handler) postConfig(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.ConfigRequest)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	}
 	_, err = h.edit(c, fmt.Sprintf("%d records", n), func(tx *transaction) (all []string, err error) {
 		if len(body.TRES) > 0 {
-			c.warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
+			c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
 		}
 		step := func(done []string, err error) error {
 			all = append(all, done...)

@@ -17,7 +17,7 @@ const defaultJobFlags = model.JobFilterDuplicates | model.JobFilterNoTruncation
 // getAccountingJobs returns recorded jobs. A request without a query selects
 // all jobs. A request with a query selects only jobs of this cluster, unless
 // the query names other clusters.
-func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
+func (h *handler) getAccountingJobs(c *Call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if filter.Flags == 0 {
 		filter.Flags = defaultJobFlags
 	}
-	if c.Request().URL.RawQuery == "" && c.lenient(api.LastOfEachNumber) {
+	if c.Request().URL.RawQuery == "" && c.Lenient(api.LastOfEachNumber) {
 		filter.Flags &^= model.JobFilterDuplicates
 	}
 	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
@@ -96,7 +96,7 @@ func inList(list []string, name string, number uint32, nameOf func(uint32) strin
 
 // getAccountingJob returns one job. The job has several records if it is an
 // array, or if its number was reused.
-func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
+func (h *handler) getAccountingJob(c *Call, p *api.AccountingJobParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}
 		if err == nil && !found {
-			err = errs.New(errs.NotFound, "there is no job %s in the records", c.Param("job_id")).WithSource(inPath + "job_id")
+			err = errs.New(errs.NotFound, "there is no job %s in the records", c.Param("job_id")).WithSource(InPath + "job_id")
 		}
 		return err
 	})
@@ -141,8 +141,8 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	return j.ArrayTaskID == selected.ArrayTaskID || api.InTaskList(j.ArrayTasks, selected.ArrayTaskID.Number)
 }
 
-func (h *handler) sendAccountingJobs(c *call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
-	body := api.AccountingJobsAnswer{Envelope: c.envelope()}
+func (h *handler) sendAccountingJobs(c *Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
+	body := api.AccountingJobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
 		row := api.AccountingJobRow{Records: r, Now: model.At(c.Started())}
 		return list(func(j *model.AccountingJob) error {
@@ -150,5 +150,5 @@ func (h *handler) sendAccountingJobs(c *call, r *api.Records, list func(each fun
 			return each(&row)
 		})
 	}
-	return send(c, http.StatusOK, api.AccountingJobs, &body)
+	return Send(c, http.StatusOK, api.AccountingJobs, &body)
 }

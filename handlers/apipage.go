@@ -10,35 +10,35 @@ import (
 // apiPages returns the page at /docs and the page's other files, keyed by path.
 // They are static. Like the OpenAPI document that the page shows, they are
 // served without a token.
-func (h *handler) apiPages() map[string]page {
-	pages := map[string]page{}
+func (h *handler) apiPages() map[string]Page {
+	pages := map[string]Page{}
 	if !h.Docs {
 		return pages
 	}
 	for path, file := range apipage.Files() {
-		pages[path] = page{id: "docs", do: func(c *call) error { return sendFile(c, path, file) }}
+		pages[path] = Page{ID: "docs", Do: func(c *Call) error { return sendFile(c, path, file) }}
 	}
-	pages[""] = page{id: "docs", onlyHTML: true, do: redirectRoot}
+	pages[""] = Page{ID: "docs", OnlyHTML: true, Do: redirectRoot}
 	return pages
 }
 
 // redirectRoot answers a browser's request for the path / with a redirect to
 // the page at /docs. The redirect is relative, because a proxy may serve the
 // gateway below another path.
-func redirectRoot(c *call) error {
+func redirectRoot(c *Call) error {
 	c.Header().Set("Vary", "Accept")
 	c.Header().Set("Location", "docs")
-	return c.sendText(http.StatusFound, "see docs\n")
+	return c.SendText(http.StatusFound, "see docs\n")
 }
 
 // sendFile answers with a file of the pages below /docs.
-func sendFile(c *call, path string, file apipage.File) error {
+func sendFile(c *Call, path string, file apipage.File) error {
 	if strings.HasSuffix(c.Request().URL.Path, "/") { // the page refers to its other files by relative names
 		up := "../" + path[strings.LastIndexByte(path, '/')+1:]
 		c.Header().Set("Location", up)
-		return c.sendText(http.StatusPermanentRedirect, "see "+up+"\n")
+		return c.SendText(http.StatusPermanentRedirect, "see "+up+"\n")
 	}
-	c.setContentType(file.Media)
+	c.SetContentType(file.Media)
 	h := c.Header()
 	h.Set("Content-Security-Policy", apipage.Policy)
 	h.Set("Referrer-Policy", "no-referrer")
@@ -48,11 +48,11 @@ func sendFile(c *call, path string, file apipage.File) error {
 	if file.Gzipped {
 		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", "public, max-age=3600")
-		if c.acceptsCoding("gzip") {
+		if c.AcceptsCoding("gzip") {
 			h.Set("Content-Encoding", "gzip")
 		} else {
 			body = file.Plain()
 		}
 	}
-	return c.sendString(body)
+	return c.SendString(body)
 }

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-func (h *handler) getAssociations(c *call, p *api.AssociationParams) error {
+func (h *handler) getAssociations(c *Call, p *api.AssociationParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (h *handler) getAssociations(c *call, p *api.AssociationParams) error {
 		return err
 	}
 	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
-	body := api.AssociationsAnswer{Envelope: c.envelope()}
+	body := api.AssociationsAnswer{Envelope: c.Envelope()}
 	body.Associations = func(each func(*api.AssociationRow) error) error {
 		row := api.AssociationRow{Records: r}
 		return recordsOf[model.Association](h, c, filter)(func(a *model.Association) error {
@@ -28,5 +28,5 @@ func (h *handler) getAssociations(c *call, p *api.AssociationParams) error {
 			return each(&row)
 		})
 	}
-	return send(c, http.StatusOK, api.Associations, &body)
+	return Send(c, http.StatusOK, api.Associations, &body)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // postAssociations creates and changes associations.
-func (h *handler) postAssociations(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.AssociationsBody)
+func (h *handler) postAssociations(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.AssociationsBody)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	}
 	if row.User != "" && row.ParentAccount != "" {
 		if row.ParentAccount != row.Account {
-			tx.call.warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
+			tx.call.Warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
 		}
 		row.ParentAccount = ""
 	}
@@ -78,7 +78,7 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 		return false, err
 	}
 	if old != nil && row.Number != 0 && row.Number != old.ID {
-		tx.call.warn(at+"/id", "has no effect: this association has the number %d", old.ID)
+		tx.call.Warn(at+"/id", "has no effect: this association has the number %d", old.ID)
 	}
 	if err := checkReferences(tx, row.Association, old, at); err != nil {
 		return false, err
@@ -236,12 +236,12 @@ func selectsAssociations(f *model.AssocFilter) bool {
 }
 
 // deleteAssociations removes associations.
-func (h *handler) deleteAssociations(c *call, p *api.AssociationParams) error {
+func (h *handler) deleteAssociations(c *Call, p *api.AssociationParams) error {
 	return h.removeAssociations(c, p, nil)
 }
 
 // deleteAssociation removes one association.
-func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
+func (h *handler) deleteAssociation(c *Call, p *api.AssociationParams) error {
 	return h.removeAssociations(c, p, func(names []string) error {
 		if len(names) < 2 {
 			return nil
@@ -251,7 +251,7 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 	})
 }
 
-func (h *handler) removeAssociations(c *call, p *api.AssociationParams, check func([]string) error) error {
+func (h *handler) removeAssociations(c *Call, p *api.AssociationParams, check func([]string) error) error {
 	filter := p.AssocFilter
 	if !selectsAssociations(&filter) {
 		return errs.New(errs.Invalid, "remove associations: without a parameter that selects some, all would be removed").WithSource("query").

@@ -12,8 +12,8 @@ import (
 )
 
 // postAccountsAssociation creates accounts with associations.
-func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.AccountsWithAssocsBody)
+func (h *handler) postAccountsAssociation(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.AccountsWithAssocsBody)
 	if err != nil {
 		return err
 	}
@@ -27,8 +27,8 @@ func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
 }
 
 // postUsersAssociation creates users with associations.
-func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) error {
-	body, err := readBody(c, api.UsersWithAssocsBody)
+func (h *handler) postUsersAssociation(c *Call, _ *api.UsersWithAssocsParams) error {
+	body, err := ReadBody(c, api.UsersWithAssocsBody)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func assocSet(tx *transaction, s *api.AssocSet) (model.AssocSet, error) {
 // addRecords adds records in one transaction. The buildChange function returns
 // the change to make. The answer contains the daemon's description of the new
 // records.
-func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string,
+func (h *handler) addRecords(c *Call, table *api.AnswerType[api.AddedAnswer], names []string,
 	buildChange func(*transaction) (any, error)) error {
 	descriptions, err := h.edit(c, strings.Join(names, " "), func(tx *transaction) ([]string, error) {
 		change, err := buildChange(tx)
@@ -128,12 +128,12 @@ func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], na
 			return nil, annotateUnchanged(err)
 		}
 		if len(descriptions) == 0 {
-			c.warn(atSet, "all records exist already: nothing was added")
+			c.Warn(atSet, "all records exist already: nothing was added")
 		}
 		return descriptions, nil
 	})
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(descriptions, "\n"), Envelope: c.envelope()})
+	return Send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(descriptions, "\n"), Envelope: c.Envelope()})
 }

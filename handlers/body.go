@@ -18,21 +18,21 @@ import (
 	"schedrestd/internal/http1"
 )
 
-// readBody reads and parses a request's body. It must be called after
-// authenticate. It adds the warnings about the body to the call's warnings.
-func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
-	return readBodyInto(c, table, new(T))
+// ReadBody reads and parses a request's body. It must be called after
+// Authenticate. It adds the warnings about the body to the call's warnings.
+func ReadBody[T any](c *Call, table *schema.ObjectType[T]) (*T, error) {
+	return ReadBodyInto(c, table, new(T))
 }
 
-// readBodyInto reads and parses a request's body into body. Fields that the
+// ReadBodyInto reads and parses a request's body into body. Fields that the
 // request omits keep their values.
-func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, error) {
+func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, error) {
 	format, err := c.requestFormat()
 	if err != nil {
 		return nil, err
 	}
-	if c.r.ContentLength > c.h.MaxBody {
-		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
+	if c.r.ContentLength > c.server.MaxBody {
+		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.server.MaxBody)
 	}
 	// If the client did not announce the length, ContentLength is -1, and
 	// memory is reserved while the body arrives.
@@ -52,15 +52,15 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	// In the body of a DELETE, the fields are conditions. Without an invalid,
 	// unknown or null condition, the request would remove more than the client wants.
 	conditions := c.r.Method == http.MethodDelete
-	strict := c.h.Strict || conditions
+	strict := c.server.Strict || conditions
 	report := schema.Report{Lenient: c.fast && !strict, Strict: strict, Conditions: conditions}
-	err = c.h.parse(c.ctx, len(text), func() error {
+	err = c.server.parse(c.ctx, len(text), func() error {
 		doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
 			return syntaxError(format.name, err)
 		}
 		table.Parser(c.view)(&report, doc, body)
-		if c.h.Audit != nil && c.route != nil && c.route.Request != nil {
+		if c.server.Audit != nil && c.route != nil && c.route.Request != nil {
 			c.fields = bodyFields(c.bodyShape(), doc)
 		}
 		return nil
@@ -83,7 +83,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 // thousand bytes and sends one could then occupy one of the worker's connection
 // slots permanently.
 //
-// If readBody later reads the whole body, the connection may stay open, unless
+// If ReadBody later reads the whole body, the connection may stay open, unless
 // its worker is retired or another connection waits for a slot.
 //
 // A connection always ends after a chunked body or an HTTP/1.0 request, because
@@ -92,7 +92,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 // would have chosen the headers of that request (RFC 9112, 6.1 and 11.2).
 // Package http1 has already refused requests that have both a length and
 // chunks, and HTTP/1.0 requests with chunks.
-func (c *call) closeUnlessRead() {
+func (c *Call) closeUnlessRead() {
 	h := c.w.Header()
 	isHTTP11 := c.r.ProtoAtLeast(1, 1)
 	if (c.r.ContentLength != 0 || !isHTTP11) && h.Get("Connection") == "" {
@@ -104,12 +104,12 @@ func (c *call) closeUnlessRead() {
 // body returns a reader for the request's body. The reader limits the length of
 // the body, and the time until the next bytes arrive. So the gateway serves a
 // slow client, but not a client that stops sending.
-func (c *call) body() io.Reader {
+func (c *Call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
-	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
+	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.server.MaxBody)
 	var received int64
 	return readerFunc(func(p []byte) (int, error) {
-		_ = conn.SetReadDeadline(time.Now().Add(c.h.ReadBody)) // not supported in tests' recorders
+		_ = conn.SetReadDeadline(time.Now().Add(c.server.ReadBody)) // not supported in tests' recorders
 		n, err := bounded.Read(p)
 		received += int64(n)
 		if memErr := c.growBody(received); memErr != nil {
@@ -145,7 +145,7 @@ var jsonBody = bodyFormat{"JSON", func(_ context.Context, text string, lim schem
 // requestFormat returns the bodyFormat for the request's Content-Type. Without
 // this header, the format is JSON. A body that is compressed, or declares an
 // encoding other than UTF-8, is refused.
-func (c *call) requestFormat() (bodyFormat, error) {
+func (c *Call) requestFormat() (bodyFormat, error) {
 	coding, present, ok := singleValue(c.r.Header, "Content-Encoding")
 	if present && (!ok || !strings.EqualFold(coding, identity)) {
 		c.w.Header().Set("Accept-Encoding", identity)
@@ -159,20 +159,20 @@ func (c *call) requestFormat() (bodyFormat, error) {
 	charset, ok := params["charset"]
 	if consistent && err == nil && (!ok || strings.EqualFold(charset, "utf-8")) {
 		switch kind {
-		case mediaJSON:
+		case MediaJSON:
 			return jsonBody, nil
-		case mediaYAML, mediaXYAML, "text/yaml":
+		case MediaYAML, MediaXYAML, "text/yaml":
 			return bodyFormat{"YAML", schema.ReadYAML, schema.YAMLMemory}, nil
 		}
 	}
-	c.w.Header().Set("Accept-Post", strings.Join(bodyMedia, ", "))
-	return bodyFormat{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
+	c.w.Header().Set("Accept-Post", strings.Join(BodyMedia, ", "))
+	return bodyFormat{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(BodyMedia, " or "))
 }
 
 // unsupported returns the error for a body with an unsupported encoding or
 // format. The header argument is the name of the header field that declares the
 // encoding or format.
-func (c *call) unsupported(header string) *errs.Error {
+func (c *Call) unsupported(header string) *errs.Error {
 	value := strings.Join(c.r.Header.Values(header), ", ")
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))
 }

@@ -12,13 +12,13 @@ import (
 // that a body may have. It keeps the shape for later requests. Creating the
 // shape of a large body, such as a submission, takes as long as parsing the
 // body.
-func (c *call) bodyShape() *schema.Shape {
+func (c *Call) bodyShape() *schema.Shape {
 	key := routeView{c.route.Endpoint, c.view}
-	if shape, ok := c.h.shapes.Load(key); ok {
+	if shape, ok := c.server.shapes.Load(key); ok {
 		return shape.(*schema.Shape)
 	}
 	shape := c.route.Request.Shape(c.view)
-	c.h.shapes.Store(key, shape)
+	c.server.shapes.Store(key, shape)
 	return shape
 }
 

@@ -24,8 +24,8 @@ func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 // growBody reserves memory for a body of n bytes, or fails at once if there is not
 // enough. It does not wait, because two bodies that each have half of the
 // memory would wait for each other.
-func (c *call) growBody(n int64) error {
-	for c.h.Memory != nil && n > freeBody+int64(c.memory.size) {
+func (c *Call) growBody(n int64) error {
+	for c.server.Memory != nil && n > freeBody+int64(c.memory.size) {
 		if !c.memory.hold(stepBody) {
 			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
 		}
@@ -36,8 +36,8 @@ func (c *call) growBody(n int64) error {
 // reserveParsed reserves memory for a body together with the values that are
 // parsed from it, n bytes in all. A short text can contain so many values that
 // they take a hundred times its length.
-func (c *call) reserveParsed(n int64) error {
-	if c.h.MaxParsed > 0 && n > c.h.MaxParsed+freeBody {
+func (c *Call) reserveParsed(n int64) error {
+	if c.server.MaxParsed > 0 && n > c.server.MaxParsed+freeBody {
 		return errs.New(errs.TooLarge, "the body contains too many values").
 			WithHint("send several requests, or increase SCHEDRESTD_ANSWER_MEMORY")
 	}
@@ -45,7 +45,7 @@ func (c *call) reserveParsed(n int64) error {
 }
 
 // releaseBody returns the memory of the body.
-func (c *call) releaseBody() { c.memory.release(c.memory.size) }
+func (c *Call) releaseBody() { c.memory.release(c.memory.size) }
 
 // parse calls the function f to parse a body of n bytes. A long body first
 // waits for its turn, because only a few long bodies are parsed at a time.

@@ -89,11 +89,11 @@ func TestBodiesOfManyValues(t *testing.T) {
 		maxParsed         int64
 		refused           int // status; 0 if the body is parsed
 	}{
-		{"enough memory", mediaJSON, values, 32 << 20, 0, 0},
-		{"a few values of the same length", mediaJSON, long, 0, freeBody, 0},
-		{"memory for the text alone", mediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
-		{"more than a user may ever use", mediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
-		{"YAML", mediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
+		{"enough memory", MediaJSON, values, 32 << 20, 0, 0},
+		{"a few values of the same length", MediaJSON, long, 0, freeBody, 0},
+		{"memory for the text alone", MediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
+		{"more than a user may ever use", MediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
+		{"YAML", MediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
 	} {
 		cfg := config(demo())
 		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed

@@ -23,13 +23,13 @@ type Cached struct {
 // NewCached returns an answer whose body the function write encodes.
 func NewCached(write func(schema.Encoder) error) *Cached { return &Cached{write: write} }
 
-// sendCached answers with a.
-func (c *call) sendCached(a *Cached) error {
+// SendCached answers with a.
+func (c *Call) SendCached(a *Cached) error {
 	body, err := a.encoded(c)
 	if err != nil {
 		return err
 	}
-	c.setContentType(c.media)
+	c.SetContentType(c.media)
 	header := c.Header()
 	if c.coding.name != "" {
 		header.Set("Content-Encoding", c.coding.name)
@@ -41,7 +41,7 @@ func (c *call) sendCached(a *Cached) error {
 }
 
 // encoded returns the body in the negotiated format and coding.
-func (a *Cached) encoded(c *call) ([]byte, error) {
+func (a *Cached) encoded(c *Call) ([]byte, error) {
 	key := [2]string{c.media, c.coding.name}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,8 +67,8 @@ func (a *Cached) encoded(c *call) ([]byte, error) {
 	return a.bodies[key], nil
 }
 
-func (a *Cached) encode(c *call, to io.Writer) error {
-	out := c.h.formats.get(c.media, to)
-	defer c.h.formats.put(c.media, out)
+func (a *Cached) encode(c *Call, to io.Writer) error {
+	out := c.server.formats.get(c.media, to)
+	defer c.server.formats.put(c.media, out)
 	return cmp.Or(a.write(out), out.Err(), out.Flush())
 }

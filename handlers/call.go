@@ -13,9 +13,9 @@ import (
 	"schedrestd/model"
 )
 
-// call is the state of one request.
-type call struct {
-	h         *Server
+// Call is the state of one request.
+type Call struct {
+	server    *Server
 	w         *response
 	r         *http.Request
 	ctx       context.Context
@@ -38,10 +38,10 @@ type call struct {
 	requestHash [32]byte // hash of a request that has an Idempotency-Key
 }
 
-func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{h: s, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(),
-		media: mediaJSON}
-	if peer, _ := auth.PeerFrom(c.ctx); peer.RequestID != "" && redact(peer.RequestID) == peer.RequestID {
+func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *Call {
+	c := &Call{server: s, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), startedAt: time.Now(),
+		media: MediaJSON}
+	if peer, _ := auth.PeerFrom(c.ctx); peer.RequestID != "" && Redact(peer.RequestID) == peer.RequestID {
 		c.id, c.fromProxy = peer.RequestID, true
 	}
 	w.Header().Set("X-Request-Id", c.id)
@@ -49,59 +49,59 @@ func (s *Server) newCall(w http.ResponseWriter, r *http.Request) *call {
 }
 
 // Context returns the context of the request.
-func (c *call) Context() context.Context { return c.ctx }
+func (c *Call) Context() context.Context { return c.ctx }
 
 // Request returns the request. Only ReadBody may read its body.
-func (c *call) Request() *http.Request { return c.r }
+func (c *Call) Request() *http.Request { return c.r }
 
 // Client returns the verified credential of the client. It is zero before
 // Authenticate.
-func (c *call) Client() auth.Credential { return c.client }
+func (c *Call) Client() auth.Credential { return c.client }
 
 // Credential returns the credential for requests to a daemon.
-func (c *call) Credential() model.Credential { return c.cred }
+func (c *Call) Credential() model.Credential { return c.cred }
 
 // Param returns the value of a parameter in the path.
-func (c *call) Param(name string) string { return c.params[name] }
+func (c *Call) Param(name string) string { return c.params[name] }
 
 // View returns the version and spelling of the answer.
-func (c *call) View() schema.View { return c.view }
+func (c *Call) View() schema.View { return c.view }
 
 // Started returns the time at which the request arrived.
-func (c *call) Started() time.Time { return c.startedAt }
+func (c *Call) Started() time.Time { return c.startedAt }
 
 // NumWarnings returns the number of warnings so far.
-func (c *call) NumWarnings() int { return len(c.warnings) }
+func (c *Call) NumWarnings() int { return len(c.warnings) }
 
 // KeepWarnings discards all but the first n warnings.
-func (c *call) KeepWarnings(n int) { c.warnings = c.warnings[:n] }
+func (c *Call) KeepWarnings(n int) { c.warnings = c.warnings[:n] }
 
-// lenient reports whether the exception applies to the request: the request is
+// Lenient reports whether the exception applies to the request: the request is
 // in Slurm's spelling, and the exception is about the operation.
-func (c *call) lenient(l *api.Leniency) bool {
+func (c *Call) Lenient(l *api.Leniency) bool {
 	return c.view.Spelling == schema.Slurm && c.route != nil && l.Covers(c.route.Endpoint)
 }
 
-// envelope returns the envelope of the answer.
-func (c *call) envelope() api.Envelope {
+// Envelope returns the envelope of the answer.
+func (c *Call) Envelope() api.Envelope {
 	for i, w := range c.warnings {
-		c.warnings[i].Description, c.warnings[i].Source = redact(w.Description), redact(w.Source)
+		c.warnings[i].Description, c.warnings[i].Source = Redact(w.Description), Redact(w.Source)
 	}
 	return api.Envelope{Meta: c.meta(), Warnings: c.warnings}
 }
 
-func (c *call) meta() api.Meta {
+func (c *Call) meta() api.Meta {
 	m := api.Meta{
 		Version: c.view.Version.String(),
-		Storage: c.h.service.Accounting != nil,
-		Release: c.h.Release,
-		Cluster: c.h.Cluster,
+		Storage: c.server.service.Accounting != nil,
+		Release: c.server.Release,
+		Cluster: c.server.Cluster,
 	}
 	if c.route != nil {
 		m.Accounting, m.Util = c.route.Accounting, c.route.Util
 	}
 	if c.view.Spelling == schema.Slurm && c.client.User() != "" { // only for authenticated clients
-		m.Controller = c.h.service.Controller.Release(c.ctx, c.cred)
+		m.Controller = c.server.service.Controller.Release(c.ctx, c.cred)
 	}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		m.Source = peer.Addr
@@ -109,25 +109,25 @@ func (c *call) meta() api.Meta {
 			m.Source = peer.Listener // the peer of a UNIX socket has no address
 		}
 	}
-	if m.User = c.asUser(); c.client.Local {
-		m.User, m.Group = c.h.Users.User(c.client.UID), c.h.Users.Group(c.client.GID)
+	if m.User = c.User(); c.client.Local {
+		m.User, m.Group = c.server.Users.User(c.client.UID), c.server.Users.Group(c.client.GID)
 	}
 	return m
 }
 
-// asUser returns the name of the user that the request acts as, or "" if the
+// User returns the name of the user that the request acts as, or "" if the
 // request has no token.
-func (c *call) asUser() string {
+func (c *Call) User() string {
 	if c.client.ActAs != "" {
 		return c.client.ActAs
 	}
 	return c.client.Claims.User
 }
 
-// warn adds a warning about a place in the request.
-func (c *call) warn(source, format string, args ...any) {
+// Warn adds a warning about a place in the request.
+func (c *Call) Warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
 
 // reservation returns an empty reservation for the client.
-func (c *call) reservation() reservation { return reservation{memory: c.h.Memory, cred: c.cred} }
+func (c *Call) reservation() reservation { return reservation{memory: c.server.Memory, cred: c.cred} }

@@ -8,7 +8,7 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// change evaluates the client's If-Match and If-None-Match, and then calls the
+// MakeChange evaluates the client's If-Match and If-None-Match, and then calls the
 // function do to make a change. It records the change in the audit log. Every
 // call that makes a daemon change something must be inside the function that is
 // passed as do.
@@ -16,21 +16,21 @@ import (
 // The object argument is the name of the object, or "" if the name is not known
 // before the change. After a successful change, the function describe returns
 // the result for the audit log.
-func change[T any](c *call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
+func MakeChange[T any](c *Call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
 	}
-	if c.h.Audit == nil {
+	if c.server.Audit == nil {
 		return do()
 	}
-	report, err := c.h.Audit.Intend(c.ctx, c.auditChange(object))
+	report, err := c.server.Audit.Intend(c.ctx, c.auditChange(object))
 	if err != nil {
 		return done, err
 	}
 	result := Result{Status: http.StatusInternalServerError, Code: errs.OutcomeUnknown} // recorded if do panics
 	defer func() { report(result) }()
 	if done, err = do(); err != nil {
-		result = failureResult(err)
+		result = FailureResult(err)
 		return done, err
 	}
 	result = describe(done)
@@ -44,9 +44,9 @@ func change[T any](c *call, object string, do func() (T, error), describe func(T
 }
 
 // auditChange returns the Change for the audit log.
-func (c *call) auditChange(object string) Change {
+func (c *Call) auditChange(object string) Change {
 	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs,
-		Object: redact(object), Fields: strings.Join(c.fields, " ")}
+		Object: Redact(object), Fields: strings.Join(c.fields, " ")}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}
@@ -62,8 +62,8 @@ func (c *call) auditChange(object string) Change {
 	return a
 }
 
-// failureResult returns the Result of a change that failed with err.
-func failureResult(err error) Result {
-	p := problem(err)
-	return Result{Status: status(err), Code: p.Code, Number: uint32(max(0, p.Number))}
+// FailureResult returns the Result of a change that failed with err.
+func FailureResult(err error) Result {
+	p := Problem(err)
+	return Result{Status: Status(err), Code: p.Code, Number: uint32(max(0, p.Number))}
 }

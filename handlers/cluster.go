@@ -9,11 +9,11 @@ import (
 	"schedrestd/model"
 )
 
-func (h *handler) getClusters(c *call, _ *api.ClustersParams) error {
+func (h *handler) getClusters(c *Call, _ *api.ClustersParams) error {
 	return h.sendClusters(c, model.ClusterFilter{}, "")
 }
 
-func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
+func (h *handler) getCluster(c *Call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "the parameter cluster does not name cluster %q", p.Name)
 	}
@@ -23,7 +23,7 @@ func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
 
 // sendClusters answers with the clusters that the filter selects. If name is
 // set, it sends only the cluster with this name.
-func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string) error {
+func (h *handler) sendClusters(c *Call, filter model.ClusterFilter, name string) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string)
 		}
 		list = func(each func(*model.Cluster) error) error { return each(cluster) }
 	}
-	body := api.ClustersAnswer{Envelope: c.envelope()}
+	body := api.ClustersAnswer{Envelope: c.Envelope()}
 	body.Clusters = func(each func(*api.ClusterRow) error) error {
 		row := api.ClusterRow{Records: r}
 		return list(func(cluster *model.Cluster) error {
@@ -44,5 +44,5 @@ func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string)
 			return each(&row)
 		})
 	}
-	return send(c, http.StatusOK, api.Clusters, &body)
+	return Send(c, http.StatusOK, api.Clusters, &body)
 }

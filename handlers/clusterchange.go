@@ -10,8 +10,8 @@ import (
 )
 
 // postClusters creates clusters.
-func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
-	body, err := readBody(c, api.ClustersBody)
+func (h *handler) postClusters(c *Call, _ *api.ClustersParams) error {
+	body, err := ReadBody(c, api.ClustersBody)
 	if err != nil {
 		return err
 	}
@@ -39,14 +39,14 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 		return false, err
 	}
 	if old != nil {
-		tx.call.warn(at, "cluster %s exists already and was not changed", row.Name)
+		tx.call.Warn(at, "cluster %s exists already and was not changed", row.Name)
 		return false, nil
 	}
 	return true, add[model.Cluster](tx, *row.Cluster, model.ClusterFilter{Names: []string{row.Name}}, at)
 }
 
 // deleteCluster removes a cluster.
-func (h *handler) deleteCluster(c *call, p *api.ClusterParams) error {
+func (h *handler) deleteCluster(c *Call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "there is no cluster %q, which the parameter cluster names", p.Name)
 	}
@@ -60,11 +60,11 @@ func (h *handler) deleteCluster(c *call, p *api.ClusterParams) error {
 		{"usage_start", filter.UsageStart != 0}, {"usage_end", filter.UsageEnd != 0},
 	} {
 		if w.isSet {
-			c.warn(inQuery+w.name, "has no effect")
+			c.Warn(InQuery+w.name, "has no effect")
 		}
 	}
 	filter.WithDeleted, filter.WithUsage, filter.UsageStart, filter.UsageEnd = false, false, 0, 0
 	remove := removal(model.Remove[model.Cluster]{Filter: filter})
-	names, err := h.removeRecords(c, "cluster", p.Name, inPath+"cluster_name", remove, nil)
+	names, err := h.removeRecords(c, "cluster", p.Name, InPath+"cluster_name", remove, nil)
 	return h.answerRemoval(c, api.ClustersRemoved, names, err)
 }

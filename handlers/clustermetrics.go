@@ -21,21 +21,21 @@ const (
 // clusterPages returns the page with the cluster's metrics, keyed by its path.
 // Like other pages, it has no version and is not in the OpenAPI document. But
 // it requires a credential.
-func (h *handler) clusterPages() map[string]page {
+func (h *handler) clusterPages() map[string]Page {
 	if !h.Content.Has(feature.Controller) {
 		return nil
 	}
-	return map[string]page{clusterMetrics: {id: clusterMetrics, do: h.getClusterMetrics}}
+	return map[string]Page{clusterMetrics: {ID: clusterMetrics, Do: h.getClusterMetrics}}
 }
 
 // getClusterMetrics answers with metrics that it computes from the controller's
 // records. It sends nothing before it has read all records: if the controller
 // fails midway, the whole scrape must fail.
-func (h *handler) getClusterMetrics(c *call) error {
-	if err := c.negotiate([]string{mediaText}); err != nil {
+func (h *handler) getClusterMetrics(c *Call) error {
+	if err := c.Negotiate([]string{mediaText}); err != nil {
 		return err
 	}
-	if err := c.authenticate(); err != nil {
+	if err := c.Authenticate(); err != nil {
 		return err
 	}
 	by, err := metricLabels(c.Request().URL.RawQuery)
@@ -46,7 +46,7 @@ func (h *handler) getClusterMetrics(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendStream(exposition.Media, func(to io.Writer) error {
+	return c.SendStream(exposition.Media, func(to io.Writer) error {
 		w := exposition.NewWriter(to)
 		counts.Write(w)
 		return w.Flush()
@@ -55,7 +55,7 @@ func (h *handler) getClusterMetrics(c *call) error {
 
 // countCluster reads the controller's records, and counts each record as it
 // arrives. It never keeps a whole list of nodes or jobs in memory.
-func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
+func (h *handler) countCluster(c *Call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.Context(), c.Credential())
 	if err != nil {
@@ -98,7 +98,7 @@ func metricLabels(query string) (by cluster.By, err error) {
 	}
 	for name := range values {
 		if name != "by" {
-			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(inQuery + schema.Shorten(name)).
+			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(InQuery + schema.Shorten(name)).
 				WithHint("this operation takes by")
 		}
 	}
@@ -110,7 +110,7 @@ func metricLabels(query string) (by cluster.By, err error) {
 			by.Account = true
 		case "":
 		default:
-			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(inQuery + "by").
+			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(InQuery + "by").
 				WithHint("the labels are user and account")
 		}
 	}

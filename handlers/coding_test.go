@@ -187,7 +187,7 @@ func BenchmarkCodings(b *testing.B) {
 	}
 	h := New(config(f))
 	for _, accept := range []string{"identity", "gzip", "zstd"} {
-		for _, media := range []string{mediaJSON, mediaYAML} {
+		for _, media := range []string{MediaJSON, MediaYAML} {
 			b.Run(accept+" "+strings.TrimPrefix(media, "application/"), func(b *testing.B) {
 				r := request(http.MethodGet, "/sched/v0.0.43/jobs", "")
 				r.Header.Set("Accept-Encoding", accept)

@@ -7,10 +7,10 @@ import (
 )
 
 // getConf shows the controller's configuration.
-func (h *handler) getConf(c *call, p *api.SinceParams) error {
+func (h *handler) getConf(c *Call, p *api.SinceParams) error {
 	conf, err := h.Controller.Configuration(c.Context(), c.Credential(), p.Since)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Conf, &api.ConfAnswer{Configuration: *conf, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Conf, &api.ConfAnswer{Configuration: *conf, Envelope: c.Envelope()})
 }

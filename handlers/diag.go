@@ -7,13 +7,13 @@ import (
 )
 
 // getDiag shows the controller's statistics.
-func (h *handler) getDiag(c *call, _ *api.NoParams) error {
+func (h *handler) getDiag(c *Call, _ *api.NoParams) error {
 	stats, err := h.Controller.Stats(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Diag, &api.DiagAnswer{
+	return Send(c, http.StatusOK, api.Diag, &api.DiagAnswer{
 		Stats:    api.ControllerStatsRow{ControllerStats: stats, Users: h.Users},
-		Envelope: c.envelope(),
+		Envelope: c.Envelope(),
 	})
 }

@@ -16,13 +16,13 @@ import (
 //
 // A path may have a suffix for the format. Without a suffix, the Accept header
 // determines the format.
-func (h *handler) documentPages() map[string]page {
-	newPage := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
-	return map[string]page{
-		"openapi":      newPage(bodyMedia...),
-		"openapi/v3":   newPage(bodyMedia...),
-		"openapi.json": newPage(mediaJSON),
-		"openapi.yaml": newPage(mediaYAML, mediaXYAML),
+func (h *handler) documentPages() map[string]Page {
+	newPage := func(media ...string) Page { return Page{ID: "openapi", Media: media, Do: h.getDocument} }
+	return map[string]Page{
+		"openapi":      newPage(BodyMedia...),
+		"openapi/v3":   newPage(BodyMedia...),
+		"openapi.json": newPage(MediaJSON),
+		"openapi.yaml": newPage(MediaYAML, MediaXYAML),
 	}
 }
 
@@ -30,7 +30,7 @@ func (h *handler) documentPages() map[string]page {
 // several hundred times as long as sending it, and anyone can request it, so it
 // is cached. Each cached copy takes half a megabyte, or a tenth of that if
 // compressed.
-func (h *handler) getDocument(c *call) error { return c.sendCached(h.document) }
+func (h *handler) getDocument(c *Call) error { return c.SendCached(h.document) }
 
 // newDocument returns the document about the operations that this gateway
 // serves.

@@ -15,9 +15,9 @@ import (
 // result of f. If the session with the daemon is lost, all changes are
 // discarded, and edit may call f again. The object argument is the object's
 // name in the request, for the audit log.
-func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
+func (h *handler) edit(c *Call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
 	numWarnings := c.NumWarnings()
-	return change(c, truncateList(object), func() (done []string, err error) {
+	return MakeChange(c, truncateList(object), func() (done []string, err error) {
 		var tx *transaction
 		err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
 			c.KeepWarnings(numWarnings)
@@ -29,7 +29,7 @@ func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, e
 		})
 		if err == nil {
 			if err := tx.sendAgain(c.Context(), h.Accounting, c.Credential()); err != nil {
-				c.warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
+				c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
 			}
 		}
 		return done, err
@@ -38,11 +38,11 @@ func (h *handler) edit(c *call, object string, f func(*transaction) ([]string, e
 
 // answerEdit answers a request that changes records. If err is nil, the answer
 // contains only the envelope.
-func (h *handler) answerEdit(c *call, err error) error {
+func (h *handler) answerEdit(c *Call, err error) error {
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // kind describes the records of one kind to the functions that change records.
@@ -58,10 +58,10 @@ type kind[T any] struct {
 
 // editEach creates or changes one record after another, in one transaction. If
 // one record can't be changed, none is.
-func editEach[T any](h *handler, c *call, k kind[T], records []T) error {
+func editEach[T any](h *handler, c *Call, k kind[T], records []T) error {
 	if len(records) == 0 {
-		if c.lenient(api.NoRecords) {
-			c.warn("#/"+k.list, "the list is empty: nothing was changed")
+		if c.Lenient(api.NoRecords) {
+			c.Warn("#/"+k.list, "the list is empty: nothing was changed")
 			return nil
 		}
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + k.list).WithNumber(slurmerror.EmptyList)
@@ -94,7 +94,7 @@ func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, er
 			return nil, annotateUnchanged(annotateNamed(err, k.noun, names[i], at))
 		}
 		if !changed && numWarnings == tx.call.NumWarnings() {
-			tx.call.warn(at, "%s %s was not changed: the request has no other value for it", k.noun, names[i])
+			tx.call.Warn(at, "%s %s was not changed: the request has no other value for it", k.noun, names[i])
 		}
 		if !changed {
 			continue
@@ -121,7 +121,7 @@ func skipDeleted(tx *transaction, flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
 	}
-	tx.call.warn(at+"/flags", "a deleted record is left out")
+	tx.call.Warn(at+"/flags", "a deleted record is left out")
 	return true
 }
 
@@ -137,7 +137,7 @@ func removal(r any) func(*transaction) (any, error) {
 // If the function check is not nil, removeRecords calls it with the names
 // before it commits the transaction. If check returns an error, nothing is
 // removed.
-func (h *handler) removeRecords(c *call, kind, name, source string,
+func (h *handler) removeRecords(c *Call, kind, name, source string,
 	buildRemoval func(*transaction) (any, error), check func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(tx *transaction) (names []string, err error) {
 		defer func() { err = allowMissing(c, err, kind, name, source) }()
@@ -163,20 +163,20 @@ func (h *handler) removeRecords(c *call, kind, name, source string,
 
 // allowMissing replaces the error of a removal that finds no record with a
 // warning, in Slurm's spelling.
-func allowMissing(c *call, err error, kind, name, source string) error {
-	if errs.KindOf(err) != errs.NotFound || !c.lenient(api.NothingToRemove) {
+func allowMissing(c *Call, err error, kind, name, source string) error {
+	if errs.KindOf(err) != errs.NotFound || !c.Lenient(api.NothingToRemove) {
 		return err
 	}
-	c.warn(source, "%s %s: there is no such record", kind, name)
+	c.Warn(source, "%s %s: there is no such record", kind, name)
 	return nil
 }
 
 // answerRemoval answers a removal.
-func (h *handler) answerRemoval(c *call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
+func (h *handler) answerRemoval(c *Call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.Envelope()})
 }
 
 // add adds a record, and checks that the filter finds it: slurmdbd reports
@@ -223,7 +223,7 @@ func findOne[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
 func modifyRecords(tx *transaction, change any, at string) (bool, error) {
 	names, err := tx.Change(change)
 	if err == nil && len(names) == 0 {
-		tx.call.warn(at, "the accounting daemon found nothing to change")
+		tx.call.Warn(at, "the accounting daemon found nothing to change")
 	}
 	return len(names) > 0, err
 }

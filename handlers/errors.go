@@ -18,9 +18,9 @@ import (
 	"schedrestd/internal/http1"
 )
 
-// status returns the HTTP status for an error. No other function maps kinds of
+// Status returns the HTTP status for an error. No other function maps kinds of
 // errors to statuses.
-func status(err error) int {
+func Status(err error) int {
 	switch errs.KindOf(err) {
 	case errs.Malformed:
 		return http.StatusBadRequest
@@ -69,8 +69,8 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is the default value of Retry-After for a 503 or 429, in seconds.
-const retryAfter = "5"
+// RetryAfter is the default value of Retry-After for a 503 or 429, in seconds.
+const RetryAfter = "5"
 
 // RetryAfterError is an error that says when a retry may succeed.
 type RetryAfterError struct {
@@ -89,11 +89,11 @@ func retrySeconds(err error) string {
 	if e, ok := errors.AsType[*RetryAfterError](err); ok {
 		return strconv.Itoa(int(max(1, math.Ceil(e.After.Seconds()))))
 	}
-	return retryAfter
+	return RetryAfter
 }
 
-// problem returns the error entry for err, or the first one of several.
-func problem(err error) api.Error { return problems(err, status(err))[0] }
+// Problem returns the error entry for err, or the first one of several.
+func Problem(err error) api.Error { return problems(err, Status(err))[0] }
 
 // problems returns the error entries for err. For an internal error or a
 // refused credential, the client gets a fixed text. For any other *errs.Error
@@ -102,7 +102,7 @@ func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
 	}
-	if several, ok := errors.AsType[multiError](err); ok {
+	if several, ok := errors.AsType[MultiError](err); ok {
 		var list []api.Error
 		for _, e := range several {
 			list = append(list, problems(e, code)...)
@@ -185,7 +185,7 @@ func (e *notesError) problems() []api.Error {
 // about, because clients often show or log an error without its source. An
 // error about a name in the path contains the name itself.
 func nameField(source, text string) string {
-	for _, prefix := range []string{"#/", inQuery} {
+	for _, prefix := range []string{"#/", InQuery} {
 		if name, ok := strings.CutPrefix(source, prefix); ok {
 			return name + ": " + text
 		}
@@ -193,17 +193,17 @@ func nameField(source, text string) string {
 	return text
 }
 
-// multiError contains the errors about several objects of one request. The
+// MultiError contains the errors about several objects of one request. The
 // first error determines the status of the answer.
-type multiError []error
+type MultiError []error
 
-func (s multiError) Error() string { return errors.Join(s...).Error() }
+func (s MultiError) Error() string { return errors.Join(s...).Error() }
 
-func (s multiError) Unwrap() []error { return s }
+func (s MultiError) Unwrap() []error { return s }
 
 // The source of an error or warning is the name of a parameter with one of
 // these prefixes, such as "query/flags".
 const (
-	inPath  = "path/"
-	inQuery = "query/"
+	InPath  = "path/"
+	InQuery = "query/"
 )

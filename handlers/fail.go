@@ -15,19 +15,19 @@ import (
 
 // fail sends err as the answer, and logs any error that may interest an
 // administrator. It must be called before any part of the answer is sent.
-func (c *call) fail(err error) {
-	code := status(err)
+func (c *Call) fail(err error) {
+	code := Status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		c.logFailure(err)
 	}
 	if code == http.StatusUnauthorized && c.claimedUser == "" {
-		c.claimedUser = auth.NewRejection(c.r, c.h.Auth).User
+		c.claimedUser = auth.NewRejection(c.r, c.server.Auth).User
 	}
 	c.sendError(err, code)
 }
 
 // sendError answers with err.
-func (c *call) sendError(err error, code int) {
+func (c *Call) sendError(err error, code int) {
 	if code == http.StatusNotModified { // a 304 has no body (RFC 9110, 15.4.5)
 		c.w.WriteHeader(code)
 		return
@@ -53,11 +53,11 @@ func (c *call) sendError(err error, code int) {
 
 // sendFailure answers with errors and warnings. The answer contains the
 // endpoint's usual lists, but they are empty.
-func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
+func (c *Call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
 	c.warnings = append(c.warnings, warnings...)
-	body := c.envelope()
+	body := c.Envelope()
 	for _, p := range problems {
-		p.Description, p.Source = redact(p.Description), redact(p.Source)
+		p.Description, p.Source = Redact(p.Description), Redact(p.Source)
 		body.Errors = append(body.Errors, p)
 	}
 	table := api.AnswerTable(api.Empty)
@@ -71,14 +71,14 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 // exist. slurmrestd answers some of these requests with 200 instead of 404, and
 // in Slurm's spelling answerNotFound does the same. It returns every other
 // error.
-func (c *call) answerNotFound(err error) error {
+func (c *Call) answerNotFound(err error) error {
 	if errs.KindOf(err) != errs.NotFound {
 		return err
 	}
 	switch {
-	case c.lenient(api.MissingIsError):
+	case c.Lenient(api.MissingIsError):
 		return c.sendFailure(http.StatusOK, c.problems(err, http.StatusNotFound), nil)
-	case !c.lenient(api.MissingIsWarning):
+	case !c.Lenient(api.MissingIsWarning):
 		return err
 	}
 	list := c.problems(err, http.StatusNotFound)
@@ -89,20 +89,20 @@ func (c *call) answerNotFound(err error) error {
 	return c.sendFailure(http.StatusOK, nil, warnings)
 }
 
-func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
+func (c *Call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
 // Problems returns the entries of an answer's list of errors for err.
-func (c *call) Problems(err error) []api.Error { return c.problems(err, status(err)) }
+func (c *Call) Problems(err error) []api.Error { return c.problems(err, Status(err)) }
 
 // problems returns the error entries for err. An entry with one of Slurm's
 // error numbers gets Slurm's text for this number as its name, because clients
 // of slurmrestd compare the name. If code is 401, problems adds a hint on how
 // to authenticate.
-func (c *call) problems(err error, code int) []api.Error {
+func (c *Call) problems(err error, code int) []api.Error {
 	list := problems(err, code)
 	for i, p := range list {
 		if p.Number != 0 {
-			list[i].Name = c.h.ErrorText(p.Number)
+			list[i].Name = c.server.ErrorText(p.Number)
 		}
 	}
 	if code == http.StatusUnauthorized {
@@ -114,26 +114,26 @@ func (c *call) problems(err error, code int) []api.Error {
 // authHint returns the hint for a 401. The hint depends only on the path and
 // the configuration. A client that guesses credentials must not learn why one
 // was refused.
-func (c *call) authHint() string {
+func (c *Call) authHint() string {
 	hint := "this socket accepts local users without a token"
-	if c.h.Auth.JWT {
+	if c.server.Auth.JWT {
 		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(c.view.Spelling))
 	}
 	return hint + "; the gateway's log has the reason under X-Request-Id"
 }
 
 // recover answers a request whose handler panicked.
-func (c *call) recover() {
+func (c *Call) recover() {
 	p := recover()
 	switch {
 	case p == nil:
 		return
 	case p == http.ErrAbortHandler || c.w.status != 0:
 		if p != http.ErrAbortHandler {
-			c.h.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 		panic(http.ErrAbortHandler)
 	}
-	c.h.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	c.fail(errors.New("panic"))
 }

@@ -55,13 +55,13 @@ func (f *formats) put(media string, out writer) {
 
 // Media types of bodies.
 const (
-	mediaJSON  = "application/json"
-	mediaYAML  = "application/yaml"
-	mediaXYAML = "application/x-yaml" // older name of application/yaml, which clients of slurmrestd use
+	MediaJSON  = "application/json"
+	MediaYAML  = "application/yaml"
+	MediaXYAML = "application/x-yaml" // older name of application/yaml, which clients of slurmrestd use
 )
 
-// bodyMedia are the media types that every answer can have.
-var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
+// BodyMedia are the media types that every answer can have.
+var BodyMedia = []string{MediaJSON, MediaYAML, MediaXYAML}
 
 // isYAML reports whether the media type of a body is YAML. If it is not YAML,
 // it is JSON.

@@ -8,20 +8,20 @@ import (
 )
 
 // postHostnames expands a host list.
-func (h *handler) postHostnames(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.HostlistBody)
+func (h *handler) postHostnames(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.HostlistBody)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Hostnames, &api.HostnamesAnswer{Hostnames: body.Names, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Hostnames, &api.HostnamesAnswer{Hostnames: body.Names, Envelope: c.Envelope()})
 }
 
 // postHostlist folds names into a host list.
-func (h *handler) postHostlist(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.HostnamesBody)
+func (h *handler) postHostlist(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.HostnamesBody)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Hostlist, &api.HostlistAnswer{
-		Hostlist: model.FoldHosts(body.Names), Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Hostlist, &api.HostlistAnswer{
+		Hostlist: model.FoldHosts(body.Names), Envelope: c.Envelope()})
 }

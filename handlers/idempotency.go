@@ -22,10 +22,10 @@ const (
 	codeKeyReused  = "idempotency_key_reused"
 )
 
-// readKey reads the request's Idempotency-Key, before the body is read. It
+// ReadKey reads the request's Idempotency-Key, before the body is read. It
 // returns an error if the key is invalid or can't be stored, because ignoring
 // the key could submit a job twice.
-func (c *call) readKey() error {
+func (c *Call) ReadKey() error {
 	values := c.r.Header.Values(api.HeaderKey)
 	switch {
 	case len(values) == 0:
@@ -35,7 +35,7 @@ func (c *call) readKey() error {
 	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], isUnprintable):
 		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").
 			WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
-	case c.h.Keys == nil:
+	case c.server.Keys == nil:
 		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
 			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
 	}
@@ -45,10 +45,10 @@ func (c *call) readKey() error {
 
 func isUnprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// submitOnce calls the function do to submit a job. If an earlier request with
-// the same Idempotency-Key has already submitted it, submitOnce returns the
+// SubmitOnce calls the function do to submit a job. If an earlier request with
+// the same Idempotency-Key has already submitted it, SubmitOnce returns the
 // answer to that request instead.
-func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
+func SubmitOnce(c *Call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()
 	}
@@ -85,7 +85,7 @@ func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted,
 
 // claim claims the request's key. If another request with this key is in
 // progress, claim waits for it, but at most for keyWait.
-func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
+func (c *Call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
 	user := fmt.Sprintf("uid %d", c.client.UID)
 	if !c.client.Local {
 		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
@@ -93,7 +93,7 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)),
 		Body: c.requestHash}
 	for pause := keyWait / 64; ; pause *= 2 {
-		state, answer, settle, err = c.h.Keys.Claim(c.ctx, k)
+		state, answer, settle, err = c.server.Keys.Claim(c.ctx, k)
 		if err != nil || state != KeyRunning || pause > keyWait/2 {
 			return state, answer, settle, err
 		}
@@ -114,7 +114,7 @@ func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted,
 	switch {
 	case err == nil:
 		state, answer = KeyAnswered, encodeAnswer(submitted)
-	case failureResult(err).Code != errs.OutcomeUnknown:
+	case FailureResult(err).Code != errs.OutcomeUnknown:
 		state = KeyNotDone
 	}
 	return submitted, err

@@ -240,7 +240,7 @@ func TestRemember(t *testing.T) {
 			t.Errorf("%s is %+v", bad, s)
 		}
 	}
-	if _, err := submitOnce(&call{key: "k", h: NewServer(Service{}, ServerConfig{Keys: answered{}})}, nil); failureResult(err).Code != errs.OutcomeUnknown {
+	if _, err := SubmitOnce(&Call{key: "k", server: NewServer(Service{}, ServerConfig{Keys: answered{}})}, nil); FailureResult(err).Code != errs.OutcomeUnknown {
 		t.Error(err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // getInstances lists the cloud instances of nodes.
-func (h *handler) getInstances(c *call, p *api.InstancesParams) error {
+func (h *handler) getInstances(c *Call, p *api.InstancesParams) error {
 	list := recordsOf[model.Instance](h, c, p.InstanceFilter)
-	return send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: list, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: list, Envelope: c.Envelope()})
 }

@@ -14,8 +14,8 @@ import (
 
 // getJobs returns all jobs. It passes them on one at a time, while it reads the
 // controller's answer.
-func (h *handler) getJobs(c *call, p *api.ListParams) error {
-	body := api.JobsAnswer{Envelope: c.envelope()}
+func (h *handler) getJobs(c *Call, p *api.ListParams) error {
+	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
 		times, err := h.Controller.Jobs(c.Context(), c.Credential(), p.Or(defaultShowFlags), func(j *model.Job) error {
@@ -25,15 +25,15 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		return err
 	}
-	return send(c, http.StatusOK, api.Jobs, &body)
+	return Send(c, http.StatusOK, api.Jobs, &body)
 }
 
 // getJob returns one job. An array or a heterogeneous job has several records,
 // unless the request selects a task or component. The records are passed on one
 // at a time, because an array may have a million of them.
-func (h *handler) getJob(c *call, p *api.JobParams) error {
+func (h *handler) getJob(c *Call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
-	body := api.JobsAnswer{Envelope: c.envelope()}
+	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
 		times, err := h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, p.Or(defaultShowFlags), func(j *model.Job) error {
@@ -47,11 +47,11 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 		if err == nil && row.Job == nil {
 			missing := errs.New(errs.NotFound, "there is no %s", name)
 			missing.Number = slurmerror.InvalidJobID
-			err = missing.WithSource(inPath + "job_id")
+			err = missing.WithSource(InPath + "job_id")
 		}
 		return err
 	}
-	return send(c, http.StatusOK, api.Jobs, &body)
+	return Send(c, http.StatusOK, api.Jobs, &body)
 }
 
 // partOf returns the name by which errors call the job, task or component that
@@ -78,8 +78,8 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 }
 
 // deleteJob cancels a job, or sends it the signal that the request contains.
-func (h *handler) deleteJob(c *call, p *api.KillParams) error {
-	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
+func (h *handler) deleteJob(c *Call, p *api.KillParams) error {
+	results, err := MakeChange(c, p.Job, func() ([]model.KillResult, error) {
 		list, err := h.Controller.KillEach(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		gone, ok := goneJob(c, err)
 		if ok && len(list) == 0 {
@@ -98,17 +98,17 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 // oldDeleteJob implements deleteJob for versions before v0.0.42.
-func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
+func (h *handler) oldDeleteJob(c *Call, p *api.KillParams) error {
 	var gone *errs.Error
-	_, err := change(c, p.Job, func() (string, error) {
+	_, err := MakeChange(c, p.Job, func() (string, error) {
 		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		var ok bool
 		if gone, ok = goneJob(c, err); ok {
-			c.warn(inPath+"job_id", "%s", gone.Message)
+			c.Warn(InPath+"job_id", "%s", gone.Message)
 			err = nil
 		}
 		return p.Job, err
@@ -121,7 +121,7 @@ func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // killFlags returns the flags for the signal. By default, all processes of the
@@ -135,9 +135,9 @@ func killFlags(p *api.KillParams) model.Kill {
 
 // goneJob returns err if its reason is that the job to cancel has ended or is
 // unknown, and if the client may expect a success.
-func goneJob(c *call, err error) (e *errs.Error, ok bool) {
+func goneJob(c *Call, err error) (e *errs.Error, ok bool) {
 	e, ok = errors.AsType[*errs.Error](err)
-	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.lenient(api.GoneJob) {
+	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.Lenient(api.GoneJob) {
 		return nil, false
 	}
 	return e, true

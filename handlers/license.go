@@ -8,11 +8,11 @@ import (
 )
 
 // getLicenses returns the licenses, one at a time.
-func (h *handler) getLicenses(c *call, _ *api.NoParams) error {
-	body := api.LicensesAnswer{Envelope: c.envelope()}
+func (h *handler) getLicenses(c *Call, _ *api.NoParams) error {
+	body := api.LicensesAnswer{Envelope: c.Envelope()}
 	body.Licenses = func(each func(*model.License) error) (err error) {
 		body.LastUpdate, err = h.Controller.Licenses(c.Context(), c.Credential(), model.Query{}, each)
 		return err
 	}
-	return send(c, http.StatusOK, api.Licenses, &body)
+	return Send(c, http.StatusOK, api.Licenses, &body)
 }

@@ -7,29 +7,29 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// acceptsCoding reports whether the client's Accept-Encoding allows a coding.
-func (c *call) acceptsCoding(name string) bool {
+// AcceptsCoding reports whether the client's Accept-Encoding allows a coding.
+func (c *Call) AcceptsCoding(name string) bool {
 	q, listed := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), name)
 	return listed && q > 0
 }
 
-// negotiate selects the media type and the content coding of the answer. The
+// Negotiate selects the media type and the content coding of the answer. The
 // media type is one of offers. If the client accepts none of the offers, or
 // none of our codings, negotiate returns an error.
 //
 // Errors have the selected media type if it is a format of bodies, and otherwise
 // JSON. The answer with negotiate's own error is JSON if the client accepts none
 // of our formats. It is not compressed if the client accepts none of our codings.
-func (c *call) negotiate(offers []string) error {
+func (c *Call) Negotiate(offers []string) error {
 	c.w.Header().Set("Vary", "Accept, Accept-Encoding")
 	accept := preferences(c.r.Header.Values("Accept"))
 	c.media = choose(accept, offers)
 	found := c.media != ""
 	if !found {
-		c.media = choose(accept, bodyMedia)
+		c.media = choose(accept, BodyMedia)
 	}
-	if !slices.Contains(bodyMedia, c.media) {
-		c.media = mediaJSON
+	if !slices.Contains(BodyMedia, c.media) {
+		c.media = MediaJSON
 	}
 	var ok bool
 	if c.coding, ok = chooseCoding(preferences(c.r.Header.Values("Accept-Encoding"))); !ok {

@@ -14,12 +14,12 @@ import (
 const defaultShowFlags = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.
-func (h *handler) getNodes(c *call, p *api.ListParams) error {
+func (h *handler) getNodes(c *Call, p *api.ListParams) error {
 	members, err := h.membership(c)
 	if err != nil {
 		return err
 	}
-	body := api.NodesAnswer{Envelope: c.envelope()}
+	body := api.NodesAnswer{Envelope: c.Envelope()}
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
@@ -29,16 +29,16 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 		})
 		return err
 	}
-	return send(c, http.StatusOK, api.Nodes, &body)
+	return Send(c, http.StatusOK, api.Nodes, &body)
 }
 
 // getNode returns one node.
-func (h *handler) getNode(c *call, p *api.NodeParams) error {
+func (h *handler) getNode(c *Call, p *api.NodeParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
-	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.lenient(api.NodeQueryText) {
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.Lenient(api.NodeQueryText) {
 		missing := *e
-		missing.Message = "Failure to query node " + redact(schema.Shorten(p.Name)) + ": " + e.Message
+		missing.Message = "Failure to query node " + Redact(schema.Shorten(p.Name)) + ": " + e.Message
 		return &missing
 	}
 	if err != nil {
@@ -48,9 +48,9 @@ func (h *handler) getNode(c *call, p *api.NodeParams) error {
 	if err != nil {
 		return err
 	}
-	body := api.NodesAnswer{LastUpdate: lastUpdate, Envelope: c.envelope()}
+	body := api.NodesAnswer{LastUpdate: lastUpdate, Envelope: c.Envelope()}
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0})
 	}
-	return send(c, http.StatusOK, api.Nodes, &body)
+	return Send(c, http.StatusOK, api.Nodes, &body)
 }

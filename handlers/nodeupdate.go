@@ -13,21 +13,21 @@ import (
 )
 
 // postNode changes the nodes in the request's path.
-func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
-	u, err := readBody(c, api.NodeUpdateBody)
+func (h *handler) postNode(c *Call, p *api.NamedNodeParams) error {
+	u, err := ReadBody(c, api.NodeUpdateBody)
 	if err != nil {
 		return err
 	}
 	if u.Names != "" && u.Names != p.Name {
-		c.warn("#/name", "ignored: the path already names the node")
+		c.Warn("#/name", "ignored: the path already names the node")
 	}
 	u.Names = p.Name
-	return h.updateNodes(c, u, inPath+"node_name")
+	return h.updateNodes(c, u, InPath+"node_name")
 }
 
 // postNodes changes the nodes in the request's body.
-func (h *handler) postNodes(c *call, _ *api.NoParams) error {
-	u, err := readBody(c, api.NodeUpdateBody)
+func (h *handler) postNodes(c *Call, _ *api.NoParams) error {
+	u, err := ReadBody(c, api.NodeUpdateBody)
 	if err != nil {
 		return err
 	}
@@ -37,14 +37,14 @@ func (h *handler) postNodes(c *call, _ *api.NoParams) error {
 	return h.updateNodes(c, u, "#/name")
 }
 
-func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error {
+func (h *handler) updateNodes(c *Call, u *model.NodeUpdate, source string) error {
 	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
 		if err := noChange(c, "node", u.Names, "#"); err != nil {
 			return err
 		}
 	}
 	if u.ReasonUID.Set || u.ReasonUser != "" {
-		c.warn("#/reason_uid", "has no effect from Slurm 23.02 on: the controller records the user of the request")
+		c.Warn("#/reason_uid", "has no effect from Slurm 23.02 on: the controller records the user of the request")
 	}
 	if err := h.resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {
 		return err
@@ -56,10 +56,10 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 		return err
 	}
 	if u.ResumeAfter.Set && u.State != model.Some(model.NodeDown) && u.State != model.Some(model.NodeDrain) {
-		c.warn("#/resume_after", "has an effect only together with the state DOWN or DRAIN")
+		c.Warn("#/resume_after", "has an effect only together with the state DOWN or DRAIN")
 	}
 	if u.Reason != "" && !u.ReasonUID.Set && h.Resolver != nil {
-		if id, err := h.Resolver.UserID(c.Context(), c.asUser()); err == nil { // controllers before 23.02 expect this id from the client
+		if id, err := h.Resolver.UserID(c.Context(), c.User()); err == nil { // controllers before 23.02 expect this id from the client
 			u.ReasonUID = model.Some(id)
 		}
 	}
@@ -71,9 +71,9 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 // node's, the reason for it, the node's features, and the time at which the
 // node returns to service. Without this, a client could not send an answer
 // back. slurmctld would also make all features active.
-func (h *handler) dropShown(c *call, u *model.NodeUpdate) error {
+func (h *handler) dropShown(c *Call, u *model.NodeUpdate) error {
 	if u.ResumeAfter.Number >= firstTime {
-		c.warn("#/resume_after", "a time, which can't be set, ignored")
+		c.Warn("#/resume_after", "a time, which can't be set, ignored")
 		u.ResumeAfter = model.Opt[uint32]{}
 	}
 	copied := u.State.Set && !api.RequestableState(u.State.Number)
@@ -88,7 +88,7 @@ func (h *handler) dropShown(c *call, u *model.NodeUpdate) error {
 		return err
 	}
 	if copied && u.State.Number == api.ShownState(node) {
-		c.warn("#/state", "the node has this state already, ignored")
+		c.Warn("#/state", "the node has this state already, ignored")
 		u.State = model.Opt[model.NodeState]{}
 		if u.Reason.String() == node.Reason {
 			u.Reason = ""
@@ -108,10 +108,10 @@ const firstTime = 30 * 365 * 86400
 // client may expect a success, noChange adds a warning instead and returns nil.
 // Then the controller still receives the change, and refuses it if there is no
 // such object, or if the user may not change it.
-func noChange(c *call, kind, name, source string) error {
+func noChange(c *Call, kind, name, source string) error {
 	const text = "the body has no field to change"
-	if c.lenient(api.NoChange) {
-		c.warn(source, text+", so nothing is changed")
+	if c.Lenient(api.NoChange) {
+		c.Warn(source, text+", so nothing is changed")
 		return nil
 	}
 	return errs.New(errs.Invalid, "%s %s: "+text, kind, name).WithSource(source)
@@ -120,19 +120,19 @@ func noChange(c *call, kind, name, source string) error {
 // changeNamed calls the function do to change an object, and then answers
 // without content. The name argument is the object's name, and source is the
 // place of this name in the request.
-func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
-	_, err := change(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
+func (h *handler) changeNamed(c *Call, kind, name, source string, do func() error) error {
+	_, err := MakeChange(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
 		func(name string) Result { return Result{Objects: name} })
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // checkNodesExist returns an error if names is a list of several nodes and one
 // of them does not exist. Without this check, a controller would change all
 // nodes that precede the unknown one in the list, and then stop.
-func (h *handler) checkNodesExist(c *call, names, source string) error {
+func (h *handler) checkNodesExist(c *Call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil
 	}
@@ -155,25 +155,25 @@ func (h *handler) checkNodesExist(c *call, names, source string) error {
 }
 
 // deleteNode deletes nodes.
-func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
-	if err := h.checkNodesExist(c, p.Name, inPath+"node_name"); err != nil {
+func (h *handler) deleteNode(c *Call, p *api.NamedNodeParams) error {
+	if err := h.checkNodesExist(c, p.Name, InPath+"node_name"); err != nil {
 		return err
 	}
-	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error {
+	return h.changeNamed(c, "node", p.Name, InPath+"node_name", func() error {
 		return h.Controller.DeleteNodes(c.Context(), c.Credential(), p.Name)
 	})
 }
 
 // postNewNode creates a node.
-func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
-	n, err := readBody(c, api.NewNodeBody)
+func (h *handler) postNewNode(c *Call, _ *api.NoParams) error {
+	n, err := ReadBody(c, api.NewNodeBody)
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(n.Line) == "" {
 		return errs.New(errs.Invalid, "create node: the configuration line is empty").WithSource("#/node_conf")
 	}
-	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.Context(), c.Credential(), n.Line) },
+	_, err = MakeChange(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.Context(), c.Credential(), n.Line) },
 		func(line string) Result { return Result{Objects: line} })
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Number == unspecified && e.Detail != "" { // slurmctld can't parse the line
 		return errs.New(errs.Invalid, "create node: %s", e.Detail).WithSource("#/node_conf").WithNumber(unspecified)
@@ -181,19 +181,19 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return annotateNamed(err, "line", n.Line, "#/node_conf")
 	}
-	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // unspecified is Slurm's error number SLURM_ERROR.
 const unspecified = -1
 
 // getReconfigure makes the controller reload its configuration.
-func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {
+func (h *handler) getReconfigure(c *Call, _ *api.NoParams) error {
 	const object = "configuration"
-	_, err := change(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.Context(), c.Credential()) },
+	_, err := MakeChange(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.Context(), c.Credential()) },
 		func(object string) Result { return Result{Objects: object} })
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }

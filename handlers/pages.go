@@ -11,11 +11,11 @@ import (
 
 // pages returns the pages outside of the API. The keys are their paths, without
 // the leading slash.
-func (h *handler) pages() map[string]page {
-	pages := map[string]page{
-		"healthz": {id: "healthz", quiet: true, do: h.getHealth},
-		"livez":   {id: "livez", quiet: true, do: h.getHealth},
-		"readyz":  {id: "readyz", quiet: true, do: h.getReadiness},
+func (h *handler) pages() map[string]Page {
+	pages := map[string]Page{
+		"healthz": {ID: "healthz", Quiet: true, Do: h.getHealth},
+		"livez":   {ID: "livez", Quiet: true, Do: h.getHealth},
+		"readyz":  {ID: "readyz", Quiet: true, Do: h.getReadiness},
 	}
 	maps.Copy(pages, h.documentPages())
 	maps.Copy(pages, h.apiPages())
@@ -26,14 +26,14 @@ func (h *handler) pages() map[string]page {
 // Pages returns the names of all pages, as the log and the metrics use them.
 func Pages() (names []string) {
 	for _, p := range newHandler(Config{}).pages() {
-		names = append(names, p.id)
+		names = append(names, p.ID)
 	}
 	return names
 }
 
 // getHealth answers "ok" if this process can answer. Clients poll it often and
 // without a token, so it calls no daemon and reveals nothing.
-func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
+func (h *handler) getHealth(c *Call) error { return c.SendText(http.StatusOK, "ok\n") }
 
 // unready is the answer to /readyz while new requests should go to another
 // gateway.
@@ -42,16 +42,16 @@ const unready = "unready\n"
 // getReadiness answers with 503 while new requests should go to another
 // gateway. Only authenticated clients get the reasons, because the reasons
 // reveal details of the site.
-func (h *handler) getReadiness(c *call) error {
+func (h *handler) getReadiness(c *Call) error {
 	var reasons []string
 	if h.Ready != nil {
 		reasons = h.Ready(c.Context())
 	}
 	if len(reasons) == 0 {
-		return c.sendText(http.StatusOK, "ok\n")
+		return c.SendText(http.StatusOK, "ok\n")
 	}
 	text := unready
-	switch err := c.authenticate(); {
+	switch err := c.Authenticate(); {
 	case err == nil:
 		text += strings.Join(reasons, "\n") + "\n"
 	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout:
@@ -60,6 +60,6 @@ func (h *handler) getReadiness(c *call) error {
 	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.Request().Header):
 		return err // an invalid credential gets the usual refusal
 	}
-	c.Header().Set("Retry-After", retryAfter)
-	return c.sendText(http.StatusServiceUnavailable, text)
+	c.Header().Set("Retry-After", RetryAfter)
+	return c.SendText(http.StatusServiceUnavailable, text)
 }

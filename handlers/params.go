@@ -21,7 +21,7 @@ const (
 // the call's warnings. For an invalid value in the query the error is
 // errs.Invalid. For an invalid value in the path it is errs.NotFound, because
 // no object can have that name.
-func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
+func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	doc, err := c.paramsAsDocument()
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 		}
 		source := c.paramSource(n)
 		if n.Unknown {
-			isCondition := c.removesRecords() || api.IsFilter(strings.TrimPrefix(source, inQuery))
-			if isCondition && !c.lenient(api.UnknownParameter) {
+			isCondition := c.removesRecords() || api.IsFilter(strings.TrimPrefix(source, InQuery))
+			if isCondition && !c.Lenient(api.UnknownParameter) {
 				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
 				continue
@@ -48,7 +48,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	}
 	for i, n := range report.Errors {
 		report.Errors[i].Source = c.paramSource(n)
-		if strings.HasPrefix(report.Errors[i].Source, inPath) {
+		if strings.HasPrefix(report.Errors[i].Source, InPath) {
 			return nil, errs.New(errs.NotFound, "%s", n.Text).WithSource(report.Errors[i].Source)
 		}
 	}
@@ -61,7 +61,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 // removesRecords reports whether the request removes accounting records. Its
 // parameters are then conditions. If the gateway ignored a condition that is
 // misspelt, empty or invalid, it would remove more than the request says.
-func (c *call) removesRecords() bool {
+func (c *Call) removesRecords() bool {
 	return c.r.Method == http.MethodDelete && c.route.Accounting
 }
 
@@ -71,7 +71,7 @@ func isEmpty(values []string) bool {
 }
 
 // paramsHint returns a hint with the names of the operation's query parameters.
-func (c *call) paramsHint() string {
+func (c *Call) paramsHint() string {
 	var names []string
 	for _, p := range c.route.Params.Shape(c.view).Fields {
 		if !c.route.InPath(p.Name) {
@@ -89,12 +89,12 @@ var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // paramSource returns the name of the parameter that caused the note n, with
 // its prefix.
-func (c *call) paramSource(n schema.Note) string {
+func (c *Call) paramSource(n schema.Note) string {
 	name := pointerUnescaper.Replace(strings.TrimPrefix(n.Source, "#/"))
 	if c.route.InPath(name) {
-		return inPath + name
+		return InPath + name
 	}
-	return inQuery + name
+	return InQuery + name
 }
 
 // paramsAsDocument returns the parameters as an object, which a table can
@@ -103,7 +103,7 @@ func (c *call) paramSource(n schema.Note) string {
 //
 // A query parameter is ignored with a warning if it has the name of a parameter
 // in the path, so that it can't replace the value in the path.
-func (c *call) paramsAsDocument() (*schema.Value, error) {
+func (c *Call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {
 		doc.Items = append(doc.Items, schema.Value{Kind: schema.Text, Key: name, Text: value, Untyped: true})
@@ -126,11 +126,11 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 			continue
 		}
 		if c.route.InPath(name) {
-			c.warn(inQuery+name, "ignored in the query: it is part of the path")
+			c.Warn(InQuery+name, "ignored in the query: it is part of the path")
 			continue
 		}
 		if c.removesRecords() && isEmpty(query[name]) {
-			return nil, errs.New(errs.Invalid, "the parameter is empty").WithSource(inQuery + name).
+			return nil, errs.New(errs.Invalid, "the parameter is empty").WithSource(InQuery + name).
 				WithHint("omit it to remove records whatever their value")
 		}
 		if len(query[name]) == 1 {

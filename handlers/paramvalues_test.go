@@ -148,7 +148,7 @@ func TestRepeatedParameters(t *testing.T) {
 		if status != repeatedStatus || queries != repeatedQueries {
 			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, queries, repeatedStatus, repeatedQueries)
 		}
-		if repeatedStatus == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": "+p.Name+": set more than once" {
+		if repeatedStatus == http.StatusUnprocessableEntity && refused != InQuery+p.Name+": "+p.Name+": set more than once" {
 			t.Errorf("%s: %s twice: %s", path, p.Name, refused)
 		} else if repeatedStatus == http.StatusOK {
 			lists++
@@ -176,7 +176,7 @@ func TestStrangeValues(t *testing.T) {
 			switch w.Code {
 			case http.StatusOK, http.StatusNotFound, http.StatusNotModified:
 			case http.StatusUnprocessableEntity:
-				if errs := envelope(t, w.Body.Bytes()).Errors; len(errs) != 1 || errs[0].Source != inQuery+p.Name || errs[0].Description == "" {
+				if errs := envelope(t, w.Body.Bytes()).Errors; len(errs) != 1 || errs[0].Source != InQuery+p.Name || errs[0].Description == "" {
 					t.Errorf("%s?%s=%s: %+v", path, p.Name, value, errs)
 				}
 			default:

@@ -9,14 +9,14 @@ import (
 )
 
 // postPartitions creates or changes partitions.
-func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
+func (h *handler) postPartitions(c *Call, _ *api.NoParams) error {
 	const at = "#/partitions/"
-	body, err := readBody(c, api.PartitionChangesBody)
+	body, err := ReadBody(c, api.PartitionChangesBody)
 	if err != nil {
 		return err
 	}
 	if nothingToChange(c, at, body.Partitions) {
-		return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+		return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 	}
 	names := make([]string, len(body.Partitions))
 	for i := range body.Partitions {
@@ -36,7 +36,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	results, err := changeEach(c, "partition", at, names, func(i int) error {
 		p := &body.Partitions[i]
 		if p.OversubscribeIgnored() {
-			c.warn(sourceOf(at, i, "partition/oversubscribe"), "has no effect: jobs get whole nodes, see exclusive")
+			c.Warn(sourceOf(at, i, "partition/oversubscribe"), "has no effect: jobs get whole nodes, see exclusive")
 		}
 		current, known := existing[p.Name]
 		if p.DefaultTooLong(current.MaxTime) {
@@ -44,7 +44,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 				WithHint("set maximums/time, too")
 		}
 		if p.PreemptGlobal && known && current.PreemptMode != model.NoVal16 {
-			c.warn(sourceOf(at, i, "preempt_mode"), "CLUSTER_GLOBAL is ignored: only the configuration can set it")
+			c.Warn(sourceOf(at, i, "preempt_mode"), "CLUSTER_GLOBAL is ignored: only the configuration can set it")
 		}
 		if known && current.DenyQOS == "" && p.DenyQOS == model.Emptied { // slurmctld 24.11 would show an empty DenyQos instead of AllowQos
 			p.DenyQOS = ""
@@ -69,12 +69,12 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
+	return Send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
 }
 
 // deletePartition deletes a partition.
-func (h *handler) deletePartition(c *call, p *api.NamedPartitionParams) error {
-	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error {
+func (h *handler) deletePartition(c *Call, p *api.NamedPartitionParams) error {
+	return h.changeNamed(c, "partition", p.Name, InPath+"partition_name", func() error {
 		return h.Controller.DeletePartition(c.Context(), c.Credential(), p.Name)
 	})
 }

@@ -14,7 +14,7 @@ import (
 //
 // precondition treats an invalid condition as false, because the client did not
 // want an unconditional change.
-func (c *call) precondition(named bool) error {
+func (c *Call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
 			WithHint("resources have no entity tags; only If-Match: * can be true, and only if the resource exists")

@@ -20,7 +20,7 @@ func qosNumbers(r *api.Records, names []string, parameter string) ([]string, err
 		if err != nil {
 			number, parseErr := strconv.ParseUint(name, 10, 32)
 			if parseErr != nil {
-				return nil, errs.New(errs.Invalid, "%v", err).WithSource(inQuery + parameter)
+				return nil, errs.New(errs.Invalid, "%v", err).WithSource(InQuery + parameter)
 			}
 			id = uint32(number)
 		}
@@ -29,7 +29,7 @@ func qosNumbers(r *api.Records, names []string, parameter string) ([]string, err
 	return list, nil
 }
 
-func (h *handler) getQOSList(c *call, p *api.QOSListParams) error {
+func (h *handler) getQOSList(c *Call, p *api.QOSListParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (h *handler) getQOSList(c *call, p *api.QOSListParams) error {
 	return h.sendQOS(c, r, recordsOf[model.QOS](h, c, filter))
 }
 
-func (h *handler) getQOS(c *call, p *api.QOSParams) error {
+func (h *handler) getQOS(c *Call, p *api.QOSParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -63,8 +63,8 @@ func (h *handler) getQOS(c *call, p *api.QOSParams) error {
 	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(qos) })
 }
 
-func (h *handler) sendQOS(c *call, r *api.Records, list func(each func(*model.QOS) error) error) error {
-	body := api.QOSAnswer{Envelope: c.envelope()}
+func (h *handler) sendQOS(c *Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
+	body := api.QOSAnswer{Envelope: c.Envelope()}
 	body.QOS = func(each func(*api.QOSRow) error) error {
 		row := api.QOSRow{Records: r}
 		return list(func(q *model.QOS) error {
@@ -72,5 +72,5 @@ func (h *handler) sendQOS(c *call, r *api.Records, list func(each func(*model.QO
 			return each(&row)
 		})
 	}
-	return send(c, http.StatusOK, api.QOSList, &body)
+	return Send(c, http.StatusOK, api.QOSList, &body)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // postQOS creates and changes qualities of service.
-func (h *handler) postQOS(c *call, _ *api.PostQOSParams) error {
-	body, err := readBody(c, api.QOSBody)
+func (h *handler) postQOS(c *Call, _ *api.PostQOSParams) error {
+	body, err := ReadBody(c, api.QOSBody)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 		return false, err
 	}
 	if record.LimitFactor == 0 {
-		tx.call.warn(at+"/limits/factor", "0 has no effect")
+		tx.call.Warn(at+"/limits/factor", "0 has no effect")
 		record.LimitFactor = model.FloatNotSet
 	}
 	if old == nil {
@@ -120,7 +120,7 @@ func fillQOS(tx *transaction, row *api.QOSRow, record, old *model.QOS, at string
 		return err
 	}
 	limits := row.Limits
-	if old != nil && tx.call.lenient(api.EmptyLimits) {
+	if old != nil && tx.call.Lenient(api.EmptyLimits) {
 		limits = withoutEmpty(tx, limits, old, at)
 	}
 	if err := api.SetLimits(r, record, old, limits); err != nil {
@@ -162,15 +162,15 @@ func withoutEmpty(tx *transaction, limits []api.Limit[model.QOS], old *model.QOS
 		case len(l.List) > 0:
 			list = append(list, l)
 		case *l.At(old) != "":
-			tx.call.warn(at+"/limits", "an empty list changes nothing: to remove the limit of a resource, set its count to -1")
+			tx.call.Warn(at+"/limits", "an empty list changes nothing: to remove the limit of a resource, set its count to -1")
 		}
 	}
 	return list
 }
 
 // deleteQOS removes a quality of service.
-func (h *handler) deleteQOS(c *call, p *api.NamedQOSParams) error {
-	names, err := h.removeRecords(c, "quality of service", p.Name, inPath+"qos", func(tx *transaction) (any, error) {
+func (h *handler) deleteQOS(c *Call, p *api.NamedQOSParams) error {
+	names, err := h.removeRecords(c, "quality of service", p.Name, InPath+"qos", func(tx *transaction) (any, error) {
 		r, err := h.namesFrom(tx.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err

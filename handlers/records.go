@@ -9,7 +9,7 @@ import (
 
 // recordsOf returns the records that the filter selects. It requests them from
 // the daemon when the stream is read.
-func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream[T] {
+func recordsOf[T any](h *handler, c *Call, filter model.Filter[T]) schema.Stream[T] {
 	return func(each func(*T) error) error {
 		return h.Accounting.List(c.Context(), c.Credential(), model.List(filter, each))
 	}
@@ -17,7 +17,7 @@ func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream
 
 // records requests the names of trackable resources and of qualities of
 // service, because other records contain only their ids.
-func (h *handler) records(c *call) (*api.Records, error) {
+func (h *handler) records(c *Call) (*api.Records, error) {
 	// Include deleted qualities of service, because old records still contain
 	// their ids.
 	list := func(l model.Listing) error { return h.Accounting.List(c.Context(), c.Credential(), l) }

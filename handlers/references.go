@@ -116,8 +116,8 @@ func notInCluster(account, cluster string, number int, source string) error {
 // Slurm's spelling, it only adds a warning.
 func checkUserOfNew(tx *transaction, name, source string) error {
 	err := checkUser(tx, name, source)
-	if errs.KindOf(err) == errs.NotFound && tx.call.lenient(api.UserWithoutRecord) {
-		tx.call.warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
+	if errs.KindOf(err) == errs.NotFound && tx.call.Lenient(api.UserWithoutRecord) {
+		tx.call.Warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
 		return nil
 	}
 	return err

@@ -23,9 +23,9 @@ func TestRefusing(t *testing.T) {
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	refuse := New(cfg).ServeError
 	for _, tt := range []struct{ accept, media, text string }{
-		{"", mediaJSON, `"description":"no room"`},
-		{"application/yaml", mediaYAML, "description: no room"},
-		{"text/html", mediaJSON, `"code":"unavailable"`},
+		{"", MediaJSON, `"description":"no room"`},
+		{"application/yaml", MediaYAML, "description: no room"},
+		{"text/html", MediaJSON, `"code":"unavailable"`},
 	} {
 		log.Reset()
 		r := request(http.MethodPost, "/sched/v0.0.42/job/submit?token=secret", `{"job":{}}`)

@@ -12,18 +12,18 @@ import (
 )
 
 // getJobRequeue requeues a job.
-func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
-	if err := checkRequeue(p.Flags, inQuery+"SpecialExit"); err != nil {
+func (h *handler) getJobRequeue(c *Call, p *api.RequeueParams) error {
+	if err := checkRequeue(p.Flags, InQuery+"SpecialExit"); err != nil {
 		return err
 	}
-	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
+	results, err := MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
 		return h.Controller.Requeue(c.Context(), c.Credential(), p.Job, p.Flags)
 	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
 	if err != nil {
-		return annotateNamed(err, "job", p.Job, inPath+"job_id")
+		return annotateNamed(err, "job", p.Job, InPath+"job_id")
 	}
 	warnOfTasks(c, results)
-	return send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 func checkRequeue(flags model.Requeue, source string) error {
@@ -34,8 +34,8 @@ func checkRequeue(flags model.Requeue, source string) error {
 }
 
 // postJobsRequeue requeues several jobs, one by one.
-func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
-	request, err := readBody(c, api.RequeueBody)
+func (h *handler) postJobsRequeue(c *Call, _ *api.NoParams) error {
+	request, err := ReadBody(c, api.RequeueBody)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	if err := checkRequeue(request.Flags, "#/flags"); err != nil {
 		return err
 	}
-	results, err := change(c, strings.Join(request.Jobs, " "), func() ([][]model.TaskResult, error) {
+	results, err := MakeChange(c, strings.Join(request.Jobs, " "), func() ([][]model.TaskResult, error) {
 		return h.requeueEach(c, request)
 	}, func(lists [][]model.TaskResult) Result {
 		var all []model.TaskResult
@@ -60,11 +60,11 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	for _, list := range results {
 		for _, t := range list {
 			if t.Code != 0 {
-				c.warn("#/jobs", "%s was not requeued: %s", t.Tasks, t.Reason)
+				c.Warn("#/jobs", "%s was not requeued: %s", t.Tasks, t.Reason)
 			}
 		}
 	}
-	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
+	return Send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 // requeueEach requeues each job and returns the results. If the controller
@@ -72,9 +72,9 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 // other error it stops, and the results report the remaining jobs as not tried.
 // If no job was requeued, requeueEach returns no results, only the errors about
 // the jobs.
-func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
+func (h *handler) requeueEach(c *Call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
-	var jobErrs multiError
+	var jobErrs MultiError
 	var stopErr error
 	requeued := false
 	for _, job := range request.Jobs {
@@ -95,10 +95,10 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 		e, ok := errors.AsType[*errs.Error](err)
 		if !ok || e.Number == 0 {
 			if stopErr = err; !requeued {
-				return nil, append(multiError{err}, jobErrs...)
+				return nil, append(MultiError{err}, jobErrs...)
 			}
 			lists = append(lists, []model.TaskResult{{Tasks: job, Code: slurmerror.Unspecified, Reason: "Outcome unknown",
-				Message: problem(err).Description}})
+				Message: Problem(err).Description}})
 			continue
 		}
 		jobErrs = append(jobErrs, annotateListed(err, job))

@@ -9,24 +9,24 @@ import (
 )
 
 // getReservations returns the reservations, one at a time.
-func (h *handler) getReservations(c *call, p *api.SinceParams) error {
-	body := api.ReservationsAnswer{Envelope: c.envelope()}
+func (h *handler) getReservations(c *Call, p *api.SinceParams) error {
+	body := api.ReservationsAnswer{Envelope: c.Envelope()}
 	body.Reservations = func(each func(*model.Reservation) error) (err error) {
 		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, each)
 		return err
 	}
-	return send(c, http.StatusOK, api.Reservations, &body)
+	return Send(c, http.StatusOK, api.Reservations, &body)
 }
 
 // getReservation returns one reservation.
-func (h *handler) getReservation(c *call, p *api.ReservationParams) error {
+func (h *handler) getReservation(c *Call, p *api.ReservationParams) error {
 	reservation, lastUpdate, err := h.Controller.Reservation(c.Context(), c.Credential(), p.Name, p.Query)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, api.Reservations, &api.ReservationsAnswer{
+	return Send(c, http.StatusOK, api.Reservations, &api.ReservationsAnswer{
 		Reservations: schema.One(reservation),
 		LastUpdate:   lastUpdate,
-		Envelope:     c.envelope(),
+		Envelope:     c.Envelope(),
 	})
 }

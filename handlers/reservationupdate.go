@@ -11,8 +11,8 @@ import (
 )
 
 // postReservation creates or changes a reservation.
-func (h *handler) postReservation(c *call, _ *api.NoParams) error {
-	u, err := readBody(c, api.ReservationUpdate)
+func (h *handler) postReservation(c *Call, _ *api.NoParams) error {
+	u, err := ReadBody(c, api.ReservationUpdate)
 	if err != nil {
 		return err
 	}
@@ -20,8 +20,8 @@ func (h *handler) postReservation(c *call, _ *api.NoParams) error {
 }
 
 // postReservations creates or changes reservations.
-func (h *handler) postReservations(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.ReservationUpdatesBody)
+func (h *handler) postReservations(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.ReservationUpdatesBody)
 	if err != nil {
 		return err
 	}
@@ -30,9 +30,9 @@ func (h *handler) postReservations(c *call, _ *api.NoParams) error {
 
 // changeReservations changes the reservations in list that already exist, and
 // creates the others.
-func (h *handler) changeReservations(c *call, at string, list []model.ReservationUpdate) error {
+func (h *handler) changeReservations(c *Call, at string, list []model.ReservationUpdate) error {
 	if nothingToChange(c, at, list) {
-		return send(c, http.StatusOK, api.ReservationsChanged, &api.ReservationsChangedAnswer{Envelope: c.envelope()})
+		return Send(c, http.StatusOK, api.ReservationsChanged, &api.ReservationsChangedAnswer{Envelope: c.Envelope()})
 	}
 	names := make([]string, len(list))
 	for i := range list {
@@ -59,7 +59,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 				return errs.New(errs.Invalid, "the partition of a reservation can't be removed").WithSource(sourceOf(at, i, "partition"))
 			}
 			if lost := api.LostReservationFlags(&u, current.Flags); len(lost) > 0 {
-				c.warn(sourceOf(at, i, "flags"), "%s: no effect on an existing reservation", strings.Join(lost, ", "))
+				c.Warn(sourceOf(at, i, "flags"), "%s: no effect on an existing reservation", strings.Join(lost, ", "))
 			}
 			if u == (model.ReservationUpdate{Name: name}) {
 				if err := noChange(c, "reservation", name, sourceOf(at, i, "name")); err != nil {
@@ -89,7 +89,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 			answer.Reservations = append(answer.Reservations, list[i])
 		}
 	}
-	return send(c, results.status(), api.ReservationsChanged, &answer)
+	return Send(c, results.status(), api.ReservationsChanged, &answer)
 }
 
 // dropHeld removes the resources from a change that the reservation already

@@ -10,8 +10,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// send answers with body, like render.
-func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
+// Send answers with body, like render.
+func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
 	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
 }
 
@@ -19,11 +19,11 @@ func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
 // format. If write fails before anything was sent, render returns the error,
 // and the caller may send another answer. If write fails later, render aborts
 // the connection, because a truncated answer must not look complete.
-func (c *call) render(status int, write func(schema.Encoder)) error {
+func (c *Call) render(status int, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status}
 	defer to.release()
-	out := c.h.formats.get(c.media, to)
-	defer c.h.formats.put(c.media, out)
+	out := c.server.formats.get(c.media, to)
+	defer c.server.formats.put(c.media, out)
 	write(out)
 	if err := out.Err(); err != nil {
 		if c.w.status == 0 {
@@ -42,14 +42,14 @@ func (c *call) render(status int, write func(schema.Encoder)) error {
 	return nil
 }
 
-func (c *call) abort(err error) {
+func (c *Call) abort(err error) {
 	c.logFailure(err)
 	panic(http.ErrAbortHandler)
 }
 
-// sendText answers with a short text.
-func (c *call) sendText(status int, text string) error {
-	c.setContentType("text/plain; charset=utf-8")
+// SendText answers with a short text.
+func (c *Call) SendText(status int, text string) error {
+	c.SetContentType("text/plain; charset=utf-8")
 	c.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	c.w.WriteHeader(status)
 	_, err := io.WriteString(c.w, text)
@@ -57,20 +57,20 @@ func (c *call) sendText(status int, text string) error {
 }
 
 // Header returns the header of the answer.
-func (c *call) Header() http.Header { return c.w.Header() }
+func (c *Call) Header() http.Header { return c.w.Header() }
 
-// setContentType sets the header fields of an answer whose body has the given
+// SetContentType sets the header fields of an answer whose body has the given
 // media type.
-func (c *call) setContentType(media string) {
+func (c *Call) SetContentType(media string) {
 	h := c.w.Header()
 	h.Set("Content-Type", media)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 }
 
-// sendString answers with body, in small pieces. The caller has called
-// setContentType.
-func (c *call) sendString(body string) error {
+// SendString answers with body, in small pieces. The caller has called
+// SetContentType.
+func (c *Call) SendString(body string) error {
 	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	c.w.WriteHeader(http.StatusOK)
 	if c.r.Method == http.MethodHead {
@@ -83,10 +83,10 @@ func (c *call) sendString(body string) error {
 	return nil
 }
 
-// sendStream answers with the output of the function write, which has the given
-// media type. If write fails, sendStream aborts the connection, because a
+// SendStream answers with the output of the function write, which has the given
+// media type. If write fails, SendStream aborts the connection, because a
 // truncated answer must not look complete.
-func (c *call) sendStream(media string, write func(io.Writer) error) error {
+func (c *Call) SendStream(media string, write func(io.Writer) error) error {
 	c.media = media
 	to := &sink{c: c, status: http.StatusOK}
 	defer to.release()
@@ -103,7 +103,7 @@ func (c *call) sendStream(media string, write func(io.Writer) error) error {
 // sink writes an answer: first the status and header, then the body in the
 // negotiated coding.
 type sink struct {
-	c      *call
+	c      *Call
 	status int
 	whole  bool   // the next Write is the whole body
 	coder  coder  // nil without compression
@@ -126,7 +126,7 @@ func (s *sink) Write(b []byte) (int, error) {
 
 // needsLength reports whether the answer must announce its length. Without the
 // length, some clients can't recognize a truncated answer.
-func (c *call) needsLength() bool { return c.h.SendLength || !c.r.ProtoAtLeast(1, 1) }
+func (c *Call) needsLength() bool { return c.server.SendLength || !c.r.ProtoAtLeast(1, 1) }
 
 // store stores a part of the body. If there is not enough memory, it sends the
 // whole body without a length instead. The end of the connection then marks the
@@ -182,7 +182,7 @@ func (s *sink) start(size int) {
 // sendHeader sends the header. The size argument is the length of the encoded
 // body. It is negative if the length is unknown.
 func (s *sink) sendHeader(size int, compressed bool) {
-	s.c.setContentType(s.c.media)
+	s.c.SetContentType(s.c.media)
 	h := s.c.Header()
 	if compressed {
 		h.Set("Content-Encoding", s.c.coding.name)

@@ -20,14 +20,14 @@ type router struct {
 	unserved         []pattern // operations of slurmrestd that this gateway does not support yet
 	segments         map[string]segment
 	unservedSegments map[string]string // maps segments of the unserved spelling to the corresponding served segments
-	pages            map[string]page
+	pages            map[string]Page
 	parsers          []feature.Parser
 	spelling         schema.Spelling // spelling of errors for paths that do not determine one
 }
 
 // pattern is a route whose path is split at the slashes.
 type pattern struct {
-	route
+	Route
 	parts []string
 }
 
@@ -38,7 +38,7 @@ type segment struct {
 	util       bool
 }
 
-func newRouter(routes []route, pages map[string]page, names api.Names, parsers []feature.Parser) *router {
+func newRouter(routes []Route, pages map[string]Page, names api.Names, parsers []feature.Parser) *router {
 	rt := &router{segments: map[string]segment{}, unservedSegments: map[string]string{}, pages: pages, parsers: parsers}
 	spellings := names.Spellings()
 	if len(spellings) > 0 {
@@ -60,19 +60,19 @@ func newRouter(routes []route, pages map[string]page, names api.Names, parsers [
 		}
 	}
 	for i := range api.Unserved {
-		rt.unserved = append(rt.unserved, newPattern(route{Endpoint: &api.Unserved[i]}))
+		rt.unserved = append(rt.unserved, newPattern(Route{Endpoint: &api.Unserved[i]}))
 	}
 	return rt
 }
 
-func newPattern(r route) pattern {
+func newPattern(r Route) pattern {
 	return pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")}
 }
 
 // match is the result of the search for a request's route.
 type match struct {
-	route  *route // nil if err is set
-	page   *page  // set instead of a route
+	route  *Route // nil if err is set
+	page   *Page  // set instead of a route
 	view   schema.View
 	fast   bool // ignore values that can't be understood (+fast)
 	params map[string]string
@@ -96,7 +96,7 @@ func (rt *router) find(r *http.Request) match {
 		m.err = err
 		return m
 	}
-	if p, ok := rt.pages[strings.Join(parts, "/")]; ok && (!p.onlyHTML || acceptsHTML(r.Header)) {
+	if p, ok := rt.pages[strings.Join(parts, "/")]; ok && (!p.OnlyHTML || acceptsHTML(r.Header)) {
 		m.matchPage(&p, r)
 		return m
 	}
@@ -151,7 +151,7 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 			}
 			m.allow = append(m.allow, p.Method)
 			if p.Method == r.Method || p.Method == http.MethodGet && r.Method == http.MethodHead && !p.ChangingGET {
-				m.route, m.params = &p.route, params
+				m.route, m.params = &p.Route, params
 			}
 		}
 		if m.route == nil && rt.isUnserved(r.Method, seg, m.view.Version, parts, literal) {
@@ -186,7 +186,7 @@ func (rt *router) isUnserved(method string, seg segment, v schema.Version, parts
 }
 
 // matchPage sets m to the page p.
-func (m *match) matchPage(p *page, r *http.Request) {
+func (m *match) matchPage(p *Page, r *http.Request) {
 	m.page, m.allow = p, []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 	if !slices.Contains(m.allow, r.Method) {
 		m.err = m.methodNotAllowed(r)

@@ -30,7 +30,7 @@ func (s *Server) Find(r *http.Request) (endpoint *api.Endpoint, page string, vie
 		endpoint = m.route.Endpoint
 	}
 	if m.page != nil {
-		page = m.page.id
+		page = m.page.ID
 	}
 	return endpoint, page, m.view
 }
@@ -44,11 +44,11 @@ func (s *Server) ServeError(w http.ResponseWriter, r *http.Request, err error) {
 	defer c.recover()
 	c.closeUnlessRead()
 	c.match = s.router.find(r)
-	_ = c.negotiate(bodyMedia) // if the client accepts none of these types, the answer is JSON
-	c.sendError(err, status(err))
+	_ = c.Negotiate(BodyMedia) // if the client accepts none of these types, the answer is JSON
+	c.sendError(err, Status(err))
 }
 
-func (c *call) serve() error {
+func (c *Call) serve() error {
 	if c.allow != nil && c.r.Method == http.MethodOptions {
 		c.setAllow()
 		c.w.WriteHeader(http.StatusNoContent)
@@ -61,14 +61,14 @@ func (c *call) serve() error {
 	if c.page != nil {
 		return c.servePage()
 	}
-	err := c.negotiate(bodyMedia)
+	err := c.Negotiate(BodyMedia)
 	if c.err != nil {
 		return c.err
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.authenticate(); err != nil {
+	if err := c.Authenticate(); err != nil {
 		return err
 	}
 	do, err := c.route.prepare(c)
@@ -79,14 +79,14 @@ func (c *call) serve() error {
 }
 
 // servePage answers a request for a page.
-func (c *call) servePage() error {
-	if c.page.media != nil {
-		if err := c.negotiate(c.page.media); err != nil {
+func (c *Call) servePage() error {
+	if c.page.Media != nil {
+		if err := c.Negotiate(c.page.Media); err != nil {
 			return err
 		}
 	}
 	if c.err != nil {
 		return c.err
 	}
-	return c.forgetIfRefused(c.page.do(c))
+	return c.forgetIfRefused(c.page.Do(c))
 }

@@ -10,8 +10,8 @@ import (
 
 // Service is what a Server serves.
 type Service struct {
-	Routes []route
-	Pages  map[string]page // keyed by path, without the leading slash
+	Routes []Route
+	Pages  map[string]Page // keyed by path, without the leading slash
 
 	Controller ControllerAuthority // of the routes that are not about accounting
 	Accounting Authority           // of the others; nil if there are none

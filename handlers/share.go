@@ -9,7 +9,7 @@ import (
 )
 
 // getShares returns fair shares, one association at a time.
-func (h *handler) getShares(c *call, p *api.SharesParams) error {
+func (h *handler) getShares(c *Call, p *api.SharesParams) error {
 	var users []string
 	for _, user := range p.Users {
 		// The controller selects users only by name.
@@ -18,7 +18,7 @@ func (h *handler) getShares(c *call, p *api.SharesParams) error {
 		}
 		users = append(users, user)
 	}
-	body := api.SharesAnswer{Envelope: c.envelope()}
+	body := api.SharesAnswer{Envelope: c.Envelope()}
 	body.Shares = func(each func(*api.ShareRow) error) error {
 		row := api.ShareRow{}
 		totals, err := h.Controller.Shares(c.Context(), c.Credential(), p.Accounts, users, func(tres []string, s *model.Share) error {
@@ -28,5 +28,5 @@ func (h *handler) getShares(c *call, p *api.SharesParams) error {
 		body.Total = totals.Shares
 		return err
 	}
-	return send(c, http.StatusOK, api.Shares, &body)
+	return Send(c, http.StatusOK, api.Shares, &body)
 }

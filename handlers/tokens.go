@@ -57,10 +57,10 @@ func containsToken(s string) bool {
 	return strings.Count(s[start:end], ".") >= 2
 }
 
-// redact returns s without anything that looks like a token or a part of one.
+// Redact returns s without anything that looks like a token or a part of one.
 // Clients put tokens into wrong places, and errors and logs quote what clients
 // send.
-func redact(s string) string {
+func Redact(s string) string {
 	for from := 0; ; {
 		start, end := findToken(s[from:])
 		if start == end {

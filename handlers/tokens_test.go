@@ -135,7 +135,7 @@ func TestTokenIsNotEchoed(t *testing.T) {
 		{"no JSON's end", "POST", submit, `{"job":{"` + token + `" x`},
 		{"a tag of YAML", "POST", submit, "job: !<" + token + "> x"},
 	} {
-		for _, media := range []string{mediaJSON, mediaYAML} {
+		for _, media := range []string{MediaJSON, MediaYAML} {
 			r := request(tt.method, tt.path, tt.body)
 			r.Header.Set("Content-Type", media)
 			w := serve(t, config(demo()), r)
@@ -194,7 +194,7 @@ func TestRedact(t *testing.T) {
 		{"monkeyJamboree1234567890", "monkeyJamboree1234567890"},
 		{"eyes-and-ewoks.example.com", "eyes-and-ewoks.example.com"},
 	} {
-		if got := redact(tt[0]); got != tt[1] {
+		if got := Redact(tt[0]); got != tt[1] {
 			t.Errorf("%q: %q, want %q", tt[0], got, tt[1])
 		}
 	}
@@ -207,7 +207,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := redact(s)
+		got := Redact(s)
 		if from, to := findToken(got); from != to {
 			t.Errorf("%q: %q", s, got)
 		}

@@ -22,7 +22,7 @@ import (
 // the daemons are started again, although the database has the right ones.
 type transaction struct {
 	model.Editor
-	call           *call
+	call           *Call
 	h              *handler
 	added, removed map[string][]string // accounts of coordinators, by user
 	associations   []model.Modify[model.Association]

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-func (h *handler) getTRES(c *call, _ *api.NoParams) error {
-	body := api.TRESAnswer{Envelope: c.envelope()}
+func (h *handler) getTRES(c *Call, _ *api.NoParams) error {
+	body := api.TRESAnswer{Envelope: c.Envelope()}
 	body.TRES = recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true})
-	return send(c, http.StatusOK, api.TRESList, &body)
+	return Send(c, http.StatusOK, api.TRESList, &body)
 }

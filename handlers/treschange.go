@@ -8,7 +8,7 @@ import (
 
 // postTRES always returns an error: in ordinary builds of the accounting
 // daemon, clients can't add trackable resources.
-func (h *handler) postTRES(*call, *api.NoParams) error {
+func (h *handler) postTRES(*Call, *api.NoParams) error {
 	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
 	e.Number = slurmerror.NotSupported
 	return e

@@ -74,7 +74,7 @@ func TestConnectionThatEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
-		r.Header.Set("Content-Type", mediaJSON)
+		r.Header.Set("Content-Type", MediaJSON)
 		answer, err := server.Client().Do(r)
 		if err != nil {
 			t.Fatal(err)

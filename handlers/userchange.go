@@ -10,8 +10,8 @@ import (
 )
 
 // postUsers creates and changes users.
-func (h *handler) postUsers(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.UsersBody)
+func (h *handler) postUsers(c *Call, _ *api.NoParams) error {
+	body, err := ReadBody(c, api.UsersBody)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 		return true, addUser(tx, u, at)
 	}
 	if len(u.WCKeys) > 0 {
-		tx.call.warn(at+"/wckeys", "has no effect on an existing user: POST wckeys/ creates workload keys")
+		tx.call.Warn(at+"/wckeys", "has no effect on an existing user: POST wckeys/ creates workload keys")
 	}
 	record := model.BlankUser()
 	if u.AdminLevel != 0 && u.AdminLevel != old.AdminLevel {
@@ -145,7 +145,7 @@ func addUser(tx *transaction, u *model.User, at string) error {
 		record.AdminLevel = adminNone
 	}
 	if record.DefaultAccount != "" {
-		tx.call.warn(at+"/default/account", "has no effect on a new user, who has no association: POST users_association/ makes both")
+		tx.call.Warn(at+"/default/account", "has no effect on a new user, who has no association: POST users_association/ makes both")
 		record.DefaultAccount = ""
 	}
 	if u.DefaultQOSID == 0 {
@@ -169,10 +169,10 @@ func addUser(tx *transaction, u *model.User, at string) error {
 }
 
 // deleteUser removes a user.
-func (h *handler) deleteUser(c *call, p *api.NamedUserParams) error {
+func (h *handler) deleteUser(c *Call, p *api.NamedUserParams) error {
 	remove := func(tx *transaction) (any, error) {
 		return model.Remove[model.User]{Filter: usersNamed(p.Name)}, checkAdministrators(tx, []string{p.Name}, 0, "")
 	}
-	names, err := h.removeRecords(c, "user", p.Name, inPath+"name", remove, nil)
+	names, err := h.removeRecords(c, "user", p.Name, InPath+"name", remove, nil)
 	return h.answerRemoval(c, api.UsersRemoved, names, err)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // getWCKeys lists workload keys.
-func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
+func (h *handler) getWCKeys(c *Call, p *api.WCKeysParams) error {
 	filter := p.WCKeyFilter
 	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
 	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
@@ -22,7 +22,7 @@ func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
 
 // usagePeriod completes a period for which a client requests usage. If the
 // client sends only a start, the period ends now.
-func usagePeriod(c *call, start, end *model.Time) {
+func usagePeriod(c *Call, start, end *model.Time) {
 	switch {
 	case *start != 0 && *end == 0:
 		*end = model.At(c.Started())
@@ -31,12 +31,12 @@ func usagePeriod(c *call, start, end *model.Time) {
 	}
 }
 
-func (h *handler) sendWCKeys(c *call, list schema.Stream[model.WCKey]) error {
-	return send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.envelope()})
+func (h *handler) sendWCKeys(c *Call, list schema.Stream[model.WCKey]) error {
+	return Send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.Envelope()})
 }
 
 // getWCKey returns the workload keys that have the given name or id.
-func (h *handler) getWCKey(c *call, p *api.WCKeyParams) error {
+func (h *handler) getWCKey(c *Call, p *api.WCKeyParams) error {
 	var found []model.WCKey
 	for _, filter := range wckeyFilters(p.Name) {
 		err := recordsOf[model.WCKey](h, c, filter)(func(k *model.WCKey) error { found = append(found, *k); return nil })
@@ -73,8 +73,8 @@ func wckeyFilters(name string) []model.WCKeyFilter {
 }
 
 // postWCKeys creates workload keys.
-func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
-	body, err := readBody(c, api.WCKeysBody)
+func (h *handler) postWCKeys(c *Call, _ *api.PostWCKeysParams) error {
+	body, err := ReadBody(c, api.WCKeysBody)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 		return false, err
 	}
 	if old != nil {
-		tx.call.warn(at, "workload key %s exists already and was not changed", wckeyName(k))
+		tx.call.Warn(at, "workload key %s exists already and was not changed", wckeyName(k))
 		return false, nil
 	}
 	if err := checkCluster(tx, k.Cluster, at+"/cluster"); err != nil {
@@ -121,8 +121,8 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 // name. Each request to the daemon always
 // contains the key's user and cluster. If it contained only the name, the
 // daemon would remove this key for all users on all clusters.
-func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
-	const kind, source = "workload key", inPath + "id"
+func (h *handler) deleteWCKey(c *Call, p *api.WCKeyParams) error {
+	const kind, source = "workload key", InPath + "id"
 	names, err := h.edit(c, p.Name, func(tx *transaction) (names []string, err error) {
 		defer func() { err = allowMissing(c, err, kind, p.Name, source) }()
 		var found []model.WCKey
@@ -141,7 +141,7 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 		case 1:
 			return tx.Change(model.Remove[model.WCKey]{Filter: onlyWCKey(&found[0])})
 		}
-		if !c.lenient(api.KeysOfSeveralUsers) {
+		if !c.Lenient(api.KeysOfSeveralUsers) {
 			return nil, ambiguousWCKey(found)
 		}
 		var removed []string

@@ -37,10 +37,10 @@ func TestMessagesTellNothingOfInside(t *testing.T) {
 		}
 	}
 	for _, text := range json {
-		try(mediaJSON, text)
+		try(MediaJSON, text)
 	}
 	for _, text := range yaml {
-		try(mediaYAML, text)
+		try(MediaYAML, text)
 	}
 	for _, path := range []string{"/sched/v0.0.42/nodes?flags=%zz", "/sched/v0.0.42/nodes?flags=x;y", "/sched/v0.0.42/job/%00", "/../etc/passwd", "/sched/v0.0.42/jobs?update_time=99999999999999999999"} {
 		r := request(http.MethodGet, "/", "")
