@@ -4,10 +4,11 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
-func (h *handler) getAccounts(c *Call, p *api.AccountsParams) error {
+func (h *handler) getAccounts(c *rest.Call, p *api.AccountsParams) error {
 	p.Flags |= alwaysShown
 	return h.sendAccounts(c, recordsOf[model.Account](h, c, p.AccountFilter))
 }
@@ -17,7 +18,7 @@ func (h *handler) getAccounts(c *Call, p *api.AccountsParams) error {
 // an empty list of coordinators in a change removes all.
 const alwaysShown = model.AccountWithCoordinators
 
-func (h *handler) getAccount(c *Call, p *api.AccountParams) error {
+func (h *handler) getAccount(c *rest.Call, p *api.AccountParams) error {
 	filter := accountsNamed(p.Name)
 	filter.Flags |= alwaysShown
 	for bit, on := range map[model.AccountFilterFlags]bool{model.AccountWithAssocs: p.WithAssocs, model.AccountWithDeleted: p.WithDeleted} {
@@ -33,6 +34,6 @@ func (h *handler) getAccount(c *Call, p *api.AccountParams) error {
 	return h.sendAccounts(c, func(each func(*model.Account) error) error { return each(account) })
 }
 
-func (h *handler) sendAccounts(c *Call, list func(each func(*model.Account) error) error) error {
-	return Send(c, http.StatusOK, api.Accounts, &api.AccountsAnswer{Accounts: list, Envelope: c.Envelope()})
+func (h *handler) sendAccounts(c *rest.Call, list func(each func(*model.Account) error) error) error {
+	return rest.Send(c, http.StatusOK, api.Accounts, &api.AccountsAnswer{Accounts: list, Envelope: c.Envelope()})
 }

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
 // postAccounts creates and changes accounts.
-func (h *handler) postAccounts(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.AccountsBody)
+func (h *handler) postAccounts(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.AccountsBody)
 	if err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 }
 
 // deleteAccount removes an account.
-func (h *handler) deleteAccount(c *Call, p *api.NamedAccountParams) error {
+func (h *handler) deleteAccount(c *rest.Call, p *api.NamedAccountParams) error {
 	remove := removal(model.Remove[model.Account]{Filter: accountsNamed(p.Name)})
-	names, err := h.removeRecords(c, "account", p.Name, InPath+"account_name", remove, nil)
+	names, err := h.removeRecords(c, "account", p.Name, rest.InPath+"account_name", remove, nil)
 	return h.answerRemoval(c, api.AccountsRemoved, names, err)
 }

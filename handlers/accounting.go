@@ -4,10 +4,11 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 )
 
 // getAccountingPing pings the accounting daemon.
-func (h *handler) getAccountingPing(c *Call, _ *api.NoParams) error {
+func (h *handler) getAccountingPing(c *rest.Call, _ *api.NoParams) error {
 	pings, err := h.Accounting.Ping(c.Context(), c.Credential())
 	if err != nil {
 		return err
@@ -15,17 +16,17 @@ func (h *handler) getAccountingPing(c *Call, _ *api.NoParams) error {
 	if !anyResponds(pings) {
 		return noAnswerError(pings, "the accounting daemon does not answer")
 	}
-	return Send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.Envelope()})
 }
 
 // getAccountingDiag returns the accounting daemon's statistics, and whether the
 // daemon answered a ping.
-func (h *handler) getAccountingDiag(c *Call, _ *api.NoParams) error {
+func (h *handler) getAccountingDiag(c *rest.Call, _ *api.NoParams) error {
 	stats, pings, err := h.Accounting.Stats(c.Context(), c.Credential())
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, api.AccountingDiag, &api.StatsAnswer{
+	return rest.Send(c, http.StatusOK, api.AccountingDiag, &api.StatsAnswer{
 		Stats:    api.StatsRow{AccountingStats: stats, Users: h.Users},
 		Pings:    pings,
 		Envelope: c.Envelope(),

@@ -7,12 +7,13 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // getConfig shows all accounting records.
-func (h *handler) getConfig(c *Call, _ *api.NoParams) error {
+func (h *handler) getConfig(c *rest.Call, _ *api.NoParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -32,7 +33,7 @@ func (h *handler) getConfig(c *Call, _ *api.NoParams) error {
 			func(a *model.Association) api.AssociationRow { return api.AssociationRow{Association: a, Records: r} }),
 		Envelope: c.Envelope(),
 	}
-	return Send(c, http.StatusOK, api.Config, &body)
+	return rest.Send(c, http.StatusOK, api.Config, &body)
 }
 
 // rows converts a stream of records to a stream of rows.
@@ -47,8 +48,8 @@ func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 
 // postConfig loads records of all kinds. If a record refers to other records,
 // it is loaded after them.
-func (h *handler) postConfig(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.ConfigRequest)
+func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.ConfigRequest)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -17,7 +18,7 @@ const defaultJobFlags = model.JobFilterDuplicates | model.JobFilterNoTruncation
 // getAccountingJobs returns recorded jobs. A request without a query selects
 // all jobs. A request with a query selects only jobs of this cluster, unless
 // the query names other clusters.
-func (h *handler) getAccountingJobs(c *Call, p *api.AccountingJobsParams) error {
+func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func inList(list []string, name string, number uint32, nameOf func(uint32) strin
 
 // getAccountingJob returns one job. The job has several records if it is an
 // array, or if its number was reused.
-func (h *handler) getAccountingJob(c *Call, p *api.AccountingJobParams) error {
+func (h *handler) getAccountingJob(c *rest.Call, p *api.AccountingJobParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (h *handler) getAccountingJob(c *Call, p *api.AccountingJobParams) error {
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}
 		if err == nil && !found {
-			err = errs.New(errs.NotFound, "there is no job %s in the records", c.Param("job_id")).WithSource(InPath + "job_id")
+			err = errs.New(errs.NotFound, "there is no job %s in the records", c.Param("job_id")).WithSource(rest.InPath + "job_id")
 		}
 		return err
 	})
@@ -141,7 +142,7 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	return j.ArrayTaskID == selected.ArrayTaskID || api.InTaskList(j.ArrayTasks, selected.ArrayTaskID.Number)
 }
 
-func (h *handler) sendAccountingJobs(c *Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
+func (h *handler) sendAccountingJobs(c *rest.Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
 	body := api.AccountingJobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
 		row := api.AccountingJobRow{Records: r, Now: model.At(c.Started())}
@@ -150,5 +151,5 @@ func (h *handler) sendAccountingJobs(c *Call, r *api.Records, list func(each fun
 			return each(&row)
 		})
 	}
-	return Send(c, http.StatusOK, api.AccountingJobs, &body)
+	return rest.Send(c, http.StatusOK, api.AccountingJobs, &body)
 }

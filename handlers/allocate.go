@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/auth"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -18,12 +19,12 @@ const allocationWait = 5 * time.Minute
 
 // postJobAllocate requests resources without a batch script. It answers when
 // the resources have been allocated.
-func (h *handler) postJobAllocate(c *Call, _ *api.NoParams) error {
+func (h *handler) postJobAllocate(c *rest.Call, _ *api.NoParams) error {
 	if c.Request().Header.Get(api.HeaderKey) != "" {
 		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").
 			WithHint("job/submit does")
 	}
-	request, err := ReadBody(c, api.AllocationBody)
+	request, err := rest.ReadBody(c, api.AllocationBody)
 	if err != nil {
 		return err
 	}
@@ -53,14 +54,14 @@ func (h *handler) postJobAllocate(c *Call, _ *api.NoParams) error {
 	if h.HalfClosed != nil {
 		go cancelWhen(ctx, cancel, h.HalfClosed)
 	}
-	allocated, err := MakeChange(c, "", func() (*model.Submitted, error) {
+	allocated, err := rest.MakeChange(c, "", func() (*model.Submitted, error) {
 		return h.Controller.Allocate(ctx, c.Credential(), descs)
 	}, submitResult)
 	if err != nil {
 		return annotateComponents(c, err, descs, at)
 	}
 	h.warnOfSubmission(c, allocated, at)
-	return Send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.Envelope()})
 }
 
 // cancelWhen calls halfClosed once a second, and cancels ctx when halfClosed
@@ -83,7 +84,7 @@ func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Cont
 
 // origin returns the address of the client. A request for resources must name
 // the host that it comes from. The gateway names the client, not itself.
-func origin(c *Call) string {
+func origin(c *rest.Call) string {
 	if peer, ok := auth.PeerFrom(c.Context()); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {
 			return host

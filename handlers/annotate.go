@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 )
@@ -21,14 +22,14 @@ func annotateNamed(err error, kind, name, source string) error {
 	switch e.Kind {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
 		annotated := *e
-		if strings.HasPrefix(source, InPath) && slices.Contains(unknownNames, e.Number) {
+		if strings.HasPrefix(source, rest.InPath) && slices.Contains(unknownNames, e.Number) {
 			annotated.Kind = errs.NotFound // Slurm uses the same error number whether the name is in a path or in a body
 			annotated.Message = "there is no such " + kind
 		}
 		if e.Number == slurmerror.NoUserID && kind != "job" { // slurmctld sends this number to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
 		}
-		annotated.Message, annotated.Source = withName(kind+" "+Redact(schema.Shorten(name)), annotated.Message), source
+		annotated.Message, annotated.Source = withName(kind+" "+rest.Redact(schema.Shorten(name)), annotated.Message), source
 		return &annotated
 	}
 	return err

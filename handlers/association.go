@@ -4,10 +4,11 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
-func (h *handler) getAssociations(c *Call, p *api.AssociationParams) error {
+func (h *handler) getAssociations(c *rest.Call, p *api.AssociationParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -28,5 +29,5 @@ func (h *handler) getAssociations(c *Call, p *api.AssociationParams) error {
 			return each(&row)
 		})
 	}
-	return Send(c, http.StatusOK, api.Associations, &body)
+	return rest.Send(c, http.StatusOK, api.Associations, &body)
 }

@@ -10,14 +10,15 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postAssociations creates and changes associations.
-func (h *handler) postAssociations(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.AssociationsBody)
+func (h *handler) postAssociations(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.AssociationsBody)
 	if err != nil {
 		return err
 	}
@@ -236,12 +237,12 @@ func selectsAssociations(f *model.AssocFilter) bool {
 }
 
 // deleteAssociations removes associations.
-func (h *handler) deleteAssociations(c *Call, p *api.AssociationParams) error {
+func (h *handler) deleteAssociations(c *rest.Call, p *api.AssociationParams) error {
 	return h.removeAssociations(c, p, nil)
 }
 
 // deleteAssociation removes one association.
-func (h *handler) deleteAssociation(c *Call, p *api.AssociationParams) error {
+func (h *handler) deleteAssociation(c *rest.Call, p *api.AssociationParams) error {
 	return h.removeAssociations(c, p, func(names []string) error {
 		if len(names) < 2 {
 			return nil
@@ -251,7 +252,7 @@ func (h *handler) deleteAssociation(c *Call, p *api.AssociationParams) error {
 	})
 }
 
-func (h *handler) removeAssociations(c *Call, p *api.AssociationParams, check func([]string) error) error {
+func (h *handler) removeAssociations(c *rest.Call, p *api.AssociationParams, check func([]string) error) error {
 	filter := p.AssocFilter
 	if !selectsAssociations(&filter) {
 		return errs.New(errs.Invalid, "remove associations: without a parameter that selects some, all would be removed").WithSource("query").

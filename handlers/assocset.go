@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postAccountsAssociation creates accounts with associations.
-func (h *handler) postAccountsAssociation(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.AccountsWithAssocsBody)
+func (h *handler) postAccountsAssociation(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.AccountsWithAssocsBody)
 	if err != nil {
 		return err
 	}
@@ -27,8 +28,8 @@ func (h *handler) postAccountsAssociation(c *Call, _ *api.NoParams) error {
 }
 
 // postUsersAssociation creates users with associations.
-func (h *handler) postUsersAssociation(c *Call, _ *api.UsersWithAssocsParams) error {
-	body, err := ReadBody(c, api.UsersWithAssocsBody)
+func (h *handler) postUsersAssociation(c *rest.Call, _ *api.UsersWithAssocsParams) error {
+	body, err := rest.ReadBody(c, api.UsersWithAssocsBody)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func assocSet(tx *transaction, s *api.AssocSet) (model.AssocSet, error) {
 // addRecords adds records in one transaction. The buildChange function returns
 // the change to make. The answer contains the daemon's description of the new
 // records.
-func (h *handler) addRecords(c *Call, table *api.AnswerType[api.AddedAnswer], names []string,
+func (h *handler) addRecords(c *rest.Call, table *api.AnswerType[api.AddedAnswer], names []string,
 	buildChange func(*transaction) (any, error)) error {
 	descriptions, err := h.edit(c, strings.Join(names, " "), func(tx *transaction) ([]string, error) {
 		change, err := buildChange(tx)
@@ -135,5 +136,5 @@ func (h *handler) addRecords(c *Call, table *api.AnswerType[api.AddedAnswer], na
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(descriptions, "\n"), Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(descriptions, "\n"), Envelope: c.Envelope()})
 }

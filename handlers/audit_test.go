@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -20,17 +21,17 @@ import (
 // to fail.
 type recorder struct {
 	err     error
-	changes []Change
-	results []Result
+	changes []rest.Change
+	results []rest.Result
 }
 
-func (r *recorder) Intend(_ context.Context, c Change) (func(Result), error) {
+func (r *recorder) Intend(_ context.Context, c rest.Change) (func(rest.Result), error) {
 	if c.Request == "" {
 		return nil, errors.New("a change of no request")
 	}
 	c.Request = ""
 	r.changes = append(r.changes, c)
-	return func(result Result) { r.results = append(r.results, result) }, r.err
+	return func(result rest.Result) { r.results = append(r.results, result) }, r.err
 }
 
 // changeBody is a request body that every endpoint with a body accepts.
@@ -79,19 +80,19 @@ func TestChanges(t *testing.T) {
 	tests := []struct {
 		name, method, path, body string
 		make                     func(*fake)
-		change                   Change
-		result                   Result
+		change                   rest.Change
+		result                   rest.Result
 	}{
-		{name: "submit", method: "POST", path: "/job/submit", body: changeBody, change: Change{User: "alice", Method: "POST", Route: "/job/submit", Fields: "job/script job/current_working_directory job/environment"},
-			result: Result{Status: 200, Code: "ok", Objects: "1"}},
+		{name: "submit", method: "POST", path: "/job/submit", body: changeBody, change: rest.Change{User: "alice", Method: "POST", Route: "/job/submit", Fields: "job/script job/current_working_directory job/environment"},
+			result: rest.Result{Status: 200, Code: "ok", Objects: "1"}},
 		{name: "refused", method: "POST", path: "/job/submit", body: changeBody, make: func(f *fake) { f.submitErr = full },
-			change: Change{User: "alice", Method: "POST", Route: "/job/submit", Fields: "job/script job/current_working_directory job/environment"}, result: Result{Status: 403, Code: "denied", Number: 2002}},
-		{name: "update", method: "POST", path: "/job/12", body: `{"comment": "c"}`, change: Change{User: "alice", Method: "POST", Route: "/job/{job_id}", Object: "12", Fields: "comment"},
-			make: func(f *fake) { f.taskResults = []model.TaskResult{{Tasks: "12_[1-2]", Code: 2021}, {Tasks: "12_3"}} }, result: Result{Status: 200, Code: "partial", Number: 2021, Objects: "12 12_[1-2]:2021"}},
-		{name: "cancel", method: "DELETE", path: "/job/12_3", change: Change{User: "alice", Method: "DELETE", Route: "/job/{job_id}", Object: "12_3"},
+			change: rest.Change{User: "alice", Method: "POST", Route: "/job/submit", Fields: "job/script job/current_working_directory job/environment"}, result: rest.Result{Status: 403, Code: "denied", Number: 2002}},
+		{name: "update", method: "POST", path: "/job/12", body: `{"comment": "c"}`, change: rest.Change{User: "alice", Method: "POST", Route: "/job/{job_id}", Object: "12", Fields: "comment"},
+			make: func(f *fake) { f.taskResults = []model.TaskResult{{Tasks: "12_[1-2]", Code: 2021}, {Tasks: "12_3"}} }, result: rest.Result{Status: 200, Code: "partial", Number: 2021, Objects: "12 12_[1-2]:2021"}},
+		{name: "cancel", method: "DELETE", path: "/job/12_3", change: rest.Change{User: "alice", Method: "DELETE", Route: "/job/{job_id}", Object: "12_3"},
 			make: func(f *fake) {
 				f.killResults = []model.KillResult{{ID: model.SelectedStep{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}}, {Code: 2021, ID: model.SelectedStep{Step: model.StepID{JobID: 13}}}}
-			}, result: Result{Status: 200, Code: "partial", Number: 2021, Objects: "12_3 13:2021"}},
+			}, result: rest.Result{Status: 200, Code: "partial", Number: 2021, Objects: "12_3 13:2021"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,10 +111,10 @@ func TestChanges(t *testing.T) {
 			for i := range log.changes {
 				log.changes[i].Route = "/" + strings.Trim(log.changes[i].Route, "/")
 			}
-			if diff := cmp.Diff([]Change{tt.change}, log.changes); diff != "" {
+			if diff := cmp.Diff([]rest.Change{tt.change}, log.changes); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]Result{tt.result}, log.results); diff != "" {
+			if diff := cmp.Diff([]rest.Result{tt.result}, log.results); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

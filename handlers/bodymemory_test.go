@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
@@ -89,11 +90,11 @@ func TestBodiesOfManyValues(t *testing.T) {
 		maxParsed         int64
 		refused           int // status; 0 if the body is parsed
 	}{
-		{"enough memory", MediaJSON, values, 32 << 20, 0, 0},
-		{"a few values of the same length", MediaJSON, long, 0, freeBody, 0},
-		{"memory for the text alone", MediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
-		{"more than a user may ever use", MediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
-		{"YAML", MediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
+		{"enough memory", rest.MediaJSON, values, 32 << 20, 0, 0},
+		{"a few values of the same length", rest.MediaJSON, long, 0, freeBody, 0},
+		{"memory for the text alone", rest.MediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
+		{"more than a user may ever use", rest.MediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
+		{"YAML", rest.MediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
 	} {
 		cfg := config(demo())
 		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed

@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 )
 
@@ -33,9 +34,9 @@ var errNotTried = errs.New(errs.Unavailable, "not tried, because the change befo
 //
 // It returns the results if at least one record was changed, or if several
 // failed and the client is authenticated. Otherwise it returns only an error.
-func changeEach(c *Call, kind, list string, names []string, do func(i int) error) (*changeResults, error) {
+func changeEach(c *rest.Call, kind, list string, names []string, do func(i int) error) (*changeResults, error) {
 	e := &changeResults{kind: kind, list: list, names: names, errs: make([]error, len(names))}
-	_, err := MakeChange(c, strings.Join(names, " "), func() (*changeResults, error) {
+	_, err := rest.MakeChange(c, strings.Join(names, " "), func() (*changeResults, error) {
 		var first error
 		stopped := false
 		for i := range names {
@@ -75,19 +76,19 @@ func (e *changeResults) source(i int) string { return sourceOf(e.list, i, "name"
 func (e *changeResults) status() int {
 	for _, err := range e.errs {
 		if err != nil {
-			return Status(err)
+			return rest.Status(err)
 		}
 	}
 	return http.StatusOK
 }
 
 // result returns the audit log's summary of the changes.
-func (e *changeResults) result() Result {
-	var r Result
+func (e *changeResults) result() rest.Result {
+	var r rest.Result
 	var objects []string
 	for i, name := range e.names {
 		if err := e.errs[i]; err != nil {
-			f := FailureResult(err)
+			f := rest.FailureResult(err)
 			name += ":" + f.Code
 			if r.Code == "" {
 				r.Status, r.Code, r.Number = f.Status, "partial", f.Number
@@ -102,7 +103,7 @@ func (e *changeResults) result() Result {
 // envelope returns the envelope of the answer. It contains an error for each
 // record that was not changed. If there are such records, it also contains a
 // warning for each record that was changed.
-func (e *changeResults) envelope(c *Call) api.Envelope {
+func (e *changeResults) envelope(c *rest.Call) api.Envelope {
 	code := e.status()
 	var list []api.Error
 	for i, err := range e.errs {
@@ -111,7 +112,7 @@ func (e *changeResults) envelope(c *Call) api.Envelope {
 				if p.Source == "" {
 					p.Description, p.Source = fmt.Sprintf("%s %s: %s", e.kind, e.names[i], p.Description), e.source(i)
 				}
-				p.Description, p.Source = Redact(p.Description), Redact(p.Source)
+				p.Description, p.Source = rest.Redact(p.Description), rest.Redact(p.Source)
 				list = append(list, p)
 			}
 		} else if code != http.StatusOK {
@@ -125,7 +126,7 @@ func (e *changeResults) envelope(c *Call) api.Envelope {
 
 // nothingToChange reports whether a list of records is empty, although the body
 // has the list, and the client may expect a success. It adds a warning.
-func nothingToChange[T any](c *Call, list string, records []T) bool {
+func nothingToChange[T any](c *rest.Call, list string, records []T) bool {
 	nothing := records != nil && len(records) == 0 && c.Lenient(api.NoRecords)
 	if nothing {
 		c.Warn(strings.TrimSuffix(list, "/"), "the list is empty, so nothing is changed")

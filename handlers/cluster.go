@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
-func (h *handler) getClusters(c *Call, _ *api.ClustersParams) error {
+func (h *handler) getClusters(c *rest.Call, _ *api.ClustersParams) error {
 	return h.sendClusters(c, model.ClusterFilter{}, "")
 }
 
-func (h *handler) getCluster(c *Call, p *api.ClusterParams) error {
+func (h *handler) getCluster(c *rest.Call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "the parameter cluster does not name cluster %q", p.Name)
 	}
@@ -23,7 +24,7 @@ func (h *handler) getCluster(c *Call, p *api.ClusterParams) error {
 
 // sendClusters answers with the clusters that the filter selects. If name is
 // set, it sends only the cluster with this name.
-func (h *handler) sendClusters(c *Call, filter model.ClusterFilter, name string) error {
+func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name string) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -44,5 +45,5 @@ func (h *handler) sendClusters(c *Call, filter model.ClusterFilter, name string)
 			return each(&row)
 		})
 	}
-	return Send(c, http.StatusOK, api.Clusters, &body)
+	return rest.Send(c, http.StatusOK, api.Clusters, &body)
 }

@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postClusters creates clusters.
-func (h *handler) postClusters(c *Call, _ *api.ClustersParams) error {
-	body, err := ReadBody(c, api.ClustersBody)
+func (h *handler) postClusters(c *rest.Call, _ *api.ClustersParams) error {
+	body, err := rest.ReadBody(c, api.ClustersBody)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 }
 
 // deleteCluster removes a cluster.
-func (h *handler) deleteCluster(c *Call, p *api.ClusterParams) error {
+func (h *handler) deleteCluster(c *rest.Call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "there is no cluster %q, which the parameter cluster names", p.Name)
 	}
@@ -60,11 +61,11 @@ func (h *handler) deleteCluster(c *Call, p *api.ClusterParams) error {
 		{"usage_start", filter.UsageStart != 0}, {"usage_end", filter.UsageEnd != 0},
 	} {
 		if w.isSet {
-			c.Warn(InQuery+w.name, "has no effect")
+			c.Warn(rest.InQuery+w.name, "has no effect")
 		}
 	}
 	filter.WithDeleted, filter.WithUsage, filter.UsageStart, filter.UsageEnd = false, false, 0, 0
 	remove := removal(model.Remove[model.Cluster]{Filter: filter})
-	names, err := h.removeRecords(c, "cluster", p.Name, InPath+"cluster_name", remove, nil)
+	names, err := h.removeRecords(c, "cluster", p.Name, rest.InPath+"cluster_name", remove, nil)
 	return h.answerRemoval(c, api.ClustersRemoved, names, err)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
 	"schedrestd/metric/cluster"
@@ -21,17 +22,17 @@ const (
 // clusterPages returns the page with the cluster's metrics, keyed by its path.
 // Like other pages, it has no version and is not in the OpenAPI document. But
 // it requires a credential.
-func (h *handler) clusterPages() map[string]Page {
+func (h *handler) clusterPages() map[string]rest.Page {
 	if !h.Content.Has(feature.Controller) {
 		return nil
 	}
-	return map[string]Page{clusterMetrics: {ID: clusterMetrics, Do: h.getClusterMetrics}}
+	return map[string]rest.Page{clusterMetrics: {ID: clusterMetrics, Do: h.getClusterMetrics}}
 }
 
 // getClusterMetrics answers with metrics that it computes from the controller's
 // records. It sends nothing before it has read all records: if the controller
 // fails midway, the whole scrape must fail.
-func (h *handler) getClusterMetrics(c *Call) error {
+func (h *handler) getClusterMetrics(c *rest.Call) error {
 	if err := c.Negotiate([]string{mediaText}); err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (h *handler) getClusterMetrics(c *Call) error {
 
 // countCluster reads the controller's records, and counts each record as it
 // arrives. It never keeps a whole list of nodes or jobs in memory.
-func (h *handler) countCluster(c *Call, by cluster.By) (*cluster.Counts, error) {
+func (h *handler) countCluster(c *rest.Call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.Context(), c.Credential())
 	if err != nil {
@@ -98,7 +99,7 @@ func metricLabels(query string) (by cluster.By, err error) {
 	}
 	for name := range values {
 		if name != "by" {
-			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(InQuery + schema.Shorten(name)).
+			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(rest.InQuery + schema.Shorten(name)).
 				WithHint("this operation takes by")
 		}
 	}
@@ -110,7 +111,7 @@ func metricLabels(query string) (by cluster.By, err error) {
 			by.Account = true
 		case "":
 		default:
-			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(InQuery + "by").
+			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(rest.InQuery + "by").
 				WithHint("the labels are user and account")
 		}
 	}

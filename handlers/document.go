@@ -5,6 +5,7 @@ import (
 
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
 )
 
@@ -16,13 +17,13 @@ import (
 //
 // A path may have a suffix for the format. Without a suffix, the Accept header
 // determines the format.
-func (h *handler) documentPages() map[string]Page {
-	newPage := func(media ...string) Page { return Page{ID: "openapi", Media: media, Do: h.getDocument} }
-	return map[string]Page{
-		"openapi":      newPage(BodyMedia...),
-		"openapi/v3":   newPage(BodyMedia...),
-		"openapi.json": newPage(MediaJSON),
-		"openapi.yaml": newPage(MediaYAML, MediaXYAML),
+func (h *handler) documentPages() map[string]rest.Page {
+	newPage := func(media ...string) rest.Page { return rest.Page{ID: "openapi", Media: media, Do: h.getDocument} }
+	return map[string]rest.Page{
+		"openapi":      newPage(rest.BodyMedia...),
+		"openapi/v3":   newPage(rest.BodyMedia...),
+		"openapi.json": newPage(rest.MediaJSON),
+		"openapi.yaml": newPage(rest.MediaYAML, rest.MediaXYAML),
 	}
 }
 
@@ -30,13 +31,13 @@ func (h *handler) documentPages() map[string]Page {
 // several hundred times as long as sending it, and anyone can request it, so it
 // is cached. Each cached copy takes half a megabyte, or a tenth of that if
 // compressed.
-func (h *handler) getDocument(c *Call) error { return c.SendCached(h.document) }
+func (h *handler) getDocument(c *rest.Call) error { return c.SendCached(h.document) }
 
 // newDocument returns the document about the operations that this gateway
 // serves.
-func (h *handler) newDocument() *Cached {
+func (h *handler) newDocument() *rest.Cached {
 	collect := sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.documentOptions()) })
-	return NewCached(func(e schema.Encoder) error {
+	return rest.NewCached(func(e schema.Encoder) error {
 		document, err := collect()
 		if err == nil {
 			document.Write(e)

@@ -128,7 +128,7 @@ func checkEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, b
 	t.Helper()
 	var value any
 	err := json.Unmarshal(body, &value)
-	if isYAML(media) {
+	if strings.HasSuffix(media, "yaml") {
 		err = yaml.Unmarshal(body, &value)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -15,9 +16,9 @@ import (
 // result of f. If the session with the daemon is lost, all changes are
 // discarded, and edit may call f again. The object argument is the object's
 // name in the request, for the audit log.
-func (h *handler) edit(c *Call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
+func (h *handler) edit(c *rest.Call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
 	numWarnings := c.NumWarnings()
-	return MakeChange(c, truncateList(object), func() (done []string, err error) {
+	return rest.MakeChange(c, truncateList(object), func() (done []string, err error) {
 		var tx *transaction
 		err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
 			c.KeepWarnings(numWarnings)
@@ -33,16 +34,16 @@ func (h *handler) edit(c *Call, object string, f func(*transaction) ([]string, e
 			}
 		}
 		return done, err
-	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
+	}, func(done []string) rest.Result { return rest.Result{Objects: truncateList(strings.Join(done, "; "))} })
 }
 
 // answerEdit answers a request that changes records. If err is nil, the answer
 // contains only the envelope.
-func (h *handler) answerEdit(c *Call, err error) error {
+func (h *handler) answerEdit(c *rest.Call, err error) error {
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // kind describes the records of one kind to the functions that change records.
@@ -58,7 +59,7 @@ type kind[T any] struct {
 
 // editEach creates or changes one record after another, in one transaction. If
 // one record can't be changed, none is.
-func editEach[T any](h *handler, c *Call, k kind[T], records []T) error {
+func editEach[T any](h *handler, c *rest.Call, k kind[T], records []T) error {
 	if len(records) == 0 {
 		if c.Lenient(api.NoRecords) {
 			c.Warn("#/"+k.list, "the list is empty: nothing was changed")
@@ -137,7 +138,7 @@ func removal(r any) func(*transaction) (any, error) {
 // If the function check is not nil, removeRecords calls it with the names
 // before it commits the transaction. If check returns an error, nothing is
 // removed.
-func (h *handler) removeRecords(c *Call, kind, name, source string,
+func (h *handler) removeRecords(c *rest.Call, kind, name, source string,
 	buildRemoval func(*transaction) (any, error), check func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(tx *transaction) (names []string, err error) {
 		defer func() { err = allowMissing(c, err, kind, name, source) }()
@@ -163,7 +164,7 @@ func (h *handler) removeRecords(c *Call, kind, name, source string,
 
 // allowMissing replaces the error of a removal that finds no record with a
 // warning, in Slurm's spelling.
-func allowMissing(c *Call, err error, kind, name, source string) error {
+func allowMissing(c *rest.Call, err error, kind, name, source string) error {
 	if errs.KindOf(err) != errs.NotFound || !c.Lenient(api.NothingToRemove) {
 		return err
 	}
@@ -172,11 +173,11 @@ func allowMissing(c *Call, err error, kind, name, source string) error {
 }
 
 // answerRemoval answers a removal.
-func (h *handler) answerRemoval(c *Call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
+func (h *handler) answerRemoval(c *rest.Call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.Envelope()})
 }
 
 // add adds a record, and checks that the filter finds it: slurmdbd reports

@@ -12,6 +12,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
@@ -298,7 +299,7 @@ func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},
 		Resolver: testUsers,
-		ServerConfig: ServerConfig{
+		Config: rest.Config{
 			Auth:      auth.Options{JWT: true, Now: func() time.Time { return now }},
 			Names:     api.NamesBoth,
 			YAML:      schema.NoTag,
@@ -329,9 +330,18 @@ func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder
 	return w
 }
 
+// Limits that package rest sets.
+const (
+	maxURI     = 8 << 10  // length of the path and query
+	maxParams  = 100      // parameters in the query
+	freeBody   = 1 << 20  // bytes of a body that are not counted
+	stepBody   = 4 << 20  // bytes that are reserved at a time for a body
+	spoolPiece = 64 << 10 // length of the pieces in which an answer is stored
+)
+
 // testServer is a server with its handlers.
 type testServer struct {
-	*Server
+	*rest.Server
 	handler *handler
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/errs/errcode"
 	"schedrestd/internal/feature"
@@ -362,7 +363,7 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
 	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // after the last kind, the code is "internal" again
 		seen[errcode.Of(k)] = true
-		if code := Status(errs.New(k, "m")); code == http.StatusInternalServerError != (k == errs.Internal) {
+		if code := rest.Status(errs.New(k, "m")); code == http.StatusInternalServerError != (k == errs.Internal) {
 			t.Errorf("%v: status %d", k, code)
 		}
 	}

@@ -1,28 +1,25 @@
-// Package handlers answers requests. It finds the endpoint, authenticates the
-// client with package auth, reads the body, and sends requests to the
-// controller or the accounting daemon. Then it renders the answer, which always
-// has the same envelope.
+// Package handlers answers the requests of the REST API. Package rest serves
+// them: it authenticates the client, parses the request and renders the answer.
+// The functions in this package do the work in between. They send requests to
+// the controller or the accounting daemon.
 //
 // The file routes.go lists all endpoints that package api declares, each with
-// its handler. Each resource has a file (node.go, job.go, …). The file
-// controller.go declares an interface for each daemon.
-//
-// This package never reads a body before the client is authenticated, because
-// parsing a hostile body may take a long time. It never sends a truncated
-// answer that looks complete. It never sends the internal cause of a failure.
-// It refuses tokens in URLs. It never logs a token, in whatever part of the
-// request the token was sent (stray.go).
+// its function. Each resource has a file (node.go, job.go, …). The file
+// controller.go declares an interface for each daemon. Changes of accounting
+// records are made in one transaction for each request (edit.go,
+// transaction.go).
 package handlers
 
 import (
 	"context"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
 )
 
 // Config configures the handlers.
 type Config struct {
-	ServerConfig
+	rest.Config
 
 	Controller Controller
 	Accounting Accounting      // if nil, accounting is not in use, and the accounting paths do not exist
@@ -42,7 +39,7 @@ type Config struct {
 
 type handler struct {
 	Config
-	document *Cached // the OpenAPI document
+	document *rest.Cached // the OpenAPI document
 }
 
 func newHandler(cfg Config) *handler {

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,41 +10,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
-	"schedrestd/model"
 )
 
 // keyMemory stores keys like the auditor.
 type keyMemory struct {
 	states map[[32]byte]*keyEntry
-	claims []KeyClaim
+	claims []rest.KeyClaim
 	err    error
 }
 
 type keyEntry struct {
 	body   [32]byte
-	state  KeyState
+	state  rest.KeyState
 	answer []byte
 }
 
-func (m *keyMemory) Claim(_ context.Context, k KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
+func (m *keyMemory) Claim(_ context.Context, k rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
 	m.claims = append(m.claims, k)
 	if m.err != nil {
 		return 0, nil, nil, m.err
 	}
 	switch e := m.states[k.Key]; {
-	case e == nil || e.state == KeyNotDone:
+	case e == nil || e.state == rest.KeyNotDone:
 	case e.body != k.Body:
-		return KeyOther, nil, nil, nil
+		return rest.KeyOther, nil, nil, nil
 	default:
 		return e.state, e.answer, nil, nil
 	}
-	e := &keyEntry{body: k.Body, state: KeyRunning}
+	e := &keyEntry{body: k.Body, state: rest.KeyRunning}
 	if m.states == nil {
 		m.states = map[[32]byte]*keyEntry{}
 	}
 	m.states[k.Key] = e
-	return KeyFresh, nil, func(state KeyState, answer []byte) { e.state, e.answer = state, answer }, nil
+	return rest.KeyFresh, nil, func(state rest.KeyState, answer []byte) { e.state, e.answer = state, answer }, nil
 }
 
 const keyedBody = `{"job": {"script": "x", "name": "n", "colour": "red"}}`
@@ -140,7 +139,7 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		keys   []string
-		store  Keys
+		store  rest.Keys
 		status int
 	}{
 		{"empty", []string{""}, new(keyMemory), 400},
@@ -172,8 +171,8 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 // full can't store any key.
 type full struct{}
 
-func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
-	return KeyFull, nil, nil, nil
+func (full) Claim(context.Context, rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
+	return rest.KeyFull, nil, nil, nil
 }
 
 // busy implements Keys. It returns KeyRunning as many times as the field
@@ -183,9 +182,9 @@ type busy struct {
 	keyMemory
 }
 
-func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
+func (b *busy) Claim(ctx context.Context, k rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
 	if b.remaining--; b.remaining >= 0 {
-		return KeyRunning, nil, nil, nil
+		return rest.KeyRunning, nil, nil, nil
 	}
 	return b.keyMemory.Claim(ctx, k)
 }
@@ -199,56 +198,9 @@ func TestIdempotencyKeyInProgress(t *testing.T) {
 			cfg := config(f)
 			cfg.Keys = &busy{remaining: busyClaims}
 			w := serve(t, cfg, keyed(keyedBody, "k"))
-			if w.Code != want || want == 409 && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), codeInProgress)) {
+			if w.Code != want || want == 409 && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "in_progress")) {
 				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 			}
 		})
 	}
-}
-
-// TestIdempotencyKeyPanics checks that the outcome of a submission that panics
-// is stored as unknown.
-func TestIdempotencyKeyPanics(t *testing.T) {
-	var got KeyState
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = submitAndSettle(func(s KeyState, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
-	}()
-	if got != KeyUnknown {
-		t.Errorf("state %d", got)
-	}
-}
-
-// TestRemember checks that decodeAnswer returns the answer that encodeAnswer
-// has encoded. A message that is too long must be truncated. Bytes that are not
-// an encoded answer must be refused.
-func TestRemember(t *testing.T) {
-	for _, s := range []*model.Submitted{
-		{StepID: model.StepID{JobID: 1}},
-		{StepID: model.StepID{JobID: 7, SLUID: 1 << 63, Step: model.Some[uint32](0xfffffffb), HetComponent: model.Some[uint32](0)}, ErrorCode: 2045, UserMessage: "lua: ü\n"},
-	} {
-		if d := cmp.Diff(s, decodeAnswer(encodeAnswer(s))); d != "" {
-			t.Error(d)
-		}
-	}
-	long := encodeAnswer(&model.Submitted{StepID: model.StepID{JobID: 7}, UserMessage: strings.Repeat("\x01ü", 4000)})
-	if got := decodeAnswer(long); len(long) > MaxKept || got == nil || len(got.UserMessage) < 200 {
-		t.Errorf("%d bytes, %+v", len(long), got)
-	}
-	for _, bad := range []string{"", "{}", `{"v":2,"job":7}`, `{"v":1}`, `{"v":1,"job":-1}`} {
-		if s := decodeAnswer([]byte(bad)); s != nil {
-			t.Errorf("%s is %+v", bad, s)
-		}
-	}
-	if _, err := SubmitOnce(&Call{key: "k", server: NewServer(Service{}, ServerConfig{Keys: answered{}})}, nil); FailureResult(err).Code != errs.OutcomeUnknown {
-		t.Error(err)
-	}
-}
-
-// answered implements Keys. For every key, it returns a stored answer that
-// can't be decoded.
-type answered struct{}
-
-func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
-	return KeyAnswered, []byte("?"), func(KeyState, []byte) { panic(errors.New("settled")) }, nil
 }

@@ -4,11 +4,12 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
 // getInstances lists the cloud instances of nodes.
-func (h *handler) getInstances(c *Call, p *api.InstancesParams) error {
+func (h *handler) getInstances(c *rest.Call, p *api.InstancesParams) error {
 	list := recordsOf[model.Instance](h, c, p.InstanceFilter)
-	return Send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: list, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: list, Envelope: c.Envelope()})
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -14,7 +15,7 @@ import (
 
 // getJobs returns all jobs. It passes them on one at a time, while it reads the
 // controller's answer.
-func (h *handler) getJobs(c *Call, p *api.ListParams) error {
+func (h *handler) getJobs(c *rest.Call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
@@ -25,13 +26,13 @@ func (h *handler) getJobs(c *Call, p *api.ListParams) error {
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		return err
 	}
-	return Send(c, http.StatusOK, api.Jobs, &body)
+	return rest.Send(c, http.StatusOK, api.Jobs, &body)
 }
 
 // getJob returns one job. An array or a heterogeneous job has several records,
 // unless the request selects a task or component. The records are passed on one
 // at a time, because an array may have a million of them.
-func (h *handler) getJob(c *Call, p *api.JobParams) error {
+func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
@@ -47,11 +48,11 @@ func (h *handler) getJob(c *Call, p *api.JobParams) error {
 		if err == nil && row.Job == nil {
 			missing := errs.New(errs.NotFound, "there is no %s", name)
 			missing.Number = slurmerror.InvalidJobID
-			err = missing.WithSource(InPath + "job_id")
+			err = missing.WithSource(rest.InPath + "job_id")
 		}
 		return err
 	}
-	return Send(c, http.StatusOK, api.Jobs, &body)
+	return rest.Send(c, http.StatusOK, api.Jobs, &body)
 }
 
 // partOf returns the name by which errors call the job, task or component that
@@ -78,8 +79,8 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 }
 
 // deleteJob cancels a job, or sends it the signal that the request contains.
-func (h *handler) deleteJob(c *Call, p *api.KillParams) error {
-	results, err := MakeChange(c, p.Job, func() ([]model.KillResult, error) {
+func (h *handler) deleteJob(c *rest.Call, p *api.KillParams) error {
+	results, err := rest.MakeChange(c, p.Job, func() ([]model.KillResult, error) {
 		list, err := h.Controller.KillEach(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		gone, ok := goneJob(c, err)
 		if ok && len(list) == 0 {
@@ -89,39 +90,39 @@ func (h *handler) deleteJob(c *Call, p *api.KillParams) error {
 			err = nil
 		}
 		return list, err
-	}, func(list []model.KillResult) Result {
+	}, func(list []model.KillResult) rest.Result {
 		if len(list) == 0 { // without VERBOSE the list has only failures
-			return Result{Objects: p.Job}
+			return rest.Result{Objects: p.Job}
 		}
 		return signalResult(list)
 	})
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 // oldDeleteJob implements deleteJob for versions before v0.0.42.
-func (h *handler) oldDeleteJob(c *Call, p *api.KillParams) error {
+func (h *handler) oldDeleteJob(c *rest.Call, p *api.KillParams) error {
 	var gone *errs.Error
-	_, err := MakeChange(c, p.Job, func() (string, error) {
+	_, err := rest.MakeChange(c, p.Job, func() (string, error) {
 		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		var ok bool
 		if gone, ok = goneJob(c, err); ok {
-			c.Warn(InPath+"job_id", "%s", gone.Message)
+			c.Warn(rest.InPath+"job_id", "%s", gone.Message)
 			err = nil
 		}
 		return p.Job, err
-	}, func(job string) Result {
+	}, func(job string) rest.Result {
 		if gone != nil {
-			return Result{Objects: job, Number: uint32(gone.Number), Code: "partial"}
+			return rest.Result{Objects: job, Number: uint32(gone.Number), Code: "partial"}
 		}
-		return Result{Objects: job}
+		return rest.Result{Objects: job}
 	})
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // killFlags returns the flags for the signal. By default, all processes of the
@@ -135,7 +136,7 @@ func killFlags(p *api.KillParams) model.Kill {
 
 // goneJob returns err if its reason is that the job to cancel has ended or is
 // unknown, and if the client may expect a success.
-func goneJob(c *Call, err error) (e *errs.Error, ok bool) {
+func goneJob(c *rest.Call, err error) (e *errs.Error, ok bool) {
 	e, ok = errors.AsType[*errs.Error](err)
 	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.Lenient(api.GoneJob) {
 		return nil, false

@@ -5,22 +5,23 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postAccountingJob changes the record of a job.
-func (h *handler) postAccountingJob(c *Call, p *api.NamedAccountingJobParams) error {
-	body, err := ReadBodyInto(c, api.JobModifyBody, api.NewJobChange())
+func (h *handler) postAccountingJob(c *rest.Call, p *api.NamedAccountingJobParams) error {
+	body, err := rest.ReadBodyInto(c, api.JobModifyBody, api.NewJobChange())
 	if err != nil {
 		return err
 	}
-	return h.modifyJobs(c, []model.JobSelection{p.Job}, []string{c.Param("job_id")}, body, "#", InPath+"job_id")
+	return h.modifyJobs(c, []model.JobSelection{p.Job}, []string{c.Param("job_id")}, body, "#", rest.InPath+"job_id")
 }
 
 // postAccountingJobs changes the records of jobs.
-func (h *handler) postAccountingJobs(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.JobsModifyBody)
+func (h *handler) postAccountingJobs(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.JobsModifyBody)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (h *handler) postAccountingJobs(c *Call, _ *api.NoParams) error {
 
 // modifyJobs changes the records of jobs of this cluster. It selects the jobs
 // by number and cluster, because other clusters use the same job numbers.
-func (h *handler) modifyJobs(c *Call, jobs []model.JobSelection, names []string, change *api.JobChange, at, source string) error {
+func (h *handler) modifyJobs(c *rest.Call, jobs []model.JobSelection, names []string, change *api.JobChange, at, source string) error {
 	if len(change.Limits) == 0 && reflect.DeepEqual(*change.AccountingJob, model.BlankAccountingJob()) {
 		return errs.New(errs.Invalid, "the body has no field to change").WithSource(at)
 	}

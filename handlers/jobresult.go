@@ -4,17 +4,18 @@ import (
 	"strconv"
 	"strings"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
 // submitResult returns the result of a submission.
-func submitResult(s *model.Submitted) Result {
-	return Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
+func submitResult(s *model.Submitted) rest.Result {
+	return rest.Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
 }
 
 // signalResult returns the Result of a request to signal several jobs. The
 // daemon may have refused to signal some of them.
-func signalResult(list []model.KillResult) (r Result) {
+func signalResult(list []model.KillResult) (r rest.Result) {
 	var ids []string
 	for _, k := range list {
 		id := jobName(&k)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -12,7 +13,7 @@ import (
 // getJobStates returns the states of jobs, one at a time. Controllers before
 // Slurm 23.11 don't support this request. In that case getJobStates requests
 // the jobs, and extracts the states from them.
-func (h *handler) getJobStates(c *Call, p *api.JobStatesParams) error {
+func (h *handler) getJobStates(c *rest.Call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobStateRow) error) error {
 		row := func(s *model.JobStateEntry) error { return api.EachState(s, each) }
@@ -22,11 +23,11 @@ func (h *handler) getJobStates(c *Call, p *api.JobStatesParams) error {
 		}
 		return err
 	}
-	return Send(c, http.StatusOK, api.JobStates, &body)
+	return rest.Send(c, http.StatusOK, api.JobStates, &body)
 }
 
 // statesOfJobs requests jobs from the controller, and extracts their states.
-func (h *handler) statesOfJobs(c *Call, selections []model.JobSelection, each func(*model.JobStateEntry) error) error {
+func (h *handler) statesOfJobs(c *rest.Call, selections []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	_, err := h.Controller.Jobs(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}
 		if s.ArrayJobID != 0 {

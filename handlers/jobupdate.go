@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postJob changes a job. If any part of the body is invalid, or if the body
 // sets no field, it changes nothing.
-func (h *handler) postJob(c *Call, p *api.NamedJobParams) error {
-	desc, err := ReadBody(c, api.JobUpdate)
+func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
+	desc, err := rest.ReadBody(c, api.JobUpdate)
 	if err != nil {
 		return err
 	}
@@ -32,23 +33,23 @@ func (h *handler) postJob(c *Call, p *api.NamedJobParams) error {
 		return err
 	}
 	dropTokens(c, desc, "#/")
-	results, err := MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
+	results, err := rest.MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
 		return h.Controller.UpdateJob(c.Context(), c.Credential(), p.Job, desc)
-	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
+	}, func(list []model.TaskResult) rest.Result { return tasksResult(p.Job, list) })
 	switch {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
-		return annotateNamed(err, "job", p.Job, InPath+"job_id") // the error is about the existing job
+		return annotateNamed(err, "job", p.Job, rest.InPath+"job_id") // the error is about the existing job
 	case err != nil:
 		return annotateJob(c, err, desc, "#/")
 	}
 	warnOfTasks(c, results)
-	return Send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.Envelope()})
 }
 
 // tasksResult returns the Result of a change to a job. The change may have
 // failed for some of the job's tasks.
-func tasksResult(job string, list []model.TaskResult) Result {
-	r := Result{Objects: job}
+func tasksResult(job string, list []model.TaskResult) rest.Result {
+	r := rest.Result{Objects: job}
 	for _, t := range list {
 		if t.Code == 0 {
 			continue
@@ -62,10 +63,10 @@ func tasksResult(job string, list []model.TaskResult) Result {
 }
 
 // warnOfTasks adds a warning for each task that was not changed.
-func warnOfTasks(c *Call, list []model.TaskResult) {
+func warnOfTasks(c *rest.Call, list []model.TaskResult) {
 	for _, t := range list {
 		if t.Code != 0 {
-			c.Warn(InPath+"job_id", "%s was not changed: %s", t.Tasks, t.Reason)
+			c.Warn(rest.InPath+"job_id", "%s was not changed: %s", t.Tasks, t.Reason)
 		}
 	}
 }

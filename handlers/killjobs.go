@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -17,8 +18,8 @@ import (
 // deleteJobs cancels the jobs that a body selects, or sends them another
 // signal. It refuses a body without a condition, because slurmctld would then
 // select all pending jobs.
-func (h *handler) deleteJobs(c *Call, _ *api.NoParams) error {
-	k, err := ReadBodyInto(c, api.KillJobsBody, &model.KillJobs{Signal: uint16(syscall.SIGKILL)})
+func (h *handler) deleteJobs(c *rest.Call, _ *api.NoParams) error {
+	k, err := rest.ReadBodyInto(c, api.KillJobsBody, &model.KillJobs{Signal: uint16(syscall.SIGKILL)})
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (h *handler) deleteJobs(c *Call, _ *api.NoParams) error {
 	if object == "" {
 		object = conditions(k)
 	}
-	results, err := MakeChange(c, object, func() ([]model.KillResult, error) {
+	results, err := rest.MakeChange(c, object, func() ([]model.KillResult, error) {
 		return h.Controller.KillJobs(c.Context(), c.Credential(), k)
 	}, signalResult)
 	if err != nil {
@@ -48,14 +49,14 @@ func (h *handler) deleteJobs(c *Call, _ *api.NoParams) error {
 			c.Warn("#/jobs", "job %s was not signalled: %s", jobName(&r), r.Reason)
 		}
 	}
-	return Send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 // resolveKilledUser ensures that a request for the jobs of a user contains both
 // the number and the name of this user. If slurmctld got only the number, it
 // would ignore the number, and apply the other conditions to the jobs of all
 // users.
-func (h *handler) resolveKilledUser(c *Call, k *model.KillJobs) error {
+func (h *handler) resolveKilledUser(c *rest.Call, k *model.KillJobs) error {
 	if k.UserName != "" {
 		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name")
 		notFound.Number = slurmerror.UnknownUser

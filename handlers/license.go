@@ -4,15 +4,16 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
 // getLicenses returns the licenses, one at a time.
-func (h *handler) getLicenses(c *Call, _ *api.NoParams) error {
+func (h *handler) getLicenses(c *rest.Call, _ *api.NoParams) error {
 	body := api.LicensesAnswer{Envelope: c.Envelope()}
 	body.Licenses = func(each func(*model.License) error) (err error) {
 		body.LastUpdate, err = h.Controller.Licenses(c.Context(), c.Credential(), model.Query{}, each)
 		return err
 	}
-	return Send(c, http.StatusOK, api.Licenses, &body)
+	return rest.Send(c, http.StatusOK, api.Licenses, &body)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
@@ -32,7 +33,7 @@ func TestRequestLimits(t *testing.T) {
 		{"what curl sends", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }, 415,
 			"Accept-Post", "application/json, application/yaml, application/x-yaml"},
 		{"two types in a line", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Type", "application/json, text/plain") }, 415, "", ""},
-		{"two types", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header["Content-Type"] = []string{MediaJSON, MediaYAML} }, 415, "", ""},
+		{"two types", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header["Content-Type"] = []string{rest.MediaJSON, rest.MediaYAML} }, 415, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"slices"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -48,13 +49,13 @@ var allPartitions = model.Query{Flags: model.ShowAll}
 
 // membership requests the partitions from the controller, and returns the
 // partitions of each node.
-func (h *handler) membership(c *Call) (*membership, error) {
+func (h *handler) membership(c *rest.Call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }
 
 // members returns the same as membership. It also calls the function each for
 // every partition.
-func (h *handler) members(c *Call, each func(*model.Partition) error) (*membership, error) {
+func (h *handler) members(c *rest.Call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, setIndex: map[string]int{}, extended: map[extension]int{}}
 	members := 0
 	_, err := h.Controller.Partitions(c.Context(), c.Credential(), allPartitions, func(p *model.Partition) error {
@@ -70,7 +71,7 @@ func (h *handler) members(c *Call, each func(*model.Partition) error) (*membersh
 }
 
 // partitionsOf returns the partitions of one node.
-func (h *handler) partitionsOf(c *Call, node string) (partitions []string, err error) {
+func (h *handler) partitionsOf(c *rest.Call, node string) (partitions []string, err error) {
 	_, err = h.Controller.Partitions(c.Context(), c.Credential(), allPartitions, func(p *model.Partition) error {
 		if model.HostlistHas(p.Nodes, node) {
 			partitions = append(partitions, p.Name)

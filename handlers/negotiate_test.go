@@ -2,9 +2,10 @@ package handlers
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
+
+	"schedrestd/handlers/rest"
 )
 
 func TestAccept(t *testing.T) {
@@ -14,35 +15,32 @@ func TestAccept(t *testing.T) {
 		accept []string
 		want   string
 	}{
-		{"nothing said", nil, MediaJSON},
-		{"empty", []string{""}, MediaJSON},
-		{"anything", []string{"*/*"}, MediaJSON},
-		{"curl and friends", []string{"text/html, application/xhtml+xml, */*;q=0.8"}, MediaJSON},
-		{"any application", []string{"application/*"}, MediaJSON},
-		{"JSON", []string{"application/json"}, MediaJSON},
-		{"YAML", []string{"application/yaml"}, MediaYAML},
-		{"YAML as it was called", []string{"application/x-yaml"}, MediaXYAML},
-		{"upper case", []string{"Application/YAML"}, MediaYAML},
-		{"the same weight", []string{"application/yaml, application/json"}, MediaJSON},
-		{"weights", []string{"application/json;q=0.5, application/yaml;q=0.6"}, MediaYAML},
-		{"weights with spaces", []string{" application/json ; q=0.5 , application/yaml ; Q=0.501"}, MediaYAML},
-		{"the more precise counts", []string{"*/*;q=1, application/json;q=0.1, application/x-yaml;q=0.2, application/yaml;q=0"}, MediaXYAML},
-		{"the more precise counts, against", []string{"application/json;q=0, */*"}, MediaYAML},
-		{"by kind", []string{"application/*;q=0.3, */*;q=0.9, application/yaml;q=0.4"}, MediaYAML},
-		{"several lines", []string{"text/html", "application/yaml"}, MediaYAML},
-		{"a parameter", []string{"application/json;charset=utf-8"}, MediaJSON},
-		{"a quoted comma", []string{`application/xml;a="x, application/yaml", application/json`}, MediaJSON},
+		{"nothing said", nil, rest.MediaJSON},
+		{"empty", []string{""}, rest.MediaJSON},
+		{"anything", []string{"*/*"}, rest.MediaJSON},
+		{"curl and friends", []string{"text/html, application/xhtml+xml, */*;q=0.8"}, rest.MediaJSON},
+		{"any application", []string{"application/*"}, rest.MediaJSON},
+		{"JSON", []string{"application/json"}, rest.MediaJSON},
+		{"YAML", []string{"application/yaml"}, rest.MediaYAML},
+		{"YAML as it was called", []string{"application/x-yaml"}, rest.MediaXYAML},
+		{"upper case", []string{"Application/YAML"}, rest.MediaYAML},
+		{"the same weight", []string{"application/yaml, application/json"}, rest.MediaJSON},
+		{"weights", []string{"application/json;q=0.5, application/yaml;q=0.6"}, rest.MediaYAML},
+		{"weights with spaces", []string{" application/json ; q=0.5 , application/yaml ; Q=0.501"}, rest.MediaYAML},
+		{"the more precise counts", []string{"*/*;q=1, application/json;q=0.1, application/x-yaml;q=0.2, application/yaml;q=0"}, rest.MediaXYAML},
+		{"the more precise counts, against", []string{"application/json;q=0, */*"}, rest.MediaYAML},
+		{"by kind", []string{"application/*;q=0.3, */*;q=0.9, application/yaml;q=0.4"}, rest.MediaYAML},
+		{"several lines", []string{"text/html", "application/yaml"}, rest.MediaYAML},
+		{"a parameter", []string{"application/json;charset=utf-8"}, rest.MediaJSON},
+		{"a quoted comma", []string{`application/xml;a="x, application/yaml", application/json`}, rest.MediaJSON},
 		{"none of ours", []string{"text/html"}, none},
 		{"refused", []string{"application/json;q=0"}, none},
 		{"all refused", []string{"*/*;q=0.000"}, none},
-		{"nonsense is passed over", []string{"application/json;q=2, ;;, a/b/c, application/yaml;q=0.1"}, MediaYAML},
-		{"nothing but nonsense", []string{"q=1, (json)"}, MediaJSON},
+		{"nonsense is passed over", []string{"application/json;q=2, ;;, a/b/c, application/yaml;q=0.1"}, rest.MediaYAML},
+		{"nothing but nonsense", []string{"q=1, (json)"}, rest.MediaJSON},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := choose(preferences(tt.accept), BodyMedia); got != tt.want {
-				t.Fatalf("%q, want %q", got, tt.want)
-			}
 			f := demo()
 			r := request(http.MethodGet, "/sched/v0.0.42/ping", "")
 			r.Header["Accept"] = tt.accept
@@ -54,8 +52,8 @@ func TestAccept(t *testing.T) {
 				return
 			}
 			body := envelope(t, w.Body.Bytes())
-			if w.Code != http.StatusNotAcceptable || w.Header().Get("Content-Type") != MediaJSON || len(f.calls) > 0 ||
-				body.Errors[0].Code != "not_acceptable" || !strings.Contains(body.Errors[0].Description, strings.Join(BodyMedia, ", ")) {
+			if w.Code != http.StatusNotAcceptable || w.Header().Get("Content-Type") != rest.MediaJSON || len(f.calls) > 0 ||
+				body.Errors[0].Code != "not_acceptable" || !strings.Contains(body.Errors[0].Description, strings.Join(rest.BodyMedia, ", ")) {
 				t.Errorf("status %d, calls %v: %s", w.Code, f.calls, w.Body)
 			}
 		})
@@ -70,33 +68,13 @@ func TestErrorsAreNegotiatedToo(t *testing.T) {
 		status       int
 	}{{"GET", "/nowhere", 404}, {"GET", "/sched/v0.0.39/ping", 404}, {"PUT", "/sched/v0.0.42/nodes", 405}, {"GET", "/sched/v0.0.42/node/n9", 404}, {"POST", "/sched/v0.0.42/job/submit", 400}} {
 		r := request(tt.method, tt.path, "")
-		r.Header.Set("Accept", MediaYAML)
+		r.Header.Set("Accept", rest.MediaYAML)
 		w := serve(t, config(demo()), r)
-		if w.Code != tt.status || w.Header().Get("Content-Type") != MediaYAML || !strings.Contains(w.Body.String(), "\nerrors:\n  - description: ") {
+		if w.Code != tt.status || w.Header().Get("Content-Type") != rest.MediaYAML || !strings.Contains(w.Body.String(), "\nerrors:\n  - description: ") {
 			t.Errorf("%s: status %d, %s:\n%s", tt.path, w.Code, w.Header().Get("Content-Type"), w.Body)
 		}
 		if got := w.Header().Get("Vary"); got != "Accept, Accept-Encoding" {
 			t.Errorf("%s: Vary %q", tt.path, got)
 		}
 	}
-}
-
-// FuzzAccept checks that the result for any header is one of the offers or "",
-// and that an offer with q=0 is never chosen.
-func FuzzAccept(f *testing.F) {
-	for _, seed := range []string{"*/*", "application/json;q=0.5,application/yaml", "a/b;x=\"\\\",c\";q=1.000", ",,;;q=", "*;q=0"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, header string) {
-		got := choose(preferences([]string{header}), BodyMedia)
-		if got != "" && !slices.Contains(BodyMedia, got) {
-			t.Errorf("%q: chose %q", header, got)
-		}
-		if got := choose(preferences([]string{header, MediaJSON + ";q=0," + MediaYAML + ";q=0," + MediaXYAML}), []string{MediaXYAML}); got != MediaXYAML {
-			t.Errorf("%q: chose %q", header, got)
-		}
-		if c, ok := chooseCoding(preferences([]string{header})); c.name != "" && (!ok || !slices.Contains(codings, c.name)) {
-			t.Errorf("%q: chose %q", header, c.name)
-		}
-	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -14,7 +15,7 @@ import (
 const defaultShowFlags = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.
-func (h *handler) getNodes(c *Call, p *api.ListParams) error {
+func (h *handler) getNodes(c *rest.Call, p *api.ListParams) error {
 	members, err := h.membership(c)
 	if err != nil {
 		return err
@@ -29,16 +30,16 @@ func (h *handler) getNodes(c *Call, p *api.ListParams) error {
 		})
 		return err
 	}
-	return Send(c, http.StatusOK, api.Nodes, &body)
+	return rest.Send(c, http.StatusOK, api.Nodes, &body)
 }
 
 // getNode returns one node.
-func (h *handler) getNode(c *Call, p *api.NodeParams) error {
+func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.Lenient(api.NodeQueryText) {
 		missing := *e
-		missing.Message = "Failure to query node " + Redact(schema.Shorten(p.Name)) + ": " + e.Message
+		missing.Message = "Failure to query node " + rest.Redact(schema.Shorten(p.Name)) + ": " + e.Message
 		return &missing
 	}
 	if err != nil {
@@ -52,5 +53,5 @@ func (h *handler) getNode(c *Call, p *api.NodeParams) error {
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0})
 	}
-	return Send(c, http.StatusOK, api.Nodes, &body)
+	return rest.Send(c, http.StatusOK, api.Nodes, &body)
 }

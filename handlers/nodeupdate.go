@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postNode changes the nodes in the request's path.
-func (h *handler) postNode(c *Call, p *api.NamedNodeParams) error {
-	u, err := ReadBody(c, api.NodeUpdateBody)
+func (h *handler) postNode(c *rest.Call, p *api.NamedNodeParams) error {
+	u, err := rest.ReadBody(c, api.NodeUpdateBody)
 	if err != nil {
 		return err
 	}
@@ -22,12 +23,12 @@ func (h *handler) postNode(c *Call, p *api.NamedNodeParams) error {
 		c.Warn("#/name", "ignored: the path already names the node")
 	}
 	u.Names = p.Name
-	return h.updateNodes(c, u, InPath+"node_name")
+	return h.updateNodes(c, u, rest.InPath+"node_name")
 }
 
 // postNodes changes the nodes in the request's body.
-func (h *handler) postNodes(c *Call, _ *api.NoParams) error {
-	u, err := ReadBody(c, api.NodeUpdateBody)
+func (h *handler) postNodes(c *rest.Call, _ *api.NoParams) error {
+	u, err := rest.ReadBody(c, api.NodeUpdateBody)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (h *handler) postNodes(c *Call, _ *api.NoParams) error {
 	return h.updateNodes(c, u, "#/name")
 }
 
-func (h *handler) updateNodes(c *Call, u *model.NodeUpdate, source string) error {
+func (h *handler) updateNodes(c *rest.Call, u *model.NodeUpdate, source string) error {
 	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
 		if err := noChange(c, "node", u.Names, "#"); err != nil {
 			return err
@@ -71,7 +72,7 @@ func (h *handler) updateNodes(c *Call, u *model.NodeUpdate, source string) error
 // node's, the reason for it, the node's features, and the time at which the
 // node returns to service. Without this, a client could not send an answer
 // back. slurmctld would also make all features active.
-func (h *handler) dropShown(c *Call, u *model.NodeUpdate) error {
+func (h *handler) dropShown(c *rest.Call, u *model.NodeUpdate) error {
 	if u.ResumeAfter.Number >= firstTime {
 		c.Warn("#/resume_after", "a time, which can't be set, ignored")
 		u.ResumeAfter = model.Opt[uint32]{}
@@ -108,7 +109,7 @@ const firstTime = 30 * 365 * 86400
 // client may expect a success, noChange adds a warning instead and returns nil.
 // Then the controller still receives the change, and refuses it if there is no
 // such object, or if the user may not change it.
-func noChange(c *Call, kind, name, source string) error {
+func noChange(c *rest.Call, kind, name, source string) error {
 	const text = "the body has no field to change"
 	if c.Lenient(api.NoChange) {
 		c.Warn(source, text+", so nothing is changed")
@@ -120,19 +121,19 @@ func noChange(c *Call, kind, name, source string) error {
 // changeNamed calls the function do to change an object, and then answers
 // without content. The name argument is the object's name, and source is the
 // place of this name in the request.
-func (h *handler) changeNamed(c *Call, kind, name, source string, do func() error) error {
-	_, err := MakeChange(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
-		func(name string) Result { return Result{Objects: name} })
+func (h *handler) changeNamed(c *rest.Call, kind, name, source string, do func() error) error {
+	_, err := rest.MakeChange(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
+		func(name string) rest.Result { return rest.Result{Objects: name} })
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // checkNodesExist returns an error if names is a list of several nodes and one
 // of them does not exist. Without this check, a controller would change all
 // nodes that precede the unknown one in the list, and then stop.
-func (h *handler) checkNodesExist(c *Call, names, source string) error {
+func (h *handler) checkNodesExist(c *rest.Call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil
 	}
@@ -155,45 +156,45 @@ func (h *handler) checkNodesExist(c *Call, names, source string) error {
 }
 
 // deleteNode deletes nodes.
-func (h *handler) deleteNode(c *Call, p *api.NamedNodeParams) error {
-	if err := h.checkNodesExist(c, p.Name, InPath+"node_name"); err != nil {
+func (h *handler) deleteNode(c *rest.Call, p *api.NamedNodeParams) error {
+	if err := h.checkNodesExist(c, p.Name, rest.InPath+"node_name"); err != nil {
 		return err
 	}
-	return h.changeNamed(c, "node", p.Name, InPath+"node_name", func() error {
+	return h.changeNamed(c, "node", p.Name, rest.InPath+"node_name", func() error {
 		return h.Controller.DeleteNodes(c.Context(), c.Credential(), p.Name)
 	})
 }
 
 // postNewNode creates a node.
-func (h *handler) postNewNode(c *Call, _ *api.NoParams) error {
-	n, err := ReadBody(c, api.NewNodeBody)
+func (h *handler) postNewNode(c *rest.Call, _ *api.NoParams) error {
+	n, err := rest.ReadBody(c, api.NewNodeBody)
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(n.Line) == "" {
 		return errs.New(errs.Invalid, "create node: the configuration line is empty").WithSource("#/node_conf")
 	}
-	_, err = MakeChange(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.Context(), c.Credential(), n.Line) },
-		func(line string) Result { return Result{Objects: line} })
+	_, err = rest.MakeChange(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.Context(), c.Credential(), n.Line) },
+		func(line string) rest.Result { return rest.Result{Objects: line} })
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Number == unspecified && e.Detail != "" { // slurmctld can't parse the line
 		return errs.New(errs.Invalid, "create node: %s", e.Detail).WithSource("#/node_conf").WithNumber(unspecified)
 	}
 	if err != nil {
 		return annotateNamed(err, "line", n.Line, "#/node_conf")
 	}
-	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }
 
 // unspecified is Slurm's error number SLURM_ERROR.
 const unspecified = -1
 
 // getReconfigure makes the controller reload its configuration.
-func (h *handler) getReconfigure(c *Call, _ *api.NoParams) error {
+func (h *handler) getReconfigure(c *rest.Call, _ *api.NoParams) error {
 	const object = "configuration"
-	_, err := MakeChange(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.Context(), c.Credential()) },
-		func(object string) Result { return Result{Objects: object} })
+	_, err := rest.MakeChange(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.Context(), c.Credential()) },
+		func(object string) rest.Result { return rest.Result{Objects: object} })
 	if err != nil {
 		return err
 	}
-	return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"schedrestd/auth"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 )
 
 // pages returns the pages outside of the API. The keys are their paths, without
 // the leading slash.
-func (h *handler) pages() map[string]Page {
-	pages := map[string]Page{
+func (h *handler) pages() map[string]rest.Page {
+	pages := map[string]rest.Page{
 		"healthz": {ID: "healthz", Quiet: true, Do: h.getHealth},
 		"livez":   {ID: "livez", Quiet: true, Do: h.getHealth},
 		"readyz":  {ID: "readyz", Quiet: true, Do: h.getReadiness},
@@ -33,7 +34,7 @@ func Pages() (names []string) {
 
 // getHealth answers "ok" if this process can answer. Clients poll it often and
 // without a token, so it calls no daemon and reveals nothing.
-func (h *handler) getHealth(c *Call) error { return c.SendText(http.StatusOK, "ok\n") }
+func (h *handler) getHealth(c *rest.Call) error { return c.SendText(http.StatusOK, "ok\n") }
 
 // unready is the answer to /readyz while new requests should go to another
 // gateway.
@@ -42,7 +43,7 @@ const unready = "unready\n"
 // getReadiness answers with 503 while new requests should go to another
 // gateway. Only authenticated clients get the reasons, because the reasons
 // reveal details of the site.
-func (h *handler) getReadiness(c *Call) error {
+func (h *handler) getReadiness(c *rest.Call) error {
 	var reasons []string
 	if h.Ready != nil {
 		reasons = h.Ready(c.Context())
@@ -60,6 +61,6 @@ func (h *handler) getReadiness(c *Call) error {
 	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.Request().Header):
 		return err // an invalid credential gets the usual refusal
 	}
-	c.Header().Set("Retry-After", RetryAfter)
+	c.Header().Set("Retry-After", rest.RetryAfter)
 	return c.SendText(http.StatusServiceUnavailable, text)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"schedrestd/auth"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 )
 
@@ -97,7 +98,7 @@ func TestProxyRequestID(t *testing.T) {
 // intended is an audit log that keeps only the request id of a change.
 type intended struct{ request string }
 
-func (a *intended) Intend(_ context.Context, c Change) (func(Result), error) {
+func (a *intended) Intend(_ context.Context, c rest.Change) (func(rest.Result), error) {
 	a.request = c.Request
-	return func(Result) {}, nil
+	return func(rest.Result) {}, nil
 }

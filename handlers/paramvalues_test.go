@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 )
 
 // exampleNames has a value for each parameter in a path: the name of an object
@@ -148,7 +149,7 @@ func TestRepeatedParameters(t *testing.T) {
 		if status != repeatedStatus || queries != repeatedQueries {
 			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, queries, repeatedStatus, repeatedQueries)
 		}
-		if repeatedStatus == http.StatusUnprocessableEntity && refused != InQuery+p.Name+": "+p.Name+": set more than once" {
+		if repeatedStatus == http.StatusUnprocessableEntity && refused != rest.InQuery+p.Name+": "+p.Name+": set more than once" {
 			t.Errorf("%s: %s twice: %s", path, p.Name, refused)
 		} else if repeatedStatus == http.StatusOK {
 			lists++
@@ -176,7 +177,7 @@ func TestStrangeValues(t *testing.T) {
 			switch w.Code {
 			case http.StatusOK, http.StatusNotFound, http.StatusNotModified:
 			case http.StatusUnprocessableEntity:
-				if errs := envelope(t, w.Body.Bytes()).Errors; len(errs) != 1 || errs[0].Source != InQuery+p.Name || errs[0].Description == "" {
+				if errs := envelope(t, w.Body.Bytes()).Errors; len(errs) != 1 || errs[0].Source != rest.InQuery+p.Name || errs[0].Description == "" {
 					t.Errorf("%s?%s=%s: %+v", path, p.Name, value, errs)
 				}
 			default:

@@ -4,19 +4,20 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postPartitions creates or changes partitions.
-func (h *handler) postPartitions(c *Call, _ *api.NoParams) error {
+func (h *handler) postPartitions(c *rest.Call, _ *api.NoParams) error {
 	const at = "#/partitions/"
-	body, err := ReadBody(c, api.PartitionChangesBody)
+	body, err := rest.ReadBody(c, api.PartitionChangesBody)
 	if err != nil {
 		return err
 	}
 	if nothingToChange(c, at, body.Partitions) {
-		return Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+		return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 	}
 	names := make([]string, len(body.Partitions))
 	for i := range body.Partitions {
@@ -69,12 +70,12 @@ func (h *handler) postPartitions(c *Call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return Send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
+	return rest.Send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
 }
 
 // deletePartition deletes a partition.
-func (h *handler) deletePartition(c *Call, p *api.NamedPartitionParams) error {
-	return h.changeNamed(c, "partition", p.Name, InPath+"partition_name", func() error {
+func (h *handler) deletePartition(c *rest.Call, p *api.NamedPartitionParams) error {
+	return h.changeNamed(c, "partition", p.Name, rest.InPath+"partition_name", func() error {
 		return h.Controller.DeletePartition(c.Context(), c.Credential(), p.Name)
 	})
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // getPing pings all controllers. If none answers, the token has not been
 // verified, so the answer is an error without the names of hosts.
-func (h *handler) getPing(c *Call, _ *api.NoParams) error {
+func (h *handler) getPing(c *rest.Call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.Context(), c.Credential())
 	if err != nil {
 		return err
@@ -19,7 +20,7 @@ func (h *handler) getPing(c *Call, _ *api.NoParams) error {
 	if !anyResponds(pings) {
 		return noAnswerError(pings, "no controller answers")
 	}
-	return Send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.Envelope()})
 }
 
 // noAnswerError returns the error for a ping that no daemon answered. If the

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -20,7 +21,7 @@ func qosNumbers(r *api.Records, names []string, parameter string) ([]string, err
 		if err != nil {
 			number, parseErr := strconv.ParseUint(name, 10, 32)
 			if parseErr != nil {
-				return nil, errs.New(errs.Invalid, "%v", err).WithSource(InQuery + parameter)
+				return nil, errs.New(errs.Invalid, "%v", err).WithSource(rest.InQuery + parameter)
 			}
 			id = uint32(number)
 		}
@@ -29,7 +30,7 @@ func qosNumbers(r *api.Records, names []string, parameter string) ([]string, err
 	return list, nil
 }
 
-func (h *handler) getQOSList(c *Call, p *api.QOSListParams) error {
+func (h *handler) getQOSList(c *rest.Call, p *api.QOSListParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func (h *handler) getQOSList(c *Call, p *api.QOSListParams) error {
 	return h.sendQOS(c, r, recordsOf[model.QOS](h, c, filter))
 }
 
-func (h *handler) getQOS(c *Call, p *api.QOSParams) error {
+func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 	r, err := h.records(c)
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (h *handler) getQOS(c *Call, p *api.QOSParams) error {
 	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(qos) })
 }
 
-func (h *handler) sendQOS(c *Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
+func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
 	body := api.QOSAnswer{Envelope: c.Envelope()}
 	body.QOS = func(each func(*api.QOSRow) error) error {
 		row := api.QOSRow{Records: r}
@@ -72,5 +73,5 @@ func (h *handler) sendQOS(c *Call, r *api.Records, list func(each func(*model.QO
 			return each(&row)
 		})
 	}
-	return Send(c, http.StatusOK, api.QOSList, &body)
+	return rest.Send(c, http.StatusOK, api.QOSList, &body)
 }

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postQOS creates and changes qualities of service.
-func (h *handler) postQOS(c *Call, _ *api.PostQOSParams) error {
-	body, err := ReadBody(c, api.QOSBody)
+func (h *handler) postQOS(c *rest.Call, _ *api.PostQOSParams) error {
+	body, err := rest.ReadBody(c, api.QOSBody)
 	if err != nil {
 		return err
 	}
@@ -169,8 +170,8 @@ func withoutEmpty(tx *transaction, limits []api.Limit[model.QOS], old *model.QOS
 }
 
 // deleteQOS removes a quality of service.
-func (h *handler) deleteQOS(c *Call, p *api.NamedQOSParams) error {
-	names, err := h.removeRecords(c, "quality of service", p.Name, InPath+"qos", func(tx *transaction) (any, error) {
+func (h *handler) deleteQOS(c *rest.Call, p *api.NamedQOSParams) error {
+	names, err := h.removeRecords(c, "quality of service", p.Name, rest.InPath+"qos", func(tx *transaction) (any, error) {
 		r, err := h.namesFrom(tx.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err

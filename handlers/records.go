@@ -3,13 +3,14 @@ package handlers
 import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // recordsOf returns the records that the filter selects. It requests them from
 // the daemon when the stream is read.
-func recordsOf[T any](h *handler, c *Call, filter model.Filter[T]) schema.Stream[T] {
+func recordsOf[T any](h *handler, c *rest.Call, filter model.Filter[T]) schema.Stream[T] {
 	return func(each func(*T) error) error {
 		return h.Accounting.List(c.Context(), c.Credential(), model.List(filter, each))
 	}
@@ -17,7 +18,7 @@ func recordsOf[T any](h *handler, c *Call, filter model.Filter[T]) schema.Stream
 
 // records requests the names of trackable resources and of qualities of
 // service, because other records contain only their ids.
-func (h *handler) records(c *Call) (*api.Records, error) {
+func (h *handler) records(c *rest.Call) (*api.Records, error) {
 	// Include deleted qualities of service, because old records still contain
 	// their ids.
 	list := func(l model.Listing) error { return h.Accounting.List(c.Context(), c.Credential(), l) }

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -76,7 +77,7 @@ func fieldOfError(number int) (field string) {
 // that caused the error. schedctld's text begins with the field's name, as in
 // "tasks: 0 is out of range". slurmctld sends only a number. The argument at is
 // the place of the job in the body.
-func annotateJob(c *Call, err error, d *model.JobDesc, at string) error {
+func annotateJob(c *rest.Call, err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
 		return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 )
 
@@ -23,9 +24,9 @@ func TestRefusing(t *testing.T) {
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	refuse := New(cfg).ServeError
 	for _, tt := range []struct{ accept, media, text string }{
-		{"", MediaJSON, `"description":"no room"`},
-		{"application/yaml", MediaYAML, "description: no room"},
-		{"text/html", MediaJSON, `"code":"unavailable"`},
+		{"", rest.MediaJSON, `"description":"no room"`},
+		{"application/yaml", rest.MediaYAML, "description: no room"},
+		{"text/html", rest.MediaJSON, `"code":"unavailable"`},
 	} {
 		log.Reset()
 		r := request(http.MethodPost, "/sched/v0.0.42/job/submit?token=secret", `{"job":{}}`)
@@ -58,7 +59,7 @@ func TestAdmit(t *testing.T) {
 	var admitted []string
 	cfg.Admit = func(_ context.Context, user string) error {
 		admitted = append(admitted, user)
-		return &RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
+		return &rest.RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
 	}
 	w := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/jobs", ""))
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" {

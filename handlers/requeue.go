@@ -6,24 +6,25 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // getJobRequeue requeues a job.
-func (h *handler) getJobRequeue(c *Call, p *api.RequeueParams) error {
-	if err := checkRequeue(p.Flags, InQuery+"SpecialExit"); err != nil {
+func (h *handler) getJobRequeue(c *rest.Call, p *api.RequeueParams) error {
+	if err := checkRequeue(p.Flags, rest.InQuery+"SpecialExit"); err != nil {
 		return err
 	}
-	results, err := MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
+	results, err := rest.MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
 		return h.Controller.Requeue(c.Context(), c.Credential(), p.Job, p.Flags)
-	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
+	}, func(list []model.TaskResult) rest.Result { return tasksResult(p.Job, list) })
 	if err != nil {
-		return annotateNamed(err, "job", p.Job, InPath+"job_id")
+		return annotateNamed(err, "job", p.Job, rest.InPath+"job_id")
 	}
 	warnOfTasks(c, results)
-	return Send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 func checkRequeue(flags model.Requeue, source string) error {
@@ -34,8 +35,8 @@ func checkRequeue(flags model.Requeue, source string) error {
 }
 
 // postJobsRequeue requeues several jobs, one by one.
-func (h *handler) postJobsRequeue(c *Call, _ *api.NoParams) error {
-	request, err := ReadBody(c, api.RequeueBody)
+func (h *handler) postJobsRequeue(c *rest.Call, _ *api.NoParams) error {
+	request, err := rest.ReadBody(c, api.RequeueBody)
 	if err != nil {
 		return err
 	}
@@ -45,9 +46,9 @@ func (h *handler) postJobsRequeue(c *Call, _ *api.NoParams) error {
 	if err := checkRequeue(request.Flags, "#/flags"); err != nil {
 		return err
 	}
-	results, err := MakeChange(c, strings.Join(request.Jobs, " "), func() ([][]model.TaskResult, error) {
+	results, err := rest.MakeChange(c, strings.Join(request.Jobs, " "), func() ([][]model.TaskResult, error) {
 		return h.requeueEach(c, request)
-	}, func(lists [][]model.TaskResult) Result {
+	}, func(lists [][]model.TaskResult) rest.Result {
 		var all []model.TaskResult
 		for _, l := range lists {
 			all = append(all, l...)
@@ -64,7 +65,7 @@ func (h *handler) postJobsRequeue(c *Call, _ *api.NoParams) error {
 			}
 		}
 	}
-	return Send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.Envelope()})
 }
 
 // requeueEach requeues each job and returns the results. If the controller
@@ -72,9 +73,9 @@ func (h *handler) postJobsRequeue(c *Call, _ *api.NoParams) error {
 // other error it stops, and the results report the remaining jobs as not tried.
 // If no job was requeued, requeueEach returns no results, only the errors about
 // the jobs.
-func (h *handler) requeueEach(c *Call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
+func (h *handler) requeueEach(c *rest.Call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
-	var jobErrs MultiError
+	var jobErrs rest.MultiError
 	var stopErr error
 	requeued := false
 	for _, job := range request.Jobs {
@@ -95,10 +96,10 @@ func (h *handler) requeueEach(c *Call, request *api.RequeueRequest) ([][]model.T
 		e, ok := errors.AsType[*errs.Error](err)
 		if !ok || e.Number == 0 {
 			if stopErr = err; !requeued {
-				return nil, append(MultiError{err}, jobErrs...)
+				return nil, append(rest.MultiError{err}, jobErrs...)
 			}
 			lists = append(lists, []model.TaskResult{{Tasks: job, Code: slurmerror.Unspecified, Reason: "Outcome unknown",
-				Message: Problem(err).Description}})
+				Message: rest.Problem(err).Description}})
 			continue
 		}
 		jobErrs = append(jobErrs, annotateListed(err, job))

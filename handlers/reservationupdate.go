@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postReservation creates or changes a reservation.
-func (h *handler) postReservation(c *Call, _ *api.NoParams) error {
-	u, err := ReadBody(c, api.ReservationUpdate)
+func (h *handler) postReservation(c *rest.Call, _ *api.NoParams) error {
+	u, err := rest.ReadBody(c, api.ReservationUpdate)
 	if err != nil {
 		return err
 	}
@@ -20,8 +21,8 @@ func (h *handler) postReservation(c *Call, _ *api.NoParams) error {
 }
 
 // postReservations creates or changes reservations.
-func (h *handler) postReservations(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.ReservationUpdatesBody)
+func (h *handler) postReservations(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.ReservationUpdatesBody)
 	if err != nil {
 		return err
 	}
@@ -30,9 +31,9 @@ func (h *handler) postReservations(c *Call, _ *api.NoParams) error {
 
 // changeReservations changes the reservations in list that already exist, and
 // creates the others.
-func (h *handler) changeReservations(c *Call, at string, list []model.ReservationUpdate) error {
+func (h *handler) changeReservations(c *rest.Call, at string, list []model.ReservationUpdate) error {
 	if nothingToChange(c, at, list) {
-		return Send(c, http.StatusOK, api.ReservationsChanged, &api.ReservationsChangedAnswer{Envelope: c.Envelope()})
+		return rest.Send(c, http.StatusOK, api.ReservationsChanged, &api.ReservationsChangedAnswer{Envelope: c.Envelope()})
 	}
 	names := make([]string, len(list))
 	for i := range list {
@@ -89,7 +90,7 @@ func (h *handler) changeReservations(c *Call, at string, list []model.Reservatio
 			answer.Reservations = append(answer.Reservations, list[i])
 		}
 	}
-	return Send(c, results.status(), api.ReservationsChanged, &answer)
+	return rest.Send(c, results.status(), api.ReservationsChanged, &answer)
 }
 
 // dropHeld removes the resources from a change that the reservation already

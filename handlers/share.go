@@ -5,11 +5,12 @@ import (
 	"strconv"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
 // getShares returns fair shares, one association at a time.
-func (h *handler) getShares(c *Call, p *api.SharesParams) error {
+func (h *handler) getShares(c *rest.Call, p *api.SharesParams) error {
 	var users []string
 	for _, user := range p.Users {
 		// The controller selects users only by name.
@@ -28,5 +29,5 @@ func (h *handler) getShares(c *Call, p *api.SharesParams) error {
 		body.Total = totals.Shares
 		return err
 	}
-	return Send(c, http.StatusOK, api.Shares, &body)
+	return rest.Send(c, http.StatusOK, api.Shares, &body)
 }

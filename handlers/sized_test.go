@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -39,7 +40,7 @@ func asHTTP10(r *http.Request) *http.Request {
 func TestSized(t *testing.T) {
 	f := big()
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {
-		for _, media := range []string{MediaJSON, MediaYAML} {
+		for _, media := range []string{rest.MediaJSON, rest.MediaYAML} {
 			for _, coding := range []string{"", "gzip", "zstd"} {
 				t.Run(strings.Join([]string{path, media, coding}, " "), func(t *testing.T) {
 					get := func(cfg Config, old bool) (*httptest.ResponseRecorder, []byte) {

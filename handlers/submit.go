@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -18,11 +19,11 @@ import (
 // postJobSubmit submits a batch job. It submits nothing if any part of the body
 // is invalid, or if an earlier request with the same Idempotency-Key has
 // submitted the job.
-func (h *handler) postJobSubmit(c *Call, _ *api.NoParams) error {
+func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
 	if err := c.ReadKey(); err != nil {
 		return err
 	}
-	request, err := ReadBody(c, api.SubmissionBody)
+	request, err := rest.ReadBody(c, api.SubmissionBody)
 	if err != nil {
 		return err
 	}
@@ -36,8 +37,8 @@ func (h *handler) postJobSubmit(c *Call, _ *api.NoParams) error {
 	if err := h.prepareDescs(c, descs, at); err != nil {
 		return err
 	}
-	submitted, err := SubmitOnce(c, func() (*model.Submitted, error) {
-		return MakeChange(c, "", func() (*model.Submitted, error) {
+	submitted, err := rest.SubmitOnce(c, func() (*model.Submitted, error) {
+		return rest.MakeChange(c, "", func() (*model.Submitted, error) {
 			if len(descs) > 1 {
 				return h.Controller.SubmitSeveral(c.Context(), c.Credential(), descs)
 			}
@@ -48,12 +49,12 @@ func (h *handler) postJobSubmit(c *Call, _ *api.NoParams) error {
 		return annotateComponents(c, err, descs, at)
 	}
 	h.warnOfSubmission(c, submitted, at)
-	return Send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.Envelope()})
+	return rest.Send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.Envelope()})
 }
 
 // warnOfSubmission adds the controller's remark about a job that it accepted,
 // such as that the job is held.
-func (h *handler) warnOfSubmission(c *Call, s *model.Submitted, at string) {
+func (h *handler) warnOfSubmission(c *rest.Call, s *model.Submitted, at string) {
 	if s.ErrorCode != 0 {
 		c.Warn(at, "%s", h.ErrorText(int(int32(s.ErrorCode))))
 	}
@@ -69,7 +70,7 @@ func componentAt(at string, i int) string {
 }
 
 // prepareDescs replaces names with ids, and removes tokens.
-func (h *handler) prepareDescs(c *Call, descs []model.JobDesc, at string) error {
+func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) error {
 	for i := range descs {
 		if err := h.resolve(c, &descs[i], componentAt(at, i)); err != nil {
 			return err
@@ -82,7 +83,7 @@ func (h *handler) prepareDescs(c *Call, descs []model.JobDesc, at string) error 
 // annotateComponents calls annotateJob if the job has only one component. For a
 // job with several components, the controller does not report which one it
 // rejects, so annotateComponents adds the place of the whole list to the error.
-func annotateComponents(c *Call, err error, descs []model.JobDesc, at string) error {
+func annotateComponents(c *rest.Call, err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return annotateJob(c, err, &descs[0], componentAt(at, 0))
 	}
@@ -97,7 +98,7 @@ func annotateComponents(c *Call, err error, descs []model.JobDesc, at string) er
 // resolve replaces the names of the job's user and group with ids. If the user
 // is the client itself, resolve only removes the name, because the controller
 // knows the client's id.
-func (h *handler) resolve(c *Call, d *model.JobDesc, at string) error {
+func (h *handler) resolve(c *rest.Call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.User() {
 		d.UserName = ""
 	}
@@ -121,7 +122,7 @@ var (
 
 // resolveName replaces a name, unless it is "", with a number. The source
 // argument is the place of the name in the request.
-func (h *handler) resolveName(c *Call, kind nameKind, name *string, number *model.Opt[uint32], source string) error {
+func (h *handler) resolveName(c *rest.Call, kind nameKind, name *string, number *model.Opt[uint32], source string) error {
 	if *name == "" {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (h *handler) resolveName(c *Call, kind nameKind, name *string, number *mode
 // and SLURM_JWT, and any variable that contains the request's token. Otherwise,
 // other users on the node, or anyone who reads a core file, could find the
 // token.
-func dropTokens(c *Call, desc *model.JobDesc, at string) {
+func dropTokens(c *rest.Call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {
 		return strings.HasPrefix(v, "SCHED_JWT=") || strings.HasPrefix(v, "SLURM_JWT=") ||

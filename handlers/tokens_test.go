@@ -8,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"schedrestd/handlers/rest"
 
-	"schedrestd/api"
-	"schedrestd/api/schema"
-	"schedrestd/auth"
+	"github.com/google/go-cmp/cmp"
 )
 
 // anotherToken is a token whose header contains spaces and line ends.
@@ -98,25 +96,6 @@ func TestTokenInURL(t *testing.T) {
 // depends on the endpoint.
 func cut401(text string) string { return text[strings.Index(text, `"errors"`):] }
 
-// TestNoParameterIsNamedLikeToken checks that no parameter of an endpoint has a
-// name in tokenNames.
-func TestNoParameterIsNamedLikeToken(t *testing.T) {
-	count := 0
-	for _, e := range api.Endpoints {
-		for _, v := range api.Versions {
-			for _, p := range e.Params.Shape(schema.View{Version: v}).Fields {
-				count++
-				if tokenNames[strings.ReplaceAll(strings.ToLower(p.Name), "_", "-")] {
-					t.Errorf("%s has a parameter %s", e.ID, p.Name)
-				}
-			}
-		}
-	}
-	if count < 5 {
-		t.Errorf("%d parameters", count)
-	}
-}
-
 // TestTokenIsNotEchoed checks that an error does not contain a token that the
 // client sent in a wrong place.
 func TestTokenIsNotEchoed(t *testing.T) {
@@ -135,7 +114,7 @@ func TestTokenIsNotEchoed(t *testing.T) {
 		{"no JSON's end", "POST", submit, `{"job":{"` + token + `" x`},
 		{"a tag of YAML", "POST", submit, "job: !<" + token + "> x"},
 	} {
-		for _, media := range []string{MediaJSON, MediaYAML} {
+		for _, media := range []string{rest.MediaJSON, rest.MediaYAML} {
 			r := request(tt.method, tt.path, tt.body)
 			r.Header.Set("Content-Type", media)
 			w := serve(t, config(demo()), r)
@@ -176,62 +155,5 @@ func TestTokenStaysOutOfTheJob(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"PATH=/bin", "LAST=1"}, f.submitted[0].Environment); d != "" {
 		t.Error(d)
-	}
-}
-
-func TestRedact(t *testing.T) {
-	for _, tt := range [][2]string{
-		{"", ""},
-		{"no token here", "no token here"},
-		{token, redacted},
-		{anotherToken, redacted},
-		{`expected integer, got string "` + token + `", 3`, `expected integer, got string "` + redacted + `", 3`},
-		{token + " and " + token[21:], redacted + " and " + redacted},
-		{"/job/" + token + "/x", "/job/" + redacted},
-		{"eyJ", "eyJ"},
-		{"eyJhbGciOiJIUzI", "eyJhbGciOiJIUzI"}, // too short for a token
-		{"eyJhbGciOiJIUzI1", redacted},
-		{"monkeyJamboree1234567890", "monkeyJamboree1234567890"},
-		{"eyes-and-ewoks.example.com", "eyes-and-ewoks.example.com"},
-	} {
-		if got := Redact(tt[0]); got != tt[1] {
-			t.Errorf("%q: %q, want %q", tt[0], got, tt[1])
-		}
-	}
-}
-
-// FuzzRedact checks that the result of redact contains nothing that looks like
-// a token, and that redact does not change a text without tokens.
-func FuzzRedact(f *testing.F) {
-	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := Redact(s)
-		if from, to := findToken(got); from != to {
-			t.Errorf("%q: %q", s, got)
-		}
-		if from, to := findToken(s); from == to && got != s {
-			t.Errorf("%q: %q", s, got)
-		}
-	})
-}
-
-// BenchmarkCheckURLToken measures the check of a typical URL.
-func BenchmarkCheckURLToken(b *testing.B) {
-	u := request(http.MethodGet, "/sched/v0.0.42/node/node-0001.example.com", "").URL
-	for b.Loop() {
-		if err := checkURLToken(u); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// TestRefusedText checks that the answer to a request with a token in its URL
-// contains only our own words.
-func TestRefusedText(t *testing.T) {
-	err := checkURLToken(request(http.MethodGet, "/sched/v0.0.42/nodes?token="+token, "").URL)
-	if err == nil || err.Error() != auth.Refused+": a token in the query" {
-		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -22,7 +23,7 @@ import (
 // the daemons are started again, although the database has the right ones.
 type transaction struct {
 	model.Editor
-	call           *Call
+	call           *rest.Call
 	h              *handler
 	added, removed map[string][]string // accounts of coordinators, by user
 	associations   []model.Modify[model.Association]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
@@ -74,7 +75,7 @@ func TestConnectionThatEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
-		r.Header.Set("Content-Type", MediaJSON)
+		r.Header.Set("Content-Type", rest.MediaJSON)
 		answer, err := server.Client().Do(r)
 		if err != nil {
 			t.Fatal(err)

@@ -4,10 +4,11 @@ import (
 	"net/http"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
-func (h *handler) getUsers(c *Call, p *api.UsersParams) error {
+func (h *handler) getUsers(c *rest.Call, p *api.UsersParams) error {
 	list := recordsOf[model.User](h, c, p.UserFilter)
 	if p.WithoutDefaults {
 		all := list
@@ -21,7 +22,7 @@ func (h *handler) getUsers(c *Call, p *api.UsersParams) error {
 	return h.sendUsers(c, list)
 }
 
-func (h *handler) getUser(c *Call, p *api.UsersParams) error {
+func (h *handler) getUser(c *rest.Call, p *api.UsersParams) error {
 	p.Assoc.Users = []string{p.Name}
 	user, err := findFirst("user", p.Name, recordsOf[model.User](h, c, p.UserFilter),
 		func(u *model.User) bool { return u.Name == p.Name })
@@ -31,6 +32,6 @@ func (h *handler) getUser(c *Call, p *api.UsersParams) error {
 	return h.sendUsers(c, func(each func(*model.User) error) error { return each(user) })
 }
 
-func (h *handler) sendUsers(c *Call, list func(each func(*model.User) error) error) error {
-	return Send(c, http.StatusOK, api.UserList, &api.UsersAnswer{Users: list, Envelope: c.Envelope()})
+func (h *handler) sendUsers(c *rest.Call, list func(each func(*model.User) error) error) error {
+	return rest.Send(c, http.StatusOK, api.UserList, &api.UsersAnswer{Users: list, Envelope: c.Envelope()})
 }

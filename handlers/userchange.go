@@ -4,14 +4,15 @@ import (
 	"cmp"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // postUsers creates and changes users.
-func (h *handler) postUsers(c *Call, _ *api.NoParams) error {
-	body, err := ReadBody(c, api.UsersBody)
+func (h *handler) postUsers(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.UsersBody)
 	if err != nil {
 		return err
 	}
@@ -169,10 +170,10 @@ func addUser(tx *transaction, u *model.User, at string) error {
 }
 
 // deleteUser removes a user.
-func (h *handler) deleteUser(c *Call, p *api.NamedUserParams) error {
+func (h *handler) deleteUser(c *rest.Call, p *api.NamedUserParams) error {
 	remove := func(tx *transaction) (any, error) {
 		return model.Remove[model.User]{Filter: usersNamed(p.Name)}, checkAdministrators(tx, []string{p.Name}, 0, "")
 	}
-	names, err := h.removeRecords(c, "user", p.Name, InPath+"name", remove, nil)
+	names, err := h.removeRecords(c, "user", p.Name, rest.InPath+"name", remove, nil)
 	return h.answerRemoval(c, api.UsersRemoved, names, err)
 }

@@ -8,13 +8,14 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // getWCKeys lists workload keys.
-func (h *handler) getWCKeys(c *Call, p *api.WCKeysParams) error {
+func (h *handler) getWCKeys(c *rest.Call, p *api.WCKeysParams) error {
 	filter := p.WCKeyFilter
 	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
 	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
@@ -22,7 +23,7 @@ func (h *handler) getWCKeys(c *Call, p *api.WCKeysParams) error {
 
 // usagePeriod completes a period for which a client requests usage. If the
 // client sends only a start, the period ends now.
-func usagePeriod(c *Call, start, end *model.Time) {
+func usagePeriod(c *rest.Call, start, end *model.Time) {
 	switch {
 	case *start != 0 && *end == 0:
 		*end = model.At(c.Started())
@@ -31,12 +32,12 @@ func usagePeriod(c *Call, start, end *model.Time) {
 	}
 }
 
-func (h *handler) sendWCKeys(c *Call, list schema.Stream[model.WCKey]) error {
-	return Send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.Envelope()})
+func (h *handler) sendWCKeys(c *rest.Call, list schema.Stream[model.WCKey]) error {
+	return rest.Send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.Envelope()})
 }
 
 // getWCKey returns the workload keys that have the given name or id.
-func (h *handler) getWCKey(c *Call, p *api.WCKeyParams) error {
+func (h *handler) getWCKey(c *rest.Call, p *api.WCKeyParams) error {
 	var found []model.WCKey
 	for _, filter := range wckeyFilters(p.Name) {
 		err := recordsOf[model.WCKey](h, c, filter)(func(k *model.WCKey) error { found = append(found, *k); return nil })
@@ -73,8 +74,8 @@ func wckeyFilters(name string) []model.WCKeyFilter {
 }
 
 // postWCKeys creates workload keys.
-func (h *handler) postWCKeys(c *Call, _ *api.PostWCKeysParams) error {
-	body, err := ReadBody(c, api.WCKeysBody)
+func (h *handler) postWCKeys(c *rest.Call, _ *api.PostWCKeysParams) error {
+	body, err := rest.ReadBody(c, api.WCKeysBody)
 	if err != nil {
 		return err
 	}
@@ -121,8 +122,8 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 // name. Each request to the daemon always
 // contains the key's user and cluster. If it contained only the name, the
 // daemon would remove this key for all users on all clusters.
-func (h *handler) deleteWCKey(c *Call, p *api.WCKeyParams) error {
-	const kind, source = "workload key", InPath + "id"
+func (h *handler) deleteWCKey(c *rest.Call, p *api.WCKeyParams) error {
+	const kind, source = "workload key", rest.InPath + "id"
 	names, err := h.edit(c, p.Name, func(tx *transaction) (names []string, err error) {
 		defer func() { err = allowMissing(c, err, kind, p.Name, source) }()
 		var found []model.WCKey

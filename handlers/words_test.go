@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"schedrestd/handlers/rest"
 )
 
 // internals matches texts that no message may contain: memory addresses, paths
@@ -37,10 +39,10 @@ func TestMessagesTellNothingOfInside(t *testing.T) {
 		}
 	}
 	for _, text := range json {
-		try(MediaJSON, text)
+		try(rest.MediaJSON, text)
 	}
 	for _, text := range yaml {
-		try(MediaYAML, text)
+		try(rest.MediaYAML, text)
 	}
 	for _, path := range []string{"/sched/v0.0.42/nodes?flags=%zz", "/sched/v0.0.42/nodes?flags=x;y", "/sched/v0.0.42/job/%00", "/../etc/passwd", "/sched/v0.0.42/jobs?update_time=99999999999999999999"} {
 		r := request(http.MethodGet, "/", "")

@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
@@ -26,7 +27,7 @@ func TestYAMLGolden(t *testing.T) {
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			r := request(tt.method, tt.path(api.V43), tt.body)
-			r.Header.Set("Accept", MediaYAML)
+			r.Header.Set("Accept", rest.MediaYAML)
 			w := serve(t, config(demo()), r)
 			file := filepath.Join("testdata", "golden", tt.name+"-"+api.V43.String()+".yaml")
 			if *update {
@@ -57,7 +58,7 @@ func TestYAMLSaysTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, layout := range []schema.Layout{schema.Compact, schema.Pretty, schema.NoTag} {
-				for _, media := range []string{MediaJSON, MediaYAML, MediaXYAML} {
+				for _, media := range []string{rest.MediaJSON, rest.MediaYAML, rest.MediaXYAML} {
 					r := request(tt.method, tt.path(api.V42), tt.body)
 					r.Header.Set("Accept", media)
 					cfg := config(demo())
@@ -81,7 +82,7 @@ func TestYAMLSaysTheSame(t *testing.T) {
 func TestSubmitYAMLCancelled(t *testing.T) {
 	f := demo()
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
-	r.Header.Set("Content-Type", MediaYAML)
+	r.Header.Set("Content-Type", rest.MediaYAML)
 	ctx, cancel := context.WithCancel(r.Context())
 	r = r.WithContext(ctx)
 	r.Body = cancelAtEOF{r.Body, cancel}
@@ -123,7 +124,7 @@ job:
 func TestSubmitYAML(t *testing.T) {
 	want := model.JobDesc{Script: "#!/bin/sh\nhostname\n", Name: "test", Environment: []string{"PATH=/bin"}, WorkDir: "/tmp",
 		NumTasks: model.Some[uint32](4), MinMemory: model.Some(100 | model.MemPerCPU), TimeLimit: model.Some[uint32](5)}
-	for _, media := range []string{MediaYAML, MediaXYAML, "text/yaml", "application/yaml; charset=UTF-8"} {
+	for _, media := range []string{rest.MediaYAML, rest.MediaXYAML, "text/yaml", "application/yaml; charset=UTF-8"} {
 		f := demo()
 		r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
 		r.Header.Set("Content-Type", media)
@@ -160,7 +161,7 @@ func TestSubmitYAMLRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			r := request(http.MethodPost, "/sched/v0.0.42/job/submit", tt.body)
-			r.Header.Set("Content-Type", MediaYAML)
+			r.Header.Set("Content-Type", rest.MediaYAML)
 			w := serve(t, config(f), r)
 			body := envelope(t, w.Body.Bytes())
 			if w.Code != tt.status || len(f.submitted) > 0 || len(body.Errors) != 1 || body.Errors[0].Source != tt.source ||

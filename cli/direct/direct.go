@@ -23,6 +23,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
 	"schedrestd/internal/release"
@@ -97,7 +98,7 @@ func (c *Cluster) handler() http.Handler {
 		Accounting: c.accounting,
 		Content:    feature.AllContent,
 		Resolver:   names,
-		ServerConfig: handlers.ServerConfig{
+		Config: rest.Config{
 			Auth:      auth.Options{JWT: true, Local: true, UID: uint32(os.Geteuid()), UserClaimField: c.Auth.UserClaimField},
 			Names:     api.NamesSched,
 			Cluster:   c.name,

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
@@ -51,7 +51,7 @@ var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is
 // the client disconnects, because the worker must report the outcome of every
 // permitted change, even of a change that it did not make. If the answer is
 // TryLater and the client has disconnected, Intend does not ask again.
-func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+func (c *auditClient) Intend(ctx context.Context, change rest.Change) (func(rest.Result), error) {
 	c.counts.changes.Add(1)
 	if wait := c.bytes.TakeN(time.Now(), auditIdentity(change), auditSize(change)); wait > 0 {
 		c.counts.limited.Add(1)
@@ -64,7 +64,7 @@ func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(
 	return report, err
 }
 
-func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+func (c *auditClient) intend(ctx context.Context, change rest.Change) (func(rest.Result), error) {
 	id, _ := ctx.Value(connectionKey{}).(uint64)
 	limit := time.NewTimer(intentTimeout)
 	defer limit.Stop()
@@ -87,7 +87,7 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 		}
 		switch noted.Decision {
 		case query.Granted:
-			return func(r handlers.Result) { report(sentOn, number, r) }, nil
+			return func(r rest.Result) { report(sentOn, number, r) }, nil
 		case query.Denied:
 			return nil, errUnrecorded
 		}
@@ -104,7 +104,7 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 // auditIdentity returns the user whose share of the audit log a change uses: the
 // user of the credential. The daemon has not yet checked whether this user may
 // act as another, so a client could use up the share of another user.
-func auditIdentity(change handlers.Change) string {
+func auditIdentity(change rest.Change) string {
 	if change.Local {
 		return "uid " + strconv.FormatUint(uint64(change.UID), 10)
 	}
@@ -113,7 +113,7 @@ func auditIdentity(change handlers.Change) string {
 
 // auditSize returns about how many bytes both lines of a change take in the
 // audit log. The auditor writes an unprintable character as six bytes or more.
-func auditSize(change handlers.Change) float64 {
+func auditSize(change rest.Change) float64 {
 	const keysAndFacts = 400
 	size := keysAndFacts
 	m := intent(0, 0, change)
@@ -129,7 +129,7 @@ func auditSize(change handlers.Change) float64 {
 }
 
 // intent returns the message that announces a change.
-func intent(number, connection uint64, change handlers.Change) *query.Intent {
+func intent(number, connection uint64, change rest.Change) *query.Intent {
 	m := &query.Intent{
 		ID:         number,
 		Connection: connection,
@@ -151,7 +151,7 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 
 // report sends the auditor the outcome of a change. If sending fails, the
 // auditor has exited, and the audit log contains only the intent.
-func report(l *link, number uint64, r handlers.Result) {
+func report(l *link, number uint64, r rest.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = l.channel.Send(m.Truncate())
 }
@@ -163,7 +163,7 @@ func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
 	case *query.Noted:
 		if m.Decision == query.Granted {
-			report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
+			report(l, m.ID, rest.Result{Status: 503, Code: "not_made"})
 		}
 	case *query.Claimed:
 		if m.State == query.ClaimFresh {

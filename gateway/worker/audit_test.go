@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
@@ -19,7 +19,7 @@ import (
 // TestIntentHasForwardedAddress checks that the auditor gets the client address
 // that a trusted proxy reported.
 func TestIntentHasForwardedAddress(t *testing.T) {
-	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
+	if m := intent(1, 2, rest.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
 	}
 }
@@ -64,16 +64,16 @@ func TestChangesWait(t *testing.T) {
 		}
 	}()
 	ctx := context.WithValue(t.Context(), connectionKey{}, uint64(7))
-	report, err := c.Intend(ctx, handlers.Change{User: "alice"})
+	report, err := c.Intend(ctx, rest.Change{User: "alice"})
 	must(t, err)
-	report(handlers.Result{Status: 200, Code: "ok"})
+	report(rest.Result{Status: 200, Code: "ok"})
 	id := <-outcomes
 	mu.Lock()
 	if len(intents) != 3 || id != intents[2] || intents[0] == intents[2] {
 		t.Errorf("intents %v, outcome of %d", intents, id)
 	}
 	mu.Unlock()
-	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
+	if _, err := c.Intend(ctx, rest.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without permission: %v", err)
 	}
 	must(t, auditor.Send(&query.Noted{ID: 99, Decision: query.Granted})) // no request waits for this permission, so the worker must decline it
@@ -99,14 +99,14 @@ func TestAuditShare(t *testing.T) {
 		}
 	}()
 	c.bytes = rate.NewBuckets[string](maxIdentities, 20_000, 1)
-	submit := func(change handlers.Change) error {
+	submit := func(change rest.Change) error {
 		report, err := c.Intend(t.Context(), change)
 		if err == nil {
-			report(handlers.Result{})
+			report(rest.Result{})
 		}
 		return err
 	}
-	mallory := handlers.Change{User: "mallory", ActAs: "alice", Object: strings.Repeat("\x01", 255)}
+	mallory := rest.Change{User: "mallory", ActAs: "alice", Object: strings.Repeat("\x01", 255)}
 	n := 0
 	for n < 100 && submit(mallory) == nil {
 		n++
@@ -115,11 +115,11 @@ func TestAuditShare(t *testing.T) {
 		t.Errorf("%d changes were made", n)
 	}
 	err := submit(mallory)
-	if retry, ok := errors.AsType[*handlers.RetryAfterError](err); !ok || retry.After < time.Second || errs.KindOf(err) != errs.TooMany {
+	if retry, ok := errors.AsType[*rest.RetryAfterError](err); !ok || retry.After < time.Second || errs.KindOf(err) != errs.TooMany {
 		t.Errorf("the user is refused with %v", err)
 	}
-	must(t, submit(handlers.Change{User: "alice"}))
-	must(t, submit(handlers.Change{Local: true, UID: 1000}))
+	must(t, submit(rest.Change{User: "alice"}))
+	must(t, submit(rest.Change{Local: true, UID: 1000}))
 }
 
 // TestLatePermission checks permissions that arrive just when the worker stops
@@ -141,7 +141,7 @@ func TestLatePermission(t *testing.T) {
 			}
 			_, err := l.ask(t.Context(), send, time.NewTimer(intentTimeout).C, func(n uint64) ipc.Message {
 				id = n
-				return intent(n, 1, handlers.Change{})
+				return intent(n, 1, rest.Change{})
 			})
 			if err == nil {
 				used++

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -26,11 +26,11 @@ const (
 
 // This line compiles only if the longest answer that package handlers stores
 // fits into a message.
-const _ = uint(query.MaxClaimAnswer - handlers.MaxKept)
+const _ = uint(query.MaxClaimAnswer - rest.MaxKept)
 
 // Claim implements handlers.Keys. It waits even if the client disconnects,
 // because every granted claim must be settled.
-func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
+func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
 	limit := time.NewTimer(claimTimeout)
 	defer limit.Stop()
 	var sentOn *link // channel on which the claim was sent
@@ -45,17 +45,17 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 	}
 	claimed, ok := answer.(*query.Claimed)
 	if !ok {
-		return handlers.KeyFull, nil, nil, nil
+		return rest.KeyFull, nil, nil, nil
 	}
-	settle := func(state handlers.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }
-	return handlers.KeyState(claimed.State), claimed.Answer, settle, nil
+	settle := func(state rest.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }
+	return rest.KeyState(claimed.State), claimed.Answer, settle, nil
 }
 
 // settleClaim sends the outcome of a claimed request to the auditor, and waits
 // until the auditor has stored it. If this fails, the client still gets its
 // answer. But the answer to later requests with the same key says that the
 // outcome is unknown.
-func settleClaim(l *link, claim uint64, state handlers.KeyState, answer []byte) {
+func settleClaim(l *link, claim uint64, state rest.KeyState, answer []byte) {
 	limit := time.NewTimer(settleTimeout)
 	defer limit.Stop()
 	_, err := l.ask(context.Background(), l.channel.Send, limit.C, func(n uint64) ipc.Message {

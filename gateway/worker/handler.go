@@ -15,6 +15,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
 	"schedrestd/internal/release"
 	"schedrestd/ipc/work"
@@ -57,7 +58,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers
-	cfg.MaxBody = min(cfg.MaxBody, handlers.MaxBody(int64(setup.Limits.Answers)))
+	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, tokens.singleClient = tokens.Authenticator(), setup.Inetd
 	cfg.Admit, cfg.HalfClosed = admit, hasHalfClosed
@@ -146,7 +147,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 		Content:  feature.Content(setup.Content),
 		Statuses: setup.Statuses,
 		Docs:     setup.Docs,
-		ServerConfig: handlers.ServerConfig{
+		Config: rest.Config{
 			Names:      spellings(setup.Names),
 			Parsers:    parsers(setup.Parsers),
 			JSON:       schema.Layout(setup.JSON),
@@ -171,7 +172,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 
 // requestLines returns the limits on the log lines about requests. A process
 // runs at most one worker, so all handlers of the process share them.
-var requestLines = sync.OnceValue(func() *handlers.Lines { return handlers.NewLines(slog.Default()) })
+var requestLines = sync.OnceValue(func() *rest.Lines { return rest.NewLines(slog.Default()) })
 
 // noAccounting is a placeholder for the client of an accounting daemon. Its
 // methods are never called.

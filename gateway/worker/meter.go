@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
@@ -144,7 +144,7 @@ func (m *meter) extraCounters(c *counters) []extra {
 }
 
 // observeRequest implements handlers.Config.Observe.
-func observeRequest(o handlers.Observation) {
+func observeRequest(o rest.Observation) {
 	m := processMeter.Load()
 	if m == nil {
 		return

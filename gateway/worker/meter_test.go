@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
@@ -45,9 +46,9 @@ func TestMeter(t *testing.T) {
 	m, sums, _ := collectingMeter(t)
 	processMeter.Store(m)
 	defer processMeter.Store(nil)
-	observeRequest(handlers.Observation{Endpoint: api.GetJob.Endpoint, Version: api.V43, Method: http.MethodGet, Status: 200, Duration: 3 * time.Millisecond})
-	observeRequest(handlers.Observation{Method: "PROPFIND", Status: 418})
-	observeRequest(handlers.Observation{Page: "readyz", Method: http.MethodHead, Status: 503, Duration: time.Hour})
+	observeRequest(rest.Observation{Endpoint: api.GetJob.Endpoint, Version: api.V43, Method: http.MethodGet, Status: 200, Duration: 3 * time.Millisecond})
+	observeRequest(rest.Observation{Method: "PROPFIND", Status: 418})
+	observeRequest(rest.Observation{Page: "readyz", Method: http.MethodHead, Status: 503, Duration: time.Hour})
 	observeCalls(true)(message.AccountingGetJobs)(client.TimedOut)
 	var c counters
 	c.limited.Add(4)

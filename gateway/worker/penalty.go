@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/penalty"
 	"schedrestd/internal/rate"
@@ -272,7 +272,7 @@ var errPaused = errs.New(errs.TooMany, "too many failed requests from this addre
 // withRetryAfter returns an error that contains err and the time that the
 // client must wait before it retries.
 func withRetryAfter(err error, wait time.Duration) error {
-	return &handlers.RetryAfterError{Err: err, After: wait}
+	return &rest.RetryAfterError{Err: err, After: wait}
 }
 
 // report reports an offence to the dispatcher, unless the connection has

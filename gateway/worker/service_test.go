@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 )
 
@@ -23,7 +23,7 @@ func TestServiceGone(t *testing.T) {
 	}{
 		{"a change", ipc.Auditor, func() (*remoteService, func() error) {
 			c := newAuditClient()
-			return c.remoteService, func() error { _, err := c.Intend(context.Background(), handlers.Change{}); return err }
+			return c.remoteService, func() error { _, err := c.Intend(context.Background(), rest.Change{}); return err }
 		}},
 		{"a handshake", ipc.Keeper, func() (*remoteService, func() error) {
 			r := newKeeperClient()

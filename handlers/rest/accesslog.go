@@ -1,0 +1,121 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+	"schedrestd/internal/penalty"
+)
+
+// Access is the log line of a request. It has the same fields for every
+// request, even if the request could not be parsed.
+type Access struct {
+	ID           string
+	FromProxy    bool // whether ID comes from a trusted proxy
+	Peer         auth.Peer
+	User         string // user of the verified credential; "" for none
+	ClaimedUser  string // unverified user that a rejected credential names; "" for none
+	Method, Path string // as the client sent them; "" if they could not be read
+	Route        string // "" for none
+	Status       int
+	Bytes        int
+	Duration     time.Duration
+	Reason       string // why the request was refused or could not be parsed; "" otherwise
+}
+
+// Log writes the line. The line contains neither the headers nor the query,
+// because both may contain a token. The attribute "user" names a user only if
+// the credential was verified. Otherwise, a client with a forged token could
+// make a line appear under another user's name.
+func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
+	if a.Route == "" {
+		a.Route = "none"
+	}
+	attrs := append(make([]slog.Attr, 0, 13),
+		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
+		slog.String("method", schema.Shorten(Redact(a.Method))), slog.String("path", schema.Shorten(Redact(a.Path))),
+		slog.String("route", a.Route),
+		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Duration))
+	if a.FromProxy {
+		attrs = append(attrs, slog.String("id_from", "proxy"))
+	}
+	if a.Peer.Forwarded != "" {
+		attrs = append(attrs, slog.String("forwarded_for", a.Peer.Forwarded))
+	}
+	if a.ClaimedUser != "" {
+		attrs = append(attrs, slog.String("unverified_user", a.ClaimedUser))
+	}
+	if a.Reason != "" {
+		attrs = append(attrs, slog.String("because", a.Reason))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// logAccess writes the log line of c.
+func (c *Call) logAccess() {
+	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), ClaimedUser: c.claimedUser,
+		Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
+		Duration: time.Since(c.startedAt), Reason: c.reason}
+	a.Peer, _ = auth.PeerFrom(c.ctx)
+	level := slog.LevelInfo
+	switch {
+	case c.route != nil:
+		a.Route = c.route.ID
+	case c.page != nil:
+		if a.Route = c.page.ID; c.page.Quiet {
+			level = slog.LevelDebug // load balancers send this request every second
+		}
+	}
+	if c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(a.Status)) {
+		a.Log(c.ctx, c.server.Log, level)
+	}
+	c.observe(a)
+}
+
+// source returns the user of the verified credential, or otherwise the client's
+// address without its port. A user who acts as others is one source.
+func (c *Call) source() string {
+	if user := c.client.User(); user != "" {
+		return cmp.Or(c.client.Claims.User, user)
+	}
+	peer, _ := auth.PeerFrom(c.ctx)
+	text := cmp.Or(peer.Forwarded, peer.String())
+	if addr, err := netip.ParseAddrPort(text); err == nil {
+		return penalty.ClientAddr(addr.Addr()).String()
+	}
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return penalty.ClientAddr(addr).String()
+	}
+	return text
+}
+
+func (c *Call) observe(a Access) {
+	if c.server.Observe == nil {
+		return
+	}
+	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration}
+	switch {
+	case c.route != nil:
+		o.Endpoint, o.Version = c.route.Endpoint, c.view.Version
+	case c.page != nil:
+		o.Page = c.page.ID
+	}
+	c.server.Observe(o)
+}
+
+// logFailure logs the complete error with the request's id. Clients never see
+// this text.
+func (c *Call) logFailure(err error) {
+	if c.ctx.Err() != nil {
+		return // the client has closed the connection
+	}
+	if !c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(Status(err))) {
+		return
+	}
+	c.server.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", Redact(err.Error())))
+}

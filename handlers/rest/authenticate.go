@@ -1,0 +1,61 @@
+package rest
+
+import (
+	"context"
+
+	"schedrestd/auth"
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+)
+
+// Authenticate verifies the credential of the request. Only the request line
+// and the Accept header are checked earlier. A client without a valid
+// credential must not make the gateway read a body, and learns only that its
+// credential was refused.
+func (c *Call) Authenticate() error {
+	if err := checkURLToken(c.r.URL); err != nil {
+		return err
+	}
+	client, err := auth.FromRequest(c.r, c.server.Auth)
+	if err != nil {
+		return err
+	}
+	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires}
+	daemon, verify := c.daemon()
+	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context) error { return verify(ctx, c.cred) }); err != nil {
+		c.claimedUser = client.User()
+		return err
+	}
+	c.client, c.memory = client, c.reservation()
+	if h := c.server; h.Admit != nil {
+		if err := h.Admit(c.ctx, client.User()); err != nil {
+			c.reason = err.Error()
+			return err
+		}
+	}
+	return nil
+}
+
+// daemon returns the name of the daemon that serves the request, and the
+// function with which this daemon verifies a credential.
+func (c *Call) daemon() (name string, verify func(context.Context, model.Credential) error) {
+	if c.route != nil && c.route.Accounting {
+		return "accounting", c.server.service.Accounting.Verify
+	}
+	return "controller", c.server.service.Controller.Verify
+}
+
+// forgetIfRefused returns err, the result of the request. If the daemon has
+// refused the credential, forgetIfRefused removes the cached verification. A
+// daemon may refuse a credential that it has verified before, for example
+// because the daemon's key was replaced.
+func (c *Call) forgetIfRefused(err error) error {
+	if errs.KindOf(err) == errs.Unauthenticated {
+		daemon, _ := c.daemon()
+		c.server.Authenticator.Forget(c.client, daemon)
+		if !c.client.Local {
+			c.client = auth.Credential{}
+		}
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package rest
+
+import (
+	"context"
+
+	"schedrestd/internal/errs"
+)
+
+// The body of a request takes memory from its worker's budget. (Stored answers
+// use the same budget.) Without a budget, one user with a token could make a
+// worker use gigabytes, by sending many long bodies.
+
+const (
+	freeBody  = 1 << 20  // uncounted bytes per body; most bodies are shorter
+	stepBody  = 4 << 20  // bytes that are reserved at a time
+	largeBody = 64 << 10 // minimum length of a large body; only a few large bodies are parsed at a time, because parsing takes many times a body's memory
+)
+
+// MaxBody returns the maximum length of a body, for a budget of the given
+// number of bytes. One client may use half of the budget (client.Budget). A
+// body reserves memory in steps of stepBody.
+func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
+
+// growBody reserves memory for a body of n bytes, or fails at once if there is not
+// enough. It does not wait, because two bodies that each have half of the
+// memory would wait for each other.
+func (c *Call) growBody(n int64) error {
+	for c.server.Memory != nil && n > freeBody+int64(c.memory.size) {
+		if !c.memory.hold(stepBody) {
+			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
+		}
+	}
+	return nil
+}
+
+// reserveParsed reserves memory for a body together with the values that are
+// parsed from it, n bytes in all. A short text can contain so many values that
+// they take a hundred times its length.
+func (c *Call) reserveParsed(n int64) error {
+	if c.server.MaxParsed > 0 && n > c.server.MaxParsed+freeBody {
+		return errs.New(errs.TooLarge, "the body contains too many values").
+			WithHint("send several requests, or increase SCHEDRESTD_ANSWER_MEMORY")
+	}
+	return c.growBody(n)
+}
+
+// releaseBody returns the memory of the body.
+func (c *Call) releaseBody() { c.memory.release(c.memory.size) }
+
+// parse calls the function f to parse a body of n bytes. A long body first
+// waits for its turn, because only a few long bodies are parsed at a time.
+func (s *Server) parse(ctx context.Context, n int, f func() error) error {
+	if n < largeBody {
+		return f()
+	}
+	select {
+	case s.parseSlots <- struct{}{}:
+		defer func() { <-s.parseSlots }()
+		return f()
+	case <-ctx.Done():
+		return cancelled(ctx.Err())
+	}
+}
+
+// cancelled returns the error for a request that was cancelled before its body
+// could be parsed.
+func cancelled(err error) error {
+	return errs.Wrap(err, errs.Unavailable, "request cancelled before its body was parsed")
+}

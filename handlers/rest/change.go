@@ -1,0 +1,69 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+
+	"schedrestd/auth"
+	"schedrestd/internal/errs"
+)
+
+// MakeChange evaluates the client's If-Match and If-None-Match, and then calls the
+// function do to make a change. It records the change in the audit log. Every
+// call that makes a daemon change something must be inside the function that is
+// passed as do.
+//
+// The object argument is the name of the object, or "" if the name is not known
+// before the change. After a successful change, the function describe returns
+// the result for the audit log.
+func MakeChange[T any](c *Call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
+	if err := c.precondition(object != ""); err != nil {
+		return done, err
+	}
+	if c.server.Audit == nil {
+		return do()
+	}
+	report, err := c.server.Audit.Intend(c.ctx, c.auditChange(object))
+	if err != nil {
+		return done, err
+	}
+	result := Result{Status: http.StatusInternalServerError, Code: errs.OutcomeUnknown} // recorded if do panics
+	defer func() { report(result) }()
+	if done, err = do(); err != nil {
+		result = FailureResult(err)
+		return done, err
+	}
+	result = describe(done)
+	if result.Status == 0 {
+		result.Status = http.StatusOK
+	}
+	if result.Code == "" {
+		result.Code = "ok"
+	}
+	return done, nil
+}
+
+// auditChange returns the Change for the audit log.
+func (c *Call) auditChange(object string) Change {
+	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs,
+		Object: Redact(object), Fields: strings.Join(c.fields, " ")}
+	if peer, ok := auth.PeerFrom(c.ctx); ok {
+		a.Forwarded = peer.Forwarded
+	}
+	if c.fromProxy { // the gateway's own ids contain no colon, so a client can't imitate them
+		a.Request = "proxy:" + c.id
+	}
+	if c.route != nil {
+		a.Method, a.Route = c.route.Method, c.route.Path
+	}
+	if !c.client.Local {
+		a.User = c.client.Claims.User
+	}
+	return a
+}
+
+// FailureResult returns the Result of a change that failed with err.
+func FailureResult(err error) Result {
+	p := Problem(err)
+	return Result{Status: Status(err), Code: p.Code, Number: uint32(max(0, p.Number))}
+}

@@ -1,0 +1,73 @@
+package rest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+	"schedrestd/internal/feature"
+)
+
+// Config configures a Server.
+type Config struct {
+	Auth          auth.Options
+	Authenticator *auth.Authenticator // verifies credentials; nil if only the daemons verify them
+	Names         api.Names           // served spellings
+	Parsers       []feature.Parser    // served API versions and their options; nil for all
+	JSON, YAML    schema.Layout       // layout of bodies
+	Cluster       string              // name of the cluster
+	Release       string              // release of this program, "1.2.3"
+	Users         api.Users           // nil if users are shown by number
+	ErrorText     func(int) string    // returns Slurm's text for an error number; if nil, the number is the text
+	SendLength    bool                // every answer announces its length; if false, only answers to HTTP/1.0 requests do
+	Memory        Memory              // limits the memory for large bodies and stored answers; nil for no limit
+	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
+	MaxParsed     int64               // maximum memory for a body with the values that are parsed from it; 0 for no limit
+	ReadBody      time.Duration       // maximum time to wait for the next bytes of a body
+	Strict        bool                // bodies with unknown fields are refused, even with +fast
+	Audit         Audit               // records changes; nil if changes are not recorded
+	Keys          Keys                // stores Idempotency-Keys; nil if they are refused
+	Log           *slog.Logger        // nil for no log
+	Lines         *Lines              // limits the log lines about requests; nil for no limit
+
+	// Observe, if not nil, is called after each request has been answered.
+	Observe func(Observation)
+
+	// Admit returns an error if a request from an authenticated user must be
+	// refused. If Admit is nil, all requests are admitted.
+	Admit func(ctx context.Context, who string) error
+}
+
+// SetDefaults replaces nil values by their defaults.
+func (cfg *Config) SetDefaults() {
+	if cfg.Parsers == nil {
+		cfg.Parsers = feature.AllParsers()
+	}
+	if cfg.Users == nil {
+		cfg.Users = api.Numbers{}
+	}
+	if cfg.ErrorText == nil {
+		cfg.ErrorText = strconv.Itoa
+	}
+	if cfg.Authenticator == nil {
+		cfg.Authenticator = new(auth.Authenticator)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+}
+
+// Observation describes a request and its answer for the metrics.
+type Observation struct {
+	Endpoint *api.Endpoint // nil for none
+	Page     string        // id of a page outside the API; "" for none
+	Version  schema.Version
+	Method   string
+	Status   int
+	Duration time.Duration
+}

@@ -1,0 +1,139 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+	"schedrestd/internal/errs"
+)
+
+// fail sends err as the answer, and logs any error that may interest an
+// administrator. It must be called before any part of the answer is sent.
+func (c *Call) fail(err error) {
+	code := Status(err)
+	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
+		c.logFailure(err)
+	}
+	if code == http.StatusUnauthorized && c.claimedUser == "" {
+		c.claimedUser = auth.NewRejection(c.r, c.server.Auth).User
+	}
+	c.sendError(err, code)
+}
+
+// sendError answers with err.
+func (c *Call) sendError(err error, code int) {
+	if code == http.StatusNotModified { // a 304 has no body (RFC 9110, 15.4.5)
+		c.w.WriteHeader(code)
+		return
+	}
+	h := c.w.Header()
+	switch code {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+	case http.StatusMethodNotAllowed:
+		c.setAllow()
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", retrySeconds(err))
+	case http.StatusConflict:
+		if _, ok := errors.AsType[*RetryAfterError](err); ok {
+			h.Set("Retry-After", retrySeconds(err))
+		}
+	}
+	if err := c.sendFailure(code, c.problems(err, code), nil); err != nil {
+		c.logFailure(err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// sendFailure answers with errors and warnings. The answer contains the
+// endpoint's usual lists, but they are empty.
+func (c *Call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
+	c.warnings = append(c.warnings, warnings...)
+	body := c.Envelope()
+	for _, p := range problems {
+		p.Description, p.Source = Redact(p.Description), Redact(p.Source)
+		body.Errors = append(body.Errors, p)
+	}
+	table := api.AnswerTable(api.Empty)
+	if c.route != nil {
+		table = c.route.Answer
+	}
+	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
+}
+
+// answerNotFound handles requests whose path names an object that does not
+// exist. slurmrestd answers some of these requests with 200 instead of 404, and
+// in Slurm's spelling answerNotFound does the same. It returns every other
+// error.
+func (c *Call) answerNotFound(err error) error {
+	if errs.KindOf(err) != errs.NotFound {
+		return err
+	}
+	switch {
+	case c.Lenient(api.MissingIsError):
+		return c.sendFailure(http.StatusOK, c.problems(err, http.StatusNotFound), nil)
+	case !c.Lenient(api.MissingIsWarning):
+		return err
+	}
+	list := c.problems(err, http.StatusNotFound)
+	var warnings []api.Warning
+	for _, p := range list {
+		warnings = append(warnings, api.Warning{Description: p.Description, Source: p.Source})
+	}
+	return c.sendFailure(http.StatusOK, nil, warnings)
+}
+
+func (c *Call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
+
+// Problems returns the entries of an answer's list of errors for err.
+func (c *Call) Problems(err error) []api.Error { return c.problems(err, Status(err)) }
+
+// problems returns the error entries for err. An entry with one of Slurm's
+// error numbers gets Slurm's text for this number as its name, because clients
+// of slurmrestd compare the name. If code is 401, problems adds a hint on how
+// to authenticate.
+func (c *Call) problems(err error, code int) []api.Error {
+	list := problems(err, code)
+	for i, p := range list {
+		if p.Number != 0 {
+			list[i].Name = c.server.ErrorText(p.Number)
+		}
+	}
+	if code == http.StatusUnauthorized {
+		list[0].Description += "; " + c.authHint()
+	}
+	return list
+}
+
+// authHint returns the hint for a 401. The hint depends only on the path and
+// the configuration. A client that guesses credentials must not learn why one
+// was refused.
+func (c *Call) authHint() string {
+	hint := "this socket accepts local users without a token"
+	if c.server.Auth.JWT {
+		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(c.view.Spelling))
+	}
+	return hint + "; the gateway's log has the reason under X-Request-Id"
+}
+
+// recover answers a request whose handler panicked.
+func (c *Call) recover() {
+	p := recover()
+	switch {
+	case p == nil:
+		return
+	case p == http.ErrAbortHandler || c.w.status != 0:
+		if p != http.ErrAbortHandler {
+			c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+		panic(http.ErrAbortHandler)
+	}
+	c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	c.fail(errors.New("panic"))
+}

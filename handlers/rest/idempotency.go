@@ -1,0 +1,172 @@
+package rest
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+)
+
+// keyWait is how long a request waits for the end of another request with the
+// same key.
+const keyWait = 2 * time.Second
+
+// Codes of errors about Idempotency-Keys.
+const (
+	codeInProgress = "in_progress"
+	codeKeyReused  = "idempotency_key_reused"
+)
+
+// ReadKey reads the request's Idempotency-Key, before the body is read. It
+// returns an error if the key is invalid or can't be stored, because ignoring
+// the key could submit a job twice.
+func (c *Call) ReadKey() error {
+	values := c.r.Header.Values(api.HeaderKey)
+	switch {
+	case len(values) == 0:
+		return nil
+	case len(values) > 1:
+		return errs.New(errs.Malformed, "more than one Idempotency-Key header")
+	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], isUnprintable):
+		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").
+			WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
+	case c.server.Keys == nil:
+		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
+			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
+	}
+	c.key = values[0]
+	return nil
+}
+
+func isUnprintable(r rune) bool { return r < ' ' || r > '~' }
+
+// SubmitOnce calls the function do to submit a job. If an earlier request with
+// the same Idempotency-Key has already submitted it, SubmitOnce returns the
+// answer to that request instead.
+func SubmitOnce(c *Call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
+	if c.key == "" {
+		return do()
+	}
+	state, answer, settle, err := c.claim()
+	if err != nil {
+		return nil, err
+	}
+	switch state {
+	case KeyFresh:
+		return submitAndSettle(settle, do)
+	case KeyAnswered:
+		if submitted := decodeAnswer(answer); submitted != nil {
+			c.w.Header().Set(api.HeaderReplayed, "true")
+			return submitted, nil
+		}
+	case KeyRunning:
+		e := errs.New(errs.Conflict, "a request with this Idempotency-Key is being answered").
+			WithHint("send the same request again in a moment")
+		e.Code = codeInProgress
+		return nil, &RetryAfterError{e, time.Second}
+	case KeyOther:
+		e := errs.New(errs.Invalid, "the Idempotency-Key belongs to a different request; nothing was submitted").
+			WithHint("use a new key for each job").WithSource(api.HeaderKey)
+		e.Code = codeKeyReused
+		return nil, e
+	case KeyFull:
+		return nil, errs.New(errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
+	}
+	e := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
+		WithHint("look for the job; to submit another one use a new key")
+	e.Code = errs.OutcomeUnknown
+	return nil, e
+}
+
+// claim claims the request's key. If another request with this key is in
+// progress, claim waits for it, but at most for keyWait.
+func (c *Call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
+	user := fmt.Sprintf("uid %d", c.client.UID)
+	if !c.client.Local {
+		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
+	}
+	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)),
+		Body: c.requestHash}
+	for pause := keyWait / 64; ; pause *= 2 {
+		state, answer, settle, err = c.server.Keys.Claim(c.ctx, k)
+		if err != nil || state != KeyRunning || pause > keyWait/2 {
+			return state, answer, settle, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+			return state, nil, nil, c.ctx.Err()
+		}
+	}
+}
+
+// submitAndSettle submits a job for a request whose key has been claimed, and
+// stores the result for the key.
+func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
+	state, answer := KeyUnknown, []byte(nil) // stored if do panics
+	defer func() { settle(state, answer) }()
+	submitted, err = do()
+	switch {
+	case err == nil:
+		state, answer = KeyAnswered, encodeAnswer(submitted)
+	case FailureResult(err).Code != errs.OutcomeUnknown:
+		state = KeyNotDone
+	}
+	return submitted, err
+}
+
+// storedAnswer is the form in which answers are stored. It must stay readable
+// by other releases of the gateway.
+type storedAnswer struct {
+	Version int     `json:"v"`
+	Job     uint32  `json:"job"`
+	SLUID   uint64  `json:"sluid,omitempty"`
+	Step    *uint32 `json:"step,omitempty"`
+	Het     *uint32 `json:"het,omitempty"`
+	Code    uint32  `json:"code,omitempty"`
+	Message string  `json:"msg,omitempty"`
+}
+
+const storedVersion = 1
+
+// encodeAnswer returns s as a stored answer. It truncates a message that is too
+// long.
+func encodeAnswer(s *model.Submitted) []byte {
+	k := storedAnswer{Version: storedVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID,
+		Code: s.ErrorCode, Message: s.UserMessage}
+	if s.StepID.Step.Set {
+		k.Step = &s.StepID.Step.Number
+	}
+	if s.StepID.HetComponent.Set {
+		k.Het = &s.StepID.HetComponent.Number
+	}
+	for {
+		b, err := json.Marshal(k)
+		if err == nil && len(b) <= MaxKept {
+			return b
+		}
+		k.Message = strings.ToValidUTF8(k.Message[:len(k.Message)*3/4], "")
+	}
+}
+
+// decodeAnswer decodes a stored answer. It returns nil if b is not a stored
+// answer.
+func decodeAnswer(b []byte) *model.Submitted {
+	var k storedAnswer
+	if err := json.Unmarshal(b, &k); err != nil || k.Version != storedVersion || k.Job == 0 {
+		return nil
+	}
+	s := &model.Submitted{StepID: model.StepID{JobID: k.Job, SLUID: k.SLUID}, ErrorCode: k.Code, UserMessage: k.Message}
+	if k.Step != nil {
+		s.StepID.Step = model.Some(*k.Step)
+	}
+	if k.Het != nil {
+		s.StepID.HetComponent = model.Some(*k.Het)
+	}
+	return s
+}

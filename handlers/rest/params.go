@@ -1,0 +1,147 @@
+package rest
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/internal/errs"
+)
+
+const (
+	maxURI    = 8 << 10 // maximum length of a request's path and query, in bytes
+	maxParams = 100
+)
+
+// readParams parses a request's path and query into *P, and adds warnings to
+// the call's warnings. For an invalid value in the query the error is
+// errs.Invalid. For an invalid value in the path it is errs.NotFound, because
+// no object can have that name.
+func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
+	doc, err := c.paramsAsDocument()
+	if err != nil {
+		return nil, err
+	}
+	var report schema.Report
+	params := new(P)
+	table.Parser(c.view)(&report, doc, params)
+	fast := c.fast && c.r.Method != http.MethodDelete // without an invalid signal, the job would be killed
+	for _, n := range report.Warnings {
+		if fast {
+			break
+		}
+		source := c.paramSource(n)
+		if n.Unknown {
+			isCondition := c.removesRecords() || api.IsFilter(strings.TrimPrefix(source, InQuery))
+			if isCondition && !c.Lenient(api.UnknownParameter) {
+				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
+				report.Errors = append(report.Errors, n)
+				continue
+			}
+			n.Text = strings.Replace(n.Text, "field", "parameter", 1)
+		}
+		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: source})
+	}
+	for i, n := range report.Errors {
+		report.Errors[i].Source = c.paramSource(n)
+		if strings.HasPrefix(report.Errors[i].Source, InPath) {
+			return nil, errs.New(errs.NotFound, "%s", n.Text).WithSource(report.Errors[i].Source)
+		}
+	}
+	if !report.OK() && !fast {
+		return nil, &notesError{"parameters", report.Errors}
+	}
+	return params, nil
+}
+
+// removesRecords reports whether the request removes accounting records. Its
+// parameters are then conditions. If the gateway ignored a condition that is
+// misspelt, empty or invalid, it would remove more than the request says.
+func (c *Call) removesRecords() bool {
+	return c.r.Method == http.MethodDelete && c.route.Accounting
+}
+
+// isEmpty reports whether no value contains a name.
+func isEmpty(values []string) bool {
+	return !slices.ContainsFunc(values, func(s string) bool { return strings.Trim(s, ", ") != "" })
+}
+
+// paramsHint returns a hint with the names of the operation's query parameters.
+func (c *Call) paramsHint() string {
+	var names []string
+	for _, p := range c.route.Params.Shape(c.view).Fields {
+		if !c.route.InPath(p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "this operation takes no parameters"
+	}
+	return "this operation takes " + strings.Join(names, ", ")
+}
+
+// pointerUnescaper decodes the escapes in a JSON pointer (RFC 6901, 4).
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
+
+// paramSource returns the name of the parameter that caused the note n, with
+// its prefix.
+func (c *Call) paramSource(n schema.Note) string {
+	name := pointerUnescaper.Replace(strings.TrimPrefix(n.Source, "#/"))
+	if c.route.InPath(name) {
+		return InPath + name
+	}
+	return InQuery + name
+}
+
+// paramsAsDocument returns the parameters as an object, which a table can
+// parse. A parameter that is sent several times becomes an array. Tables accept
+// arrays only for parameters that are lists.
+//
+// A query parameter is ignored with a warning if it has the name of a parameter
+// in the path, so that it can't replace the value in the path.
+func (c *Call) paramsAsDocument() (*schema.Value, error) {
+	doc := &schema.Value{Kind: schema.Map}
+	add := func(name, value string) {
+		doc.Items = append(doc.Items, schema.Value{Kind: schema.Text, Key: name, Text: value, Untyped: true})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.params)) {
+		add(name, c.params[name])
+	}
+	if c.r.URL.RawQuery == "" {
+		return doc, nil
+	}
+	if strings.Count(c.r.URL.RawQuery, "&") >= maxParams {
+		return nil, errs.New(errs.URITooLong, "the query has more than %d parameters", maxParams)
+	}
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return nil, errs.New(errs.Malformed, "the query is malformed: %s", schema.Shorten(err.Error())).WithSource("query")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if c.route.InPath(name) && c.fast {
+			continue
+		}
+		if c.route.InPath(name) {
+			c.Warn(InQuery+name, "ignored in the query: it is part of the path")
+			continue
+		}
+		if c.removesRecords() && isEmpty(query[name]) {
+			return nil, errs.New(errs.Invalid, "the parameter is empty").WithSource(InQuery + name).
+				WithHint("omit it to remove records whatever their value")
+		}
+		if len(query[name]) == 1 {
+			add(name, query[name][0])
+			continue
+		}
+		values := schema.Value{Kind: schema.Array, Key: name, Untyped: true}
+		for _, value := range query[name] {
+			values.Items = append(values.Items, schema.Value{Kind: schema.Text, Text: value, Untyped: true})
+		}
+		doc.Items = append(doc.Items, values)
+	}
+	return doc, nil
+}

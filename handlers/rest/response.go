@@ -1,0 +1,230 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+)
+
+// Send answers with body, like render.
+func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
+	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
+}
+
+// render answers with the output of the function write, in the negotiated
+// format. If write fails before anything was sent, render returns the error,
+// and the caller may send another answer. If write fails later, render aborts
+// the connection, because a truncated answer must not look complete.
+func (c *Call) render(status int, write func(schema.Encoder)) error {
+	to := &sink{c: c, status: status}
+	defer to.release()
+	out := c.server.formats.get(c.media, to)
+	defer c.server.formats.put(c.media, out)
+	write(out)
+	if err := out.Err(); err != nil {
+		if c.w.status == 0 {
+			return err
+		}
+		c.abort(err)
+	}
+	to.whole = c.w.status == 0
+	err := out.Flush()
+	if err == nil {
+		err = to.finish()
+	}
+	if err != nil {
+		c.abort(err)
+	}
+	return nil
+}
+
+func (c *Call) abort(err error) {
+	c.logFailure(err)
+	panic(http.ErrAbortHandler)
+}
+
+// SendText answers with a short text.
+func (c *Call) SendText(status int, text string) error {
+	c.SetContentType("text/plain; charset=utf-8")
+	c.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	c.w.WriteHeader(status)
+	_, err := io.WriteString(c.w, text)
+	return err
+}
+
+// Header returns the header of the answer.
+func (c *Call) Header() http.Header { return c.w.Header() }
+
+// SetContentType sets the header fields of an answer whose body has the given
+// media type.
+func (c *Call) SetContentType(media string) {
+	h := c.w.Header()
+	h.Set("Content-Type", media)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+}
+
+// SendString answers with body, in small pieces. The caller has called
+// SetContentType.
+func (c *Call) SendString(body string) error {
+	c.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	reader := struct{ io.Reader }{strings.NewReader(body)} // hides WriteTo, which would copy the whole body
+	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, reader, make([]byte, 16<<10)); err != nil {
+		c.abort(err)
+	}
+	return nil
+}
+
+// SendStream answers with the output of the function write, which has the given
+// media type. If write fails, SendStream aborts the connection, because a
+// truncated answer must not look complete.
+func (c *Call) SendStream(media string, write func(io.Writer) error) error {
+	c.media = media
+	to := &sink{c: c, status: http.StatusOK}
+	defer to.release()
+	err := write(to)
+	if err == nil {
+		err = to.finish()
+	}
+	if err != nil {
+		c.abort(err)
+	}
+	return nil
+}
+
+// sink writes an answer: first the status and header, then the body in the
+// negotiated coding.
+type sink struct {
+	c      *Call
+	status int
+	whole  bool   // the next Write is the whole body
+	coder  coder  // nil without compression
+	spool  *spool // stores the body until its length is known; nil if the body is sent immediately
+}
+
+// Write sends a part of the body.
+func (s *sink) Write(b []byte) (int, error) {
+	if s.c.w.status == 0 && s.spool == nil {
+		s.start(len(b))
+	}
+	switch {
+	case s.spool != nil:
+		return s.store(b)
+	case s.coder != nil:
+		return s.coder.Write(b)
+	}
+	return s.c.w.Write(b)
+}
+
+// needsLength reports whether the answer must announce its length. Without the
+// length, some clients can't recognize a truncated answer.
+func (c *Call) needsLength() bool { return c.server.SendLength || !c.r.ProtoAtLeast(1, 1) }
+
+// store stores a part of the body. If there is not enough memory, it sends the
+// whole body without a length instead. The end of the connection then marks the
+// end of the body.
+func (s *sink) store(b []byte) (int, error) {
+	n, err := s.spool.Write(b)
+	if err != nil || !s.spool.full || s.spool.out != nil {
+		return n, err
+	}
+	if s.spool.compressed {
+		s.sendHeader(-1, true)
+		s.spool.out = s.c.w
+		return n, s.spool.send(s.c.w)
+	}
+	stored := s.spool
+	defer stored.release()
+	s.spool = nil
+	if err := stored.coder.Close(); err != nil {
+		return n, err
+	}
+	s.sendHeader(-1, false)
+	return n, stored.send(s.c.w)
+}
+
+// start sends the header. If the answer must announce its length, and the
+// length is not known yet, start prepares to store the body instead. The
+// argument size is the length of the first part of the body.
+//
+// Errors are not compressed, because they are short and people often read them
+// with simple tools. The only exception is a client that accepts no
+// uncompressed answers.
+func (s *sink) start(size int) {
+	coding := s.c.coding
+	compressible := (!s.whole || size >= minCodedSize) && s.status < http.StatusBadRequest
+	compressed := coding.name != "" && (compressible || coding.always)
+	switch {
+	case s.c.needsLength() && (compressed || !s.whole):
+		spoolCoding := ""
+		if compressed {
+			spoolCoding = coding.name
+		}
+		s.spool = newSpool(spoolCoding, s.c.reservation())
+	case compressed:
+		s.sendHeader(-1, true)
+		s.coder = getCoder(coding.name, s.c.w)
+	case s.whole:
+		s.sendHeader(size, false)
+	default:
+		s.sendHeader(-1, false)
+	}
+}
+
+// sendHeader sends the header. The size argument is the length of the encoded
+// body. It is negative if the length is unknown.
+func (s *sink) sendHeader(size int, compressed bool) {
+	s.c.SetContentType(s.c.media)
+	h := s.c.Header()
+	if compressed {
+		h.Set("Content-Encoding", s.c.coding.name)
+	}
+	if size >= 0 {
+		h.Set("Content-Length", strconv.Itoa(size))
+	}
+	s.c.w.WriteHeader(s.status)
+}
+
+// finish ends the body.
+func (s *sink) finish() error {
+	switch {
+	case s.spool != nil:
+		return s.finishStored()
+	case s.coder != nil:
+		return s.coder.Close()
+	}
+	return nil
+}
+
+// finishStored sends the stored body with its length.
+func (s *sink) finishStored() error {
+	if err := s.spool.coder.Close(); err != nil || s.spool.out != nil {
+		return err
+	}
+	size := s.spool.plainSize
+	if s.spool.compressed {
+		size = s.spool.size
+	}
+	s.sendHeader(size, s.spool.compressed)
+	return s.spool.send(s.c.w)
+}
+
+// release returns the borrowed coder and memory.
+func (s *sink) release() {
+	if s.coder != nil {
+		putCoder(s.c.coding.name, s.coder)
+		s.coder = nil
+	}
+	if s.spool != nil {
+		s.spool.release()
+		s.spool = nil
+	}
+}

@@ -1,0 +1,27 @@
+package rest
+
+import "schedrestd/api"
+
+// Route combines the declaration of an endpoint with its handler. The function
+// prepare parses the parameters, and returns the function that does the work.
+type Route struct {
+	*api.Endpoint
+	prepare func(*Call) (do func() error, err error)
+}
+
+func Bind[P any](op api.Operation[P], do func(*Call, *P) error) Route {
+	return Route{op.Endpoint, func(c *Call) (func() error, error) {
+		params, err := readParams(c, op.Params)
+		return func() error { return do(c, params) }, err
+	}}
+}
+
+// Page is a path that does not belong to the API. It has no version, and
+// supports only reading.
+type Page struct {
+	ID       string   // name in the log
+	Quiet    bool     // requests for this page are logged only at level debug
+	Media    []string // available media types, preferred one first; nil if any Accept header is ignored
+	OnlyHTML bool     // whether the path exists only for clients that ask for HTML by name, as browsers do
+	Do       func(*Call) error
+}

@@ -1,0 +1,92 @@
+package rest
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/internal/errs"
+)
+
+// ServeHTTP processes a request step by step.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := s.newCall(w, r)
+	defer c.releaseBody()
+	defer c.logAccess()
+	defer c.recover()
+	c.closeUnlessRead()
+	c.match = s.router.find(r)
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}
+
+// Find returns what a request is for: an endpoint or a page, with the version and
+// spelling of the answer. The endpoint is nil for none, and page, the page's id,
+// is "" for none.
+func (s *Server) Find(r *http.Request) (endpoint *api.Endpoint, page string, view schema.View) {
+	m := s.router.find(r)
+	if m.route != nil {
+		endpoint = m.route.Endpoint
+	}
+	if m.page != nil {
+		page = m.page.ID
+	}
+	return endpoint, page, m.view
+}
+
+// ServeError answers a request with err. The answer has the negotiated format
+// and contains the usual envelope. The request is logged like any other.
+func (s *Server) ServeError(w http.ResponseWriter, r *http.Request, err error) {
+	c := s.newCall(w, r)
+	c.reason = err.Error()
+	defer c.logAccess()
+	defer c.recover()
+	c.closeUnlessRead()
+	c.match = s.router.find(r)
+	_ = c.Negotiate(BodyMedia) // if the client accepts none of these types, the answer is JSON
+	c.sendError(err, Status(err))
+}
+
+func (c *Call) serve() error {
+	if c.allow != nil && c.r.Method == http.MethodOptions {
+		c.setAllow()
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
+		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").
+			WithHint("at most %d bytes are accepted", maxURI)
+	}
+	if c.page != nil {
+		return c.servePage()
+	}
+	err := c.Negotiate(BodyMedia)
+	if c.err != nil {
+		return c.err
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.Authenticate(); err != nil {
+		return err
+	}
+	do, err := c.route.prepare(c)
+	if err != nil {
+		return err
+	}
+	return c.answerNotFound(c.forgetIfRefused(do()))
+}
+
+// servePage answers a request for a page.
+func (c *Call) servePage() error {
+	if c.page.Media != nil {
+		if err := c.Negotiate(c.page.Media); err != nil {
+			return err
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return c.forgetIfRefused(c.page.Do(c))
+}

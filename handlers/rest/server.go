@@ -1,0 +1,55 @@
+package rest
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"schedrestd/model"
+)
+
+// Service is what a Server serves.
+type Service struct {
+	Routes []Route
+	Pages  map[string]Page // keyed by path, without the leading slash
+
+	Controller ControllerAuthority // of the routes that are not about accounting
+	Accounting Authority           // of the others; nil if there are none
+}
+
+// An Authority is a daemon that verifies credentials.
+type Authority interface {
+	// Verify returns errs.Unauthenticated if the credential is invalid.
+	Verify(context.Context, model.Credential) error
+}
+
+// A ControllerAuthority is a controller that verifies credentials.
+type ControllerAuthority interface {
+	Authority
+
+	// Release returns the controller's release, such as "24.11.5", or "" if the
+	// release is unknown.
+	Release(context.Context, model.Credential) string
+}
+
+// A Server is an http.Handler that serves a Service.
+type Server struct {
+	Config
+	service    Service
+	router     *router
+	formats    *formats
+	parseSlots chan struct{} // contains an element for each large body that is being parsed
+	shapes     sync.Map      // *schema.Shape of request bodies, by routeView
+}
+
+// NewServer returns a Server.
+func NewServer(service Service, cfg Config) *Server {
+	cfg.SetDefaults()
+	return &Server{
+		Config:     cfg,
+		service:    service,
+		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),
+		formats:    newFormats(cfg.JSON, cfg.YAML),
+		parseSlots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+	}
+}
