@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
@@ -36,4 +38,104 @@ func (h *handler) getAccount(c *rest.Call, p *api.AccountParams) error {
 
 func (h *handler) sendAccounts(c *rest.Call, list func(each func(*model.Account) error) error) error {
 	return rest.Send(c, http.StatusOK, api.Accounts, &api.AccountsAnswer{Accounts: list, Envelope: c.Envelope()})
+}
+
+// postAccounts creates and changes accounts.
+func (h *handler) postAccounts(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.AccountsBody)
+	if err != nil {
+		return err
+	}
+	return h.answerEdit(c, editEach(h, c, accountKind, body.Records))
+}
+
+var accountKind = kind[model.Account]{"accounts", "account", accountName, putAccount}
+
+func accountName(a *model.Account) string { return a.Name }
+
+// putAccount creates an account or changes an existing one.
+func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err error) {
+	if err := checkName(a.Name, at); err != nil {
+		return false, err
+	}
+	if skipDeleted(tx, a.Flags, recordDeleted, at) {
+		return false, nil
+	}
+	filter := accountsNamed(a.Name)
+	filter.Flags = model.AccountWithCoordinators
+	old, err := findOne[model.Account](tx, filter)
+	if err != nil {
+		return false, err
+	}
+	record := model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags}
+	var current []model.Coordinator
+	switch {
+	case old == nil:
+		for _, field := range []struct {
+			name  string
+			value *model.Text
+		}{{"description", &record.Description}, {"organization", &record.Organization}} {
+			if field.value.Empty() {
+				*field.value = model.Text(a.Name)
+				tx.call.Warn(at+"/"+field.name, "a new account needs this field: it is the name of the account")
+			}
+		}
+		changed = true
+		err = add[model.Account](tx, record, accountsNamed(a.Name), at)
+	case a.Description.Changes(old.Description), a.Organization.Changes(old.Organization),
+		a.Flags != 0:
+		current, changed = old.Coordinators, true
+		record.Name = ""
+		_, err = tx.Change(model.Modify[model.Account]{Filter: accountsNamed(a.Name), Record: record})
+	default:
+		current = old.Coordinators
+	}
+	if err != nil || a.Coordinators == nil {
+		return changed, err
+	}
+	coordinatorsChanged, err := changeCoordinators(tx, a, current, at)
+	return changed || coordinatorsChanged, err
+}
+
+// changeCoordinators changes the account's coordinators from current to
+// a.Coordinators. It does not remove coordinators that the account inherits
+// from a parent account.
+func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordinator, at string) (changed bool, err error) {
+	var add, remove []string
+	isNamed := func(name string) func(model.Coordinator) bool {
+		return func(o model.Coordinator) bool { return o.Name == name }
+	}
+	for i, o := range a.Coordinators {
+		if o.Name == "" || slices.ContainsFunc(current, isNamed(o.Name)) {
+			continue
+		}
+		source := fmt.Sprintf("%s/coordinators/%d", at, i)
+		if err := checkUser(e, o.Name, source); err != nil {
+			return false, err
+		}
+		add = append(add, o.Name)
+	}
+	for _, o := range current {
+		if o.Direct.Or(0) != 0 && !slices.ContainsFunc(a.Coordinators, isNamed(o.Name)) {
+			remove = append(remove, o.Name)
+		}
+	}
+	if len(add) > 0 {
+		if _, err := e.Change(model.AddCoordinators{Accounts: []string{a.Name}, Users: add}); err != nil {
+			return false, err
+		}
+	}
+	if len(remove) > 0 {
+		if _, err := e.Change(model.RemoveCoordinators{Accounts: []string{a.Name}, Users: remove}); err != nil {
+			return false, err
+		}
+	}
+	return len(add)+len(remove) > 0, nil
+}
+
+// deleteAccount removes an account.
+func (h *handler) deleteAccount(c *rest.Call, p *api.NamedAccountParams) error {
+	remove := removal(model.Remove[model.Account]{Filter: accountsNamed(p.Name)})
+	names, err := h.removeRecords(c, "account", p.Name, rest.InPath+"account_name", remove, nil)
+	return h.answerRemoval(c, api.AccountsRemoved, names, err)
 }

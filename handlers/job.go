@@ -1,10 +1,11 @@
 package handlers
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"syscall"
+	"reflect"
+	"strconv"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
@@ -78,68 +79,60 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 	return name, matches
 }
 
-// deleteJob cancels a job, or sends it the signal that the request contains.
-func (h *handler) deleteJob(c *rest.Call, p *api.KillParams) error {
-	results, err := rest.MakeChange(c, p.Job, func() ([]model.KillResult, error) {
-		list, err := h.Controller.KillEach(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
-		gone, ok := goneJob(c, err)
-		if ok && len(list) == 0 {
-			list = []model.KillResult{{Code: uint32(gone.Number), Reason: h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
-		}
-		if ok {
-			err = nil
-		}
-		return list, err
-	}, func(list []model.KillResult) rest.Result {
-		if len(list) == 0 { // without VERBOSE the list has only failures
-			return rest.Result{Objects: p.Job}
-		}
-		return signalResult(list)
-	})
+// postJob changes a job. If any part of the body is invalid, or if the body
+// sets no field, it changes nothing.
+func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
+	desc, err := rest.ReadBody(c, api.JobUpdate)
 	if err != nil {
 		return err
 	}
-	return rest.Send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
-}
-
-// oldDeleteJob implements deleteJob for versions before v0.0.42.
-func (h *handler) oldDeleteJob(c *rest.Call, p *api.KillParams) error {
-	var gone *errs.Error
-	_, err := rest.MakeChange(c, p.Job, func() (string, error) {
-		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
-		var ok bool
-		if gone, ok = goneJob(c, err); ok {
-			c.Warn(rest.InPath+"job_id", "%s", gone.Message)
-			err = nil
+	if desc.JobID.Set && !strings.HasPrefix(p.Job+"_", strconv.FormatUint(uint64(desc.JobID.Number), 10)+"_") {
+		return errs.New(errs.Invalid, "the path names job %s", p.Job).WithSource("#/job_id")
+	}
+	desc.JobID = model.Opt[uint32]{}
+	if reflect.DeepEqual(*desc, model.JobDesc{}) {
+		if err := noChange(c, "job", p.Job, "#"); err != nil {
+			return err
 		}
-		return p.Job, err
-	}, func(job string) rest.Result {
-		if gone != nil {
-			return rest.Result{Objects: job, Number: uint32(gone.Number), Code: "partial"}
-		}
-		return rest.Result{Objects: job}
-	})
-	if err != nil {
+	}
+	if err := h.resolve(c, desc, "#/"); err != nil {
 		return err
 	}
-	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	dropTokens(c, desc, "#/")
+	results, err := rest.MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
+		return h.Controller.UpdateJob(c.Context(), c.Credential(), p.Job, desc)
+	}, func(list []model.TaskResult) rest.Result { return tasksResult(p.Job, list) })
+	switch {
+	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
+		return annotateNamed(err, "job", p.Job, rest.InPath+"job_id") // the error is about the existing job
+	case err != nil:
+		return annotateJob(c, err, desc, "#/")
+	}
+	warnOfTasks(c, results)
+	return rest.Send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.Envelope()})
 }
 
-// killFlags returns the flags for the signal. By default, all processes of the
-// job get the signal.
-func killFlags(p *api.KillParams) model.Kill {
-	if p.Flags == 0 {
-		return model.KillFullJob
+// tasksResult returns the Result of a change to a job. The change may have
+// failed for some of the job's tasks.
+func tasksResult(job string, list []model.TaskResult) rest.Result {
+	r := rest.Result{Objects: job}
+	for _, t := range list {
+		if t.Code == 0 {
+			continue
+		}
+		r.Objects += fmt.Sprintf(" %s:%d", t.Tasks, t.Code)
+		if r.Number == 0 {
+			r.Number, r.Code = t.Code, "partial"
+		}
 	}
-	return p.Flags
+	return r
 }
 
-// goneJob returns err if its reason is that the job to cancel has ended or is
-// unknown, and if the client may expect a success.
-func goneJob(c *rest.Call, err error) (e *errs.Error, ok bool) {
-	e, ok = errors.AsType[*errs.Error](err)
-	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.Lenient(api.GoneJob) {
-		return nil, false
+// warnOfTasks adds a warning for each task that was not changed.
+func warnOfTasks(c *rest.Call, list []model.TaskResult) {
+	for _, t := range list {
+		if t.Code != 0 {
+			c.Warn(rest.InPath+"job_id", "%s was not changed: %s", t.Tasks, t.Reason)
+		}
 	}
-	return e, true
 }

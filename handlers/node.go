@@ -3,10 +3,13 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"reflect"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -54,4 +57,190 @@ func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0})
 	}
 	return rest.Send(c, http.StatusOK, api.Nodes, &body)
+}
+
+// postNode changes the nodes in the request's path.
+func (h *handler) postNode(c *rest.Call, p *api.NamedNodeParams) error {
+	u, err := rest.ReadBody(c, api.NodeUpdateBody)
+	if err != nil {
+		return err
+	}
+	if u.Names != "" && u.Names != p.Name {
+		c.Warn("#/name", "ignored: the path already names the node")
+	}
+	u.Names = p.Name
+	return h.updateNodes(c, u, rest.InPath+"node_name")
+}
+
+// postNodes changes the nodes in the request's body.
+func (h *handler) postNodes(c *rest.Call, _ *api.NoParams) error {
+	u, err := rest.ReadBody(c, api.NodeUpdateBody)
+	if err != nil {
+		return err
+	}
+	if u.Names == "" {
+		return errs.New(errs.Invalid, "update nodes: the body names no node").WithSource("#/name")
+	}
+	return h.updateNodes(c, u, "#/name")
+}
+
+func (h *handler) updateNodes(c *rest.Call, u *model.NodeUpdate, source string) error {
+	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
+		if err := noChange(c, "node", u.Names, "#"); err != nil {
+			return err
+		}
+	}
+	if u.ReasonUID.Set || u.ReasonUser != "" {
+		c.Warn("#/reason_uid", "has no effect from Slurm 23.02 on: the controller records the user of the request")
+	}
+	if err := h.resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {
+		return err
+	}
+	if err := h.checkNodesExist(c, u.Names, source); err != nil {
+		return err
+	}
+	if err := h.dropShown(c, u); err != nil {
+		return err
+	}
+	if u.ResumeAfter.Set && u.State != model.Some(model.NodeDown) && u.State != model.Some(model.NodeDrain) {
+		c.Warn("#/resume_after", "has an effect only together with the state DOWN or DRAIN")
+	}
+	if u.Reason != "" && !u.ReasonUID.Set && h.Resolver != nil {
+		if id, err := h.Resolver.UserID(c.Context(), c.User()); err == nil { // controllers before 23.02 expect this id from the client
+			u.ReasonUID = model.Some(id)
+		}
+	}
+	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.Context(), c.Credential(), u) })
+}
+
+// dropShown removes the values from the change of one node that a client can
+// only have copied from an answer: a state that can't be requested but is the
+// node's, the reason for it, the node's features, and the time at which the
+// node returns to service. Without this, a client could not send an answer
+// back. slurmctld would also make all features active.
+func (h *handler) dropShown(c *rest.Call, u *model.NodeUpdate) error {
+	if u.ResumeAfter.Number >= firstTime {
+		c.Warn("#/resume_after", "a time, which can't be set, ignored")
+		u.ResumeAfter = model.Opt[uint32]{}
+	}
+	copied := u.State.Set && !api.RequestableState(u.State.Number)
+	if !copied && u.Features == "" || strings.ContainsAny(u.Names, "[,") {
+		return nil
+	}
+	node, _, err := h.Controller.Node(c.Context(), c.Credential(), u.Names, model.Query{Flags: model.ShowAll | model.ShowMixed})
+	if errs.KindOf(err) == errs.NotFound {
+		return nil // the change will find out, too
+	}
+	if err != nil {
+		return err
+	}
+	if copied && u.State.Number == api.ShownState(node) {
+		c.Warn("#/state", "the node has this state already, ignored")
+		u.State = model.Opt[model.NodeState]{}
+		if u.Reason.String() == node.Reason {
+			u.Reason = ""
+		}
+	}
+	if u.Features.String() == node.Features {
+		u.Features = ""
+	}
+	return nil
+}
+
+// firstTime is a number that is a time, not the duration in seconds until a
+// node returns to service: 30 years.
+const firstTime = 30 * 365 * 86400
+
+// noChange returns the error for a body that has no field to change. If the
+// client may expect a success, noChange adds a warning instead and returns nil.
+// Then the controller still receives the change, and refuses it if there is no
+// such object, or if the user may not change it.
+func noChange(c *rest.Call, kind, name, source string) error {
+	const text = "the body has no field to change"
+	if c.Lenient(api.NoChange) {
+		c.Warn(source, text+", so nothing is changed")
+		return nil
+	}
+	return errs.New(errs.Invalid, "%s %s: "+text, kind, name).WithSource(source)
+}
+
+// changeNamed calls the function do to change an object, and then answers
+// without content. The name argument is the object's name, and source is the
+// place of this name in the request.
+func (h *handler) changeNamed(c *rest.Call, kind, name, source string, do func() error) error {
+	_, err := rest.MakeChange(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
+		func(name string) rest.Result { return rest.Result{Objects: name} })
+	if err != nil {
+		return err
+	}
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+}
+
+// checkNodesExist returns an error if names is a list of several nodes and one
+// of them does not exist. Without this check, a controller would change all
+// nodes that precede the unknown one in the list, and then stop.
+func (h *handler) checkNodesExist(c *rest.Call, names, source string) error {
+	if !strings.ContainsAny(names, "[,") {
+		return nil
+	}
+	known := map[string]bool{}
+	_, err := h.Controller.Nodes(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
+		known[n.Name] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for name := range model.Hosts(names) {
+		if !known[name] {
+			e := errs.New(errs.NotFound, "node %s: not found; nothing was changed", name).WithSource(source)
+			e.Number = slurmerror.InvalidNodeName
+			return e
+		}
+	}
+	return nil
+}
+
+// deleteNode deletes nodes.
+func (h *handler) deleteNode(c *rest.Call, p *api.NamedNodeParams) error {
+	if err := h.checkNodesExist(c, p.Name, rest.InPath+"node_name"); err != nil {
+		return err
+	}
+	return h.changeNamed(c, "node", p.Name, rest.InPath+"node_name", func() error {
+		return h.Controller.DeleteNodes(c.Context(), c.Credential(), p.Name)
+	})
+}
+
+// postNewNode creates a node.
+func (h *handler) postNewNode(c *rest.Call, _ *api.NoParams) error {
+	n, err := rest.ReadBody(c, api.NewNodeBody)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(n.Line) == "" {
+		return errs.New(errs.Invalid, "create node: the configuration line is empty").WithSource("#/node_conf")
+	}
+	_, err = rest.MakeChange(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.Context(), c.Credential(), n.Line) },
+		func(line string) rest.Result { return rest.Result{Objects: line} })
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Number == unspecified && e.Detail != "" { // slurmctld can't parse the line
+		return errs.New(errs.Invalid, "create node: %s", e.Detail).WithSource("#/node_conf").WithNumber(unspecified)
+	}
+	if err != nil {
+		return annotateNamed(err, "line", n.Line, "#/node_conf")
+	}
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+}
+
+// unspecified is Slurm's error number SLURM_ERROR.
+const unspecified = -1
+
+// getReconfigure makes the controller reload its configuration.
+func (h *handler) getReconfigure(c *rest.Call, _ *api.NoParams) error {
+	const object = "configuration"
+	_, err := rest.MakeChange(c, object, func() (string, error) { return object, h.Controller.Reconfigure(c.Context(), c.Credential()) },
+		func(object string) rest.Result { return rest.Result{Objects: object} })
+	if err != nil {
+		return err
+	}
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
 }

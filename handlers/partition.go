@@ -6,6 +6,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -29,5 +30,76 @@ func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
 		Partitions: schema.One(partition),
 		LastUpdate: lastUpdate,
 		Envelope:   c.Envelope(),
+	})
+}
+
+// postPartitions creates or changes partitions.
+func (h *handler) postPartitions(c *rest.Call, _ *api.NoParams) error {
+	const at = "#/partitions/"
+	body, err := rest.ReadBody(c, api.PartitionChangesBody)
+	if err != nil {
+		return err
+	}
+	if nothingToChange(c, at, body.Partitions) {
+		return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+	}
+	names := make([]string, len(body.Partitions))
+	for i := range body.Partitions {
+		names[i] = body.Partitions[i].Name
+	}
+	if err := checkNames("partition", at, names); err != nil {
+		return err
+	}
+	existing := map[string]model.Partition{}
+	_, err = h.Controller.Partitions(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
+		existing[p.Name] = *p
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	results, err := changeEach(c, "partition", at, names, func(i int) error {
+		p := &body.Partitions[i]
+		if p.OversubscribeIgnored() {
+			c.Warn(sourceOf(at, i, "partition/oversubscribe"), "has no effect: jobs get whole nodes, see exclusive")
+		}
+		current, known := existing[p.Name]
+		if p.DefaultTooLong(current.MaxTime) {
+			return errs.New(errs.Invalid, "defaults/time exceeds the time limit of the partition").WithSource(sourceOf(at, i, "defaults/time")).
+				WithHint("set maximums/time, too")
+		}
+		if p.PreemptGlobal && known && current.PreemptMode != model.NoVal16 {
+			c.Warn(sourceOf(at, i, "preempt_mode"), "CLUSTER_GLOBAL is ignored: only the configuration can set it")
+		}
+		if known && current.DenyQOS == "" && p.DenyQOS == model.Emptied { // slurmctld 24.11 would show an empty DenyQos instead of AllowQos
+			p.DenyQOS = ""
+		}
+		u := p.Update(model.Opt[uint16]{Number: current.MaxShare, Set: known})
+		// "default" can always be changed. It is not a partition, but contains
+		// the initial values of partitions that are configured later.
+		if known || u.Name == "default" {
+			if *u == (model.PartitionUpdate{Name: u.Name}) {
+				if err := noChange(c, "partition", u.Name, sourceOf(at, i, "name")); err != nil {
+					return err
+				}
+			}
+			return h.Controller.UpdatePartition(c.Context(), c.Credential(), u)
+		}
+		err := h.Controller.CreatePartition(c.Context(), c.Credential(), u)
+		if err == nil {
+			existing[u.Name] = model.Partition{MaxShare: u.MaxShare.Or(1), PreemptMode: u.PreemptMode.Or(model.NoVal16)}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return rest.Send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
+}
+
+// deletePartition deletes a partition.
+func (h *handler) deletePartition(c *rest.Call, p *api.NamedPartitionParams) error {
+	return h.changeNamed(c, "partition", p.Name, rest.InPath+"partition_name", func() error {
+		return h.Controller.DeletePartition(c.Context(), c.Credential(), p.Name)
 	})
 }

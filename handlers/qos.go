@@ -3,11 +3,14 @@ package handlers
 import (
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -74,4 +77,176 @@ func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*mod
 		})
 	}
 	return rest.Send(c, http.StatusOK, api.QOSList, &body)
+}
+
+// postQOS creates and changes qualities of service.
+func (h *handler) postQOS(c *rest.Call, _ *api.PostQOSParams) error {
+	body, err := rest.ReadBody(c, api.QOSBody)
+	if err != nil {
+		return err
+	}
+	return h.answerEdit(c, editEach(h, c, qosKind, body.Records))
+}
+
+var qosKind = kind[api.QOSRow]{"qos", "quality of service", qosName, putQOS}
+
+func qosName(q *api.QOSRow) string {
+	if q.Name == "" {
+		return strconv.FormatUint(uint64(q.ID), 10)
+	}
+	return q.Name
+}
+
+const (
+	qosDeleted uint32 = 1 << 13
+	// qosChangesFlags are two flags that say what to do with the other flags:
+	// add them to the existing flags, or remove them from the existing flags.
+	qosChangesFlags uint32 = 1<<29 | 1<<30
+)
+
+// putQOS creates a quality of service or changes an existing one.
+func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
+	if skipDeleted(tx, row.Flags, qosDeleted, at) {
+		return false, nil
+	}
+	old, err := findQOS(tx, row, at)
+	if err != nil {
+		return false, err
+	}
+	if row.Flags&model.QOSFlagsNotSet != 0 && row.Flags&^(model.QOSFlagsNotSet|qosChangesFlags) != 0 {
+		return false, errs.New(errs.Invalid, "expected no other flag with NOT_SET, which leaves the flags unchanged").WithSource(at + "/flags")
+	}
+	record := *row.QOS
+	if err := fillQOS(tx, row, &record, old, at); err != nil {
+		return false, err
+	}
+	if record.LimitFactor == 0 {
+		tx.call.Warn(at+"/limits/factor", "0 has no effect")
+		record.LimitFactor = model.FloatNotSet
+	}
+	if old == nil {
+		if err := checkName(record.Name, at); err != nil {
+			return false, err
+		}
+		record.ID = 0
+		return true, add[model.QOS](tx, record, model.QOSFilter{Names: []string{record.Name}}, at)
+	}
+	record.Name, record.ID = "", 0
+	if record.Flags&model.QOSFlagsNotSet != 0 {
+		record.Flags = model.QOSFlagsNotSet
+	}
+	if record.Flags&^qosChangesFlags == old.Flags&^model.QOSFlagsNotSet && record.Flags&qosChangesFlags == 0 {
+		record.Flags = model.QOSFlagsNotSet
+	}
+	if !record.Description.Changes(old.Description) {
+		record.Description = ""
+	}
+	if reflect.DeepEqual(record, model.BlankQOS()) {
+		return false, nil
+	}
+	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
+	return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
+}
+
+// findQOS returns the existing quality of service with the record's name or id.
+// If none has the name, findQOS returns nil, and the caller creates one. If none
+// has the id, it returns an error.
+func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
+	var filter model.QOSFilter
+	switch {
+	case row.Name != "":
+		filter.Names = []string{row.Name}
+	case row.ID != 0:
+		filter.IDs = []string{strconv.FormatUint(uint64(row.ID), 10)}
+	default:
+		return nil, errs.New(errs.Invalid, "expected a name, or the id of an existing quality of service").
+			WithSource(at + "/name").WithNumber(slurmerror.InvalidQuery)
+	}
+	old, err := findOne[model.QOS](e, filter)
+	switch {
+	case err != nil:
+		return nil, err
+	case old == nil && row.ID != 0:
+		return nil, errs.New(errs.NotFound, "there is no quality of service with the number %d", row.ID).
+			WithSource(at + "/id").WithNumber(slurmerror.InvalidQuery)
+	case old != nil && row.ID != 0 && row.ID != old.ID:
+		return nil, errs.New(errs.Invalid, "the quality of service %s has the number %d", old.Name, old.ID).
+			WithSource(at + "/id").WithNumber(slurmerror.InvalidQuery)
+	}
+	return old, nil
+}
+
+// fillQOS sets those fields of the record that contain ids. It looks up these
+// ids by the names in the request.
+func fillQOS(tx *transaction, row *api.QOSRow, record, old *model.QOS, at string) error {
+	if len(row.Limits) == 0 && row.Preempt == nil {
+		return nil
+	}
+	r, err := tx.h.namesFrom(tx.List, model.QOSFilter{})
+	if err != nil {
+		return err
+	}
+	limits := row.Limits
+	if old != nil && tx.call.Lenient(api.EmptyLimits) {
+		limits = withoutEmpty(tx, limits, old, at)
+	}
+	if err := api.SetLimits(r, record, old, limits); err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits").WithNumber(slurmerror.InvalidTRES)
+	}
+	if row.Preempt == nil {
+		return nil
+	}
+	ids, err := r.QOSNumbers(*row.Preempt)
+	if err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list").WithNumber(slurmerror.InvalidQOS)
+	}
+	var currentIDs []string
+	if old != nil {
+		for n := range old.PreemptIDs.Len {
+			if n > 0 && old.PreemptIDs.Has(int(n)) {
+				currentIDs = append(currentIDs, strconv.FormatUint(uint64(n), 10))
+			}
+		}
+	}
+	slices.Sort(ids)
+	slices.Sort(currentIDs)
+	switch {
+	case strings.Join(ids, ",") == strings.Join(currentIDs, ","):
+	case len(ids) == 0:
+		record.PreemptNames = []string{""} // removes all names; an empty list would change nothing
+	default:
+		record.PreemptNames = ids
+	}
+	return nil
+}
+
+// withoutEmpty returns the lists of limits that are not empty. It warns if the
+// record has limits that an empty list would have removed.
+func withoutEmpty(tx *transaction, limits []api.Limit[model.QOS], old *model.QOS, at string) []api.Limit[model.QOS] {
+	var list []api.Limit[model.QOS]
+	for _, l := range limits {
+		switch {
+		case len(l.List) > 0:
+			list = append(list, l)
+		case *l.At(old) != "":
+			tx.call.Warn(at+"/limits", "an empty list changes nothing: to remove the limit of a resource, set its count to -1")
+		}
+	}
+	return list
+}
+
+// deleteQOS removes a quality of service.
+func (h *handler) deleteQOS(c *rest.Call, p *api.NamedQOSParams) error {
+	names, err := h.removeRecords(c, "quality of service", p.Name, rest.InPath+"qos", func(tx *transaction) (any, error) {
+		r, err := h.namesFrom(tx.List, model.QOSFilter{})
+		if err != nil {
+			return nil, err
+		}
+		id, err := r.QOSNumber(p.Name)
+		if err != nil {
+			return nil, errs.New(errs.NotFound, "there is no such record")
+		}
+		return model.Remove[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}}, nil
+	}, nil)
+	return h.answerRemoval(c, api.QOSRemoved, names, err)
 }

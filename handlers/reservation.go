@@ -2,10 +2,13 @@ package handlers
 
 import (
 	"net/http"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
+	"schedrestd/handlers/slurmerror"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -29,5 +32,116 @@ func (h *handler) getReservation(c *rest.Call, p *api.ReservationParams) error {
 		Reservations: schema.One(reservation),
 		LastUpdate:   lastUpdate,
 		Envelope:     c.Envelope(),
+	})
+}
+
+// postReservation creates or changes a reservation.
+func (h *handler) postReservation(c *rest.Call, _ *api.NoParams) error {
+	u, err := rest.ReadBody(c, api.ReservationUpdate)
+	if err != nil {
+		return err
+	}
+	return h.changeReservations(c, "", []model.ReservationUpdate{*u})
+}
+
+// postReservations creates or changes reservations.
+func (h *handler) postReservations(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.ReservationUpdatesBody)
+	if err != nil {
+		return err
+	}
+	return h.changeReservations(c, "#/reservations/", body.Reservations)
+}
+
+// changeReservations changes the reservations in list that already exist, and
+// creates the others.
+func (h *handler) changeReservations(c *rest.Call, at string, list []model.ReservationUpdate) error {
+	if nothingToChange(c, at, list) {
+		return rest.Send(c, http.StatusOK, api.ReservationsChanged, &api.ReservationsChangedAnswer{Envelope: c.Envelope()})
+	}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	if err := checkNames("reservation", at, names); err != nil {
+		return err
+	}
+	existing := map[string]model.Reservation{} // key: name in lower case
+	_, err := h.Controller.Reservations(c.Context(), c.Credential(), model.Query{}, func(r *model.Reservation) error {
+		existing[strings.ToLower(r.Name)] = *r
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	results, err := changeEach(c, "reservation", at, names, func(i int) error {
+		u := list[i]
+		if current, known := existing[strings.ToLower(u.Name)]; known {
+			name := current.Name
+			u.Name = name
+			dropHeld(&u, &current)
+			if u.Partition == model.Emptied { // slurmctld 24.11 may crash
+				return errs.New(errs.Invalid, "the partition of a reservation can't be removed").WithSource(sourceOf(at, i, "partition"))
+			}
+			if lost := api.LostReservationFlags(&u, current.Flags); len(lost) > 0 {
+				c.Warn(sourceOf(at, i, "flags"), "%s: no effect on an existing reservation", strings.Join(lost, ", "))
+			}
+			if u == (model.ReservationUpdate{Name: name}) {
+				if err := noChange(c, "reservation", name, sourceOf(at, i, "name")); err != nil {
+					return err
+				}
+			}
+			return h.Controller.UpdateReservation(c.Context(), c.Credential(), &u)
+		}
+		if field, err := api.CheckNewReservation(&u); err != nil {
+			e := errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field))
+			e.Number = slurmerror.InvalidReservation
+			return e
+		}
+		api.ReserveWholePartition(&u)
+		err := h.Controller.CreateReservation(c.Context(), c.Credential(), &u)
+		if err == nil {
+			existing[strings.ToLower(u.Name)] = model.Reservation{Name: u.Name}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	answer := api.ReservationsChangedAnswer{Envelope: results.envelope(c)}
+	for i := range list {
+		if results.errs[i] == nil {
+			answer.Reservations = append(answer.Reservations, list[i])
+		}
+	}
+	return rest.Send(c, results.status(), api.ReservationsChanged, &answer)
+}
+
+// dropHeld removes the resources from a change that the reservation already
+// holds. An answer has all of them, so a client that sends an answer back, with
+// another comment, sends all of them too. But slurmctld refuses a change that
+// has several, and would choose other nodes for some.
+func dropHeld(u *model.ReservationUpdate, current *model.Reservation) {
+	if u.Nodes.String() == current.Nodes {
+		u.Nodes = ""
+	}
+	if u.TRES.String() == current.TRES {
+		u.TRES = ""
+	}
+	if u.Partition.String() == current.Partition {
+		u.Partition = ""
+	}
+	if u.NodeCount == model.Some(current.NodeCount) {
+		u.NodeCount = model.Opt[uint32]{}
+	}
+	if u.Cores == model.Some(current.Cores) {
+		u.Cores = model.Opt[uint32]{}
+	}
+}
+
+// deleteReservation deletes a reservation.
+func (h *handler) deleteReservation(c *rest.Call, p *api.NamedReservationParams) error {
+	return h.changeNamed(c, "reservation", p.Name, rest.InPath+"reservation_name", func() error {
+		return h.Controller.DeleteReservation(c.Context(), c.Credential(), p.Name)
 	})
 }

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"maps"
+
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
@@ -105,4 +107,26 @@ func (h *handler) routes() []rest.Route {
 		)
 	}
 	return routes
+}
+
+// pages returns the pages outside of the API. The keys are their paths, without
+// the leading slash.
+func (h *handler) pages() map[string]rest.Page {
+	pages := map[string]rest.Page{
+		"healthz": {ID: "healthz", Quiet: true, Do: h.getHealth},
+		"livez":   {ID: "livez", Quiet: true, Do: h.getHealth},
+		"readyz":  {ID: "readyz", Quiet: true, Do: h.getReadiness},
+	}
+	maps.Copy(pages, h.documentPages())
+	maps.Copy(pages, h.apiPages())
+	maps.Copy(pages, h.clusterPages())
+	return pages
+}
+
+// Pages returns the names of all pages, as the log and the metrics use them.
+func Pages() (names []string) {
+	for _, p := range newHandler(Config{}).pages() {
+		names = append(names, p.ID)
+	}
+	return names
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"schedrestd/api"
@@ -155,4 +156,9 @@ func dropTokens(c *rest.Call, desc *model.JobDesc, at string) {
 	if len(desc.Environment) < before {
 		c.Warn(at+"environment/", "omitted: tokens are not passed to jobs")
 	}
+}
+
+// submitResult returns the result of a submission.
+func submitResult(s *model.Submitted) rest.Result {
+	return rest.Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
 }

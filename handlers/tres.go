@@ -5,6 +5,8 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
+	"schedrestd/handlers/slurmerror"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -12,4 +14,12 @@ func (h *handler) getTRES(c *rest.Call, _ *api.NoParams) error {
 	body := api.TRESAnswer{Envelope: c.Envelope()}
 	body.TRES = recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true})
 	return rest.Send(c, http.StatusOK, api.TRESList, &body)
+}
+
+// postTRES always returns an error: in ordinary builds of the accounting
+// daemon, clients can't add trackable resources.
+func (h *handler) postTRES(*rest.Call, *api.NoParams) error {
+	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
+	e.Number = slurmerror.NotSupported
+	return e
 }

@@ -1,10 +1,13 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
+	"schedrestd/handlers/slurmerror"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -34,4 +37,172 @@ func (h *handler) getUser(c *rest.Call, p *api.UsersParams) error {
 
 func (h *handler) sendUsers(c *rest.Call, list func(each func(*model.User) error) error) error {
 	return rest.Send(c, http.StatusOK, api.UserList, &api.UsersAnswer{Users: list, Envelope: c.Envelope()})
+}
+
+// postUsers creates and changes users.
+func (h *handler) postUsers(c *rest.Call, _ *api.NoParams) error {
+	body, err := rest.ReadBody(c, api.UsersBody)
+	if err != nil {
+		return err
+	}
+	return h.answerEdit(c, editEach(h, c, userKind, body.Records))
+}
+
+var userKind = kind[model.User]{"users", "user", userName, putUser}
+
+func userName(u *model.User) string { return u.Name }
+
+// putUser creates a user or changes an existing one.
+func putUser(tx *transaction, u *model.User, at string) (changed bool, err error) {
+	if err := checkName(u.Name, at); err != nil {
+		return false, err
+	}
+	if skipDeleted(tx, u.Flags, recordDeleted, at) {
+		return false, nil
+	}
+	old, err := findOne[model.User](tx, usersNamed(u.Name))
+	if err != nil {
+		return false, err
+	}
+	renamed := u.OldName != "" && u.OldName != u.Name
+	names := []string{u.Name}
+	if renamed {
+		names = []string{u.OldName}
+	}
+	if err := checkAdministrators(tx, names, u.AdminLevel, at); err != nil {
+		return false, err
+	}
+	if renamed {
+		return renameUser(tx, u, old, at)
+	}
+	if old == nil {
+		return true, addUser(tx, u, at)
+	}
+	if len(u.WCKeys) > 0 {
+		tx.call.Warn(at+"/wckeys", "has no effect on an existing user: POST wckeys/ creates workload keys")
+	}
+	record := model.BlankUser()
+	if u.AdminLevel != 0 && u.AdminLevel != old.AdminLevel {
+		record.AdminLevel, changed = u.AdminLevel, true
+	}
+	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
+		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
+		const kind = "association of the user with account"
+		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+			return false, err
+		}
+		record.DefaultAccount, changed = u.DefaultAccount, true
+	}
+	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
+		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
+		const kind = "workload key of the user"
+		if err := checkExists[model.WCKey](tx, filter, slurmerror.InvalidWCKey, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
+			return false, err
+		}
+		record.DefaultWCKey, changed = u.DefaultWCKey, true
+	}
+	if u.DefaultQOSID != model.NoVal32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {
+		record.DefaultQOSID, changed = u.DefaultQOSID, true
+	}
+	if !changed {
+		return false, nil
+	}
+	return modifyRecords(tx, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record}, at)
+}
+
+// checkAdministrators refuses a request of an operator that changes users if one
+// of them is an administrator or becomes one. Releases of Slurm before September
+// 2026 let an operator do so, and the operator thus gained the rights of an
+// administrator. Only these requests cost a lookup of the client's own record.
+func checkAdministrators(tx *transaction, names []string, level uint16, at string) error {
+	const operator, administrator = 2, 3
+	changes := level == administrator
+	for _, name := range names {
+		user, err := findOne[model.User](tx, usersNamed(name))
+		if err != nil {
+			return err
+		}
+		changes = changes || user != nil && user.AdminLevel == administrator
+	}
+	if !changes {
+		return nil
+	}
+	name := cmp.Or(tx.call.Client().ActAs, tx.call.Client().Claims.User)
+	if name == "" && tx.call.Client().Local && tx.h.Auth.User != nil {
+		name = tx.h.Auth.User()
+	}
+	if name == "" {
+		return nil // the daemon decides
+	}
+	client, err := findOne[model.User](tx, usersNamed(name))
+	if err != nil || client == nil || client.AdminLevel != operator {
+		return err
+	}
+	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at)
+}
+
+// renameUser renames a user, and makes the other changes to the record.
+func renameUser(tx *transaction, u *model.User, existing *model.User, at string) (bool, error) {
+	if existing != nil {
+		return false, errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name").WithNumber(slurmerror.AmbiguousModify)
+	}
+	if err := checkUser(tx, u.OldName, at+"/old_name"); err != nil {
+		return false, err
+	}
+	record := *u
+	record.WCKeys, record.OldName = nil, ""
+	if record.DefaultQOSID == 0 {
+		record.DefaultQOSID = model.NoVal32
+	}
+	if u.DefaultAccount != "" {
+		filter := model.AssocFilter{Users: []string{u.OldName}, Accounts: []string{u.DefaultAccount}}
+		const kind = "association of the user with account"
+		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+			return false, err
+		}
+	}
+	return modifyRecords(tx, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record}, at)
+}
+
+// adminNone is the level of a user without rights. Slurm's controller would
+// keep 0, which means "not set", until it is started again.
+const adminNone = 1
+
+// addUser creates a user.
+func addUser(tx *transaction, u *model.User, at string) error {
+	record := *u
+	if record.AdminLevel == 0 {
+		record.AdminLevel = adminNone
+	}
+	if record.DefaultAccount != "" {
+		tx.call.Warn(at+"/default/account", "has no effect on a new user, who has no association: POST users_association/ makes both")
+		record.DefaultAccount = ""
+	}
+	if u.DefaultQOSID == 0 {
+		record.DefaultQOSID = model.NoVal32
+	}
+	record.WCKeys = nil
+	for _, k := range u.WCKeys {
+		if k.Name == "" || k.Cluster == "" {
+			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys").WithNumber(slurmerror.MissingField)
+		}
+		key := model.BlankWCKey()
+		key.Name, key.Cluster, key.User = k.Name, k.Cluster, u.Name
+		record.WCKeys = append(record.WCKeys, key)
+	}
+	if u.DefaultWCKey != "" && tx.h.Cluster != "" {
+		key := model.BlankWCKey()
+		key.Name, key.Cluster, key.User, key.IsDefault = u.DefaultWCKey, tx.h.Cluster, u.Name, model.Some[uint16](1)
+		record.WCKeys = append(record.WCKeys, key)
+	}
+	return add[model.User](tx, record, usersNamed(u.Name), at)
+}
+
+// deleteUser removes a user.
+func (h *handler) deleteUser(c *rest.Call, p *api.NamedUserParams) error {
+	remove := func(tx *transaction) (any, error) {
+		return model.Remove[model.User]{Filter: usersNamed(p.Name)}, checkAdministrators(tx, []string{p.Name}, 0, "")
+	}
+	names, err := h.removeRecords(c, "user", p.Name, rest.InPath+"name", remove, nil)
+	return h.answerRemoval(c, api.UsersRemoved, names, err)
 }

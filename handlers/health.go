@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 
@@ -9,28 +8,6 @@ import (
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 )
-
-// pages returns the pages outside of the API. The keys are their paths, without
-// the leading slash.
-func (h *handler) pages() map[string]rest.Page {
-	pages := map[string]rest.Page{
-		"healthz": {ID: "healthz", Quiet: true, Do: h.getHealth},
-		"livez":   {ID: "livez", Quiet: true, Do: h.getHealth},
-		"readyz":  {ID: "readyz", Quiet: true, Do: h.getReadiness},
-	}
-	maps.Copy(pages, h.documentPages())
-	maps.Copy(pages, h.apiPages())
-	maps.Copy(pages, h.clusterPages())
-	return pages
-}
-
-// Pages returns the names of all pages, as the log and the metrics use them.
-func Pages() (names []string) {
-	for _, p := range newHandler(Config{}).pages() {
-		names = append(names, p.ID)
-	}
-	return names
-}
 
 // getHealth answers "ok" if this process can answer. Clients poll it often and
 // without a token, so it calls no daemon and reveals nothing.
