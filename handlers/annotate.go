@@ -12,9 +12,10 @@ import (
 )
 
 // annotateNamed adds an object's name to a daemon's error, as in "job 12: there
-// is no such job", because daemons' errors rarely contain the name. It also
-// adds source, the place of the name in the request.
-func annotateNamed(err error, kind, name, source string) error {
+// is no such job", because daemons' errors rarely contain the name. The argument
+// noun is the word for the object. annotateNamed also adds source, the place of
+// the name in the request.
+func annotateNamed(err error, noun, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
 		return err
@@ -24,12 +25,12 @@ func annotateNamed(err error, kind, name, source string) error {
 		annotated := *e
 		if strings.HasPrefix(source, rest.InPath) && slices.Contains(unknownNames, e.Number) {
 			annotated.Kind = errs.NotFound // Slurm uses the same error number whether the name is in a path or in a body
-			annotated.Message = "there is no such " + kind
+			annotated.Message = "there is no such " + noun
 		}
-		if e.Number == slurmerror.NoUserID && kind != "job" { // slurmctld sends this number to a user who lacks a privilege
+		if e.Number == slurmerror.NoUserID && noun != "job" { // slurmctld sends this number to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
 		}
-		annotated.Message, annotated.Source = withName(kind+" "+rest.Redact(schema.Shorten(name)), annotated.Message), source
+		annotated.Message, annotated.Source = withName(noun+" "+rest.Redact(schema.Shorten(name)), annotated.Message), source
 		return &annotated
 	}
 	return err

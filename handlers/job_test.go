@@ -1,61 +1,73 @@
 package handlers
 
 import (
-	"encoding/json"
+	"cmp"
 	"net/http"
-	"strings"
 	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
-// TestDeleteGoneJob tests the cancellation of a job that has ended or is
-// unknown. In Slurm's spelling it succeeds, because clients rely on that. A
-// refusal for any other reason is an error in both spellings.
-func TestDeleteGoneJob(t *testing.T) {
-	ended := &errs.Error{Kind: errs.Conflict, Message: "the job has ended", Number: 2021}
-	unknown := &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
-	denied := &errs.Error{Kind: errs.Denied, Message: "it is not yours", Number: 2002}
+func TestUpdateJob(t *testing.T) {
 	for _, tt := range []struct {
-		name, path string
-		err        *errs.Error
-		results    []model.KillResult // what the controller reports
-		status     int
-		want       string // error numbers in status, or what follows from their absence
+		name, job, body string
+		refused         *errs.Error
+		want            *model.JobDesc // nil if the controller must not be called
+		status          int
+		source          string
+		warning         string // source of the only warning
+		spelling        string // first segment of the path; "" for slurm
 	}{
-		{"ended", "/slurm/v0.0.45/job/12", ended, []model.KillResult{{Code: 2021}}, 200, "2021"},
-		{"unknown", "/slurm/v0.0.42/job/12", unknown, []model.KillResult{{Code: 2017}}, 200, "2017"},
-		{"unknown, to an old controller", "/slurm/v0.0.42/job/12_3", unknown, nil, 200, "2017"},
-		{"ended, in an old version", "/slurm/v0.0.41/job/12", ended, nil, 200, "warning"},
-		{"another user's", "/slurm/v0.0.45/job/12", denied, []model.KillResult{{Code: 2002}}, 403, "error"},
-		{"ended", "/sched/v0.0.45/job/12", ended, []model.KillResult{{Code: 2021}}, 409, "error"},
-		{"unknown", "/sched/v0.0.45/job/12", unknown, []model.KillResult{{Code: 2017}}, 404, "error"},
-		{"unknown, in an old version", "/sched/v0.0.40/job/12", unknown, nil, 404, "error"},
+		{name: "fields", job: "12", body: `{"comment": "c", "time_limit": 5, "priority": {"set": true, "number": 7}}`, status: 200,
+			want: &model.JobDesc{Comment: "c", TimeLimit: model.Some[uint32](5), Priority: model.Some[uint32](7)}},
+		{name: "hold", job: "12", body: `{"hold": true}`, status: 200, want: &model.JobDesc{Priority: model.Some[uint32](0)}},
+		{name: "release", job: "12_3", body: `{"hold": false}`, status: 200, want: &model.JobDesc{Release: true}},
+		{name: "the job's own number", job: "12_3", body: `{"job_id": 12, "comment": "c"}`, status: 200, want: &model.JobDesc{Comment: "c"}},
+		{name: "another number", job: "12", body: `{"job_id": 1, "comment": "c"}`, status: 422, source: "#/job_id"},
+		{name: "a number in parts", job: "12", body: `{"step_id": {"job_id": 13}, "comment": "c"}`, status: 422, source: "#/job_id"},
+		{name: "a token", job: "12", body: `{"environment": ["SLURM_JWT=x", "A=b"]}`, status: 200, want: &model.JobDesc{Environment: []string{"A=b"}}},
+		{name: "empty texts", job: "12", body: `{"comment": "", "licenses": "", "nice": 9, "excluded_nodes": ""}`, status: 200,
+			want: &model.JobDesc{Comment: model.Emptied, Licenses: model.Emptied, ExcNodes: model.Emptied, Nice: model.Some[uint32](model.NiceOffset + 9)}},
+		{name: "an empty list", job: "12", body: `{"comment": "", "mail_type": []}`, status: 200, warning: "#/mail_type", want: &model.JobDesc{Comment: model.Emptied}},
+		{name: "an empty array", job: "12", body: `{"comment": "c", "array": ""}`, status: 200, warning: "#/array", want: &model.JobDesc{Comment: "c"}},
+		{name: "an empty text", job: "12", spelling: "sched", body: `{"comment": ""}`, status: 200, want: &model.JobDesc{Comment: model.Emptied}},
+		{name: "null", job: "12", body: `{"comment": null, "nice": 0}`, status: 200, want: &model.JobDesc{Nice: model.Some[uint32](model.NiceOffset)}},
+		{name: "an infinite time", job: "12", body: `{"begin_time": {"infinite": true}, "comment": "c"}`, status: 200, warning: "#/begin_time", want: &model.JobDesc{Comment: "c"}},
+		{name: "nothing", job: "12", spelling: "sched", body: `{}`, status: 422, source: "#"},
+		{name: "nothing that is known", job: "12", spelling: "sched", body: `{"colour": "red"}`, status: 422, source: "#"},
+		{name: "nothing, in Slurm's spelling", job: "12", body: `{}`, status: 200, warning: "#", want: &model.JobDesc{}},
+		{name: "nothing, of an unknown job", job: "99", body: `{}`, refused: &errs.Error{Kind: errs.NotFound, Message: "no such job", Number: 2017}, status: 404, source: "path/job_id", want: &model.JobDesc{}},
+		{name: "wrong type", job: "12", body: `{"tasks": "many", "comment": "c"}`, status: 422, source: "#/tasks"},
+		{name: "no job", job: "twelve", body: `{"comment": "c"}`, status: 404, source: "path/job_id"},
+		{name: "refused field", job: "12", body: `{"partition": "p"}`, refused: &errs.Error{Kind: errs.Invalid, Message: "no such partition", Number: 2000}, status: 422, source: "#/partition",
+			want: &model.JobDesc{Partition: "p"}},
+		{name: "unknown job", job: "99", body: `{"comment": "c"}`, refused: &errs.Error{Kind: errs.NotFound, Message: "no such job", Number: 2017}, status: 404, source: "path/job_id", want: &model.JobDesc{Comment: "c"}},
+		{name: "another's job", job: "12", body: `{"comment": "c"}`, refused: &errs.Error{Kind: errs.Denied, Message: "not yours", Number: 2010}, status: 403, source: "path/job_id", want: &model.JobDesc{Comment: "c"}},
+		{name: "outcome unknown", job: "12", body: `{"comment": "c"}`, refused: &errs.Error{Kind: errs.BadAnswer, Message: "no answer", Code: errs.OutcomeUnknown}, status: 502, want: &model.JobDesc{Comment: "c"}},
 	} {
-		t.Run(tt.name+" "+tt.path, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
-			f.killErr, f.killResults = tt.err, tt.results
-			w := serve(t, config(f), request(http.MethodDelete, tt.path, ""))
-			var body struct {
-				Status []struct {
-					Error struct{ Code json.Number }
-					Step  string `json:"step_id"`
-				}
-				Errors, Warnings []any
+			f.taskResults = nil
+			if tt.refused != nil {
+				f.submitErr = tt.refused
 			}
-			if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
-				t.Fatal(err)
+			w := serve(t, config(f), request(http.MethodPost, "/"+cmp.Or(tt.spelling, "slurm")+"/v0.0.45/job/"+tt.job, tt.body))
+			body := envelope(t, w.Body.Bytes())
+			if w.Code != tt.status || tt.source != "" && (len(body.Errors) != 1 || body.Errors[0].Source != tt.source) {
+				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
-			got := strings.Repeat("error", len(body.Errors)) + strings.Repeat("warning", len(body.Warnings))
-			for _, s := range body.Status {
-				got += s.Error.Code.String()
-				if s.Step == "" {
-					t.Error("no step_id")
-				}
+			if tt.warning != "" && (len(body.Warnings) != 1 || body.Warnings[0].Source != tt.warning) {
+				t.Errorf("warnings %+v, want one about %s", body.Warnings, tt.warning)
 			}
-			if w.Code != tt.status || got != tt.want {
-				t.Errorf("status %d, %s: %s", w.Code, got, w.Body)
+			var got *model.JobDesc
+			if len(f.submitted) > 0 {
+				got = f.submitted[0]
+			}
+			if d := gocmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
 			}
 		})
 	}

@@ -151,9 +151,9 @@ func choose(prefs []preference, offers []string) string {
 // preference matches this type, matched is false.
 func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")
-	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
+	for _, mediaRange := range []string{offer, kind + "/*", "*/*"} {
 		for _, p := range prefs {
-			if p.name == pattern {
+			if p.name == mediaRange {
 				q, matched = max(q, p.quality), true
 			}
 		}

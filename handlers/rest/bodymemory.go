@@ -17,8 +17,8 @@ const (
 )
 
 // MaxBody returns the maximum length of a body, for a budget of the given
-// number of bytes. One client may use half of the budget (client.Budget). A
-// body reserves memory in steps of stepBody.
+// number of bytes. One client may use half of the budget (client.Budget), and a
+// body reserves memory in steps.
 func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
 // growBody reserves memory for a body of n bytes, or fails at once if there is not

@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// Call is the state of one request.
+// A Call is one request with its answer. A goroutine of its own serves it.
 type Call struct {
 	server    *Server
 	w         *response

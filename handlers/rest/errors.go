@@ -132,6 +132,12 @@ func problems(err error, code int) []api.Error {
 	return []api.Error{p}
 }
 
+// Codes of errors about Idempotency-Keys.
+const (
+	codeInProgress = "in_progress"
+	codeKeyReused  = "idempotency_key_reused"
+)
+
 func retryable(code string) bool {
 	switch code {
 	case errcode.Of(errs.Unavailable), errcode.Of(errs.Timeout), errcode.Of(errs.TooMany), errcode.Of(errs.RequestTimeout),

@@ -16,12 +16,6 @@ import (
 // same key.
 const keyWait = 2 * time.Second
 
-// Codes of errors about Idempotency-Keys.
-const (
-	codeInProgress = "in_progress"
-	codeKeyReused  = "idempotency_key_reused"
-)
-
 // ReadKey reads the request's Idempotency-Key, before the body is read. It
 // returns an error if the key is invalid or can't be stored, because ignoring
 // the key could submit a job twice.

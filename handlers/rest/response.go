@@ -10,7 +10,10 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Send answers with body, like render.
+// Send answers with body, in the negotiated format. The table describes body. If
+// nothing could be sent, Send returns an error, and the caller may answer with
+// it. If a part was sent, Send aborts the connection, because a truncated answer
+// must not look complete.
 func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
 	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
 }

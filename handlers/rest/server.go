@@ -13,19 +13,19 @@ type Service struct {
 	Routes []Route
 	Pages  map[string]Page // keyed by path, without the leading slash
 
-	Controller ControllerAuthority // of the routes that are not about accounting
-	Accounting Authority           // of the others; nil if there are none
+	Controller Controller // of the routes that are not about accounting
+	Accounting Verifier   // of the others; nil if there are none
 }
 
-// An Authority is a daemon that verifies credentials.
-type Authority interface {
+// A Verifier is a daemon that verifies credentials.
+type Verifier interface {
 	// Verify returns errs.Unauthenticated if the credential is invalid.
 	Verify(context.Context, model.Credential) error
 }
 
-// A ControllerAuthority is a controller that verifies credentials.
-type ControllerAuthority interface {
-	Authority
+// A Controller is the Verifier of the routes that are not about accounting.
+type Controller interface {
+	Verifier
 
 	// Release returns the controller's release, such as "24.11.5", or "" if the
 	// release is unknown.
