@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// auditClient implements handlers.Audit. Before each change, it asks the
+// auditClient implements rest.Audit. Before each change, it asks the
 // auditor for permission. After the change, it reports the outcome.
 type auditClient struct {
 	*remoteService
@@ -47,7 +47,7 @@ var errAuditShare = errs.New(errs.TooMany, "too many changes by this user: the l
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
-// Intend implements handlers.Audit. It waits for the auditor's answer even if
+// Intend implements rest.Audit. It waits for the auditor's answer even if
 // the client disconnects, because the worker must report the outcome of every
 // permitted change, even of a change that it did not make. If the answer is
 // TryLater and the client has disconnected, Intend does not ask again.

@@ -11,7 +11,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// claims implements handlers.Keys with the Idempotency-Keys that the auditor
+// claims implements rest.Keys with the Idempotency-Keys that the auditor
 // stores.
 type claims struct{ *remoteService }
 
@@ -28,7 +28,7 @@ const (
 // fits into a message.
 const _ = uint(query.MaxClaimAnswer - rest.MaxKept)
 
-// Claim implements handlers.Keys. It waits even if the client disconnects,
+// Claim implements rest.Keys. It waits even if the client disconnects,
 // because every granted claim must be settled.
 func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
 	limit := time.NewTimer(claimTimeout)

@@ -64,7 +64,7 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 
 // A responseWriter writes an answer without http.Server. It is used in inetd
 // mode, and to answer input that is not a valid request. In inetd mode,
-// handlers announce the length of long answers (handlers.Config.SendLength).
+// handlers announce the length of long answers (rest.Config.SendLength).
 // Other answers are buffered until their length is known.
 type responseWriter struct {
 	conn        net.Conn

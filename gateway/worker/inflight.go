@@ -34,7 +34,7 @@ var (
 	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
 )
 
-// admit implements handlers.Config.Admit. It admits an authenticated request
+// admit implements rest.Config.Admit. It admits an authenticated request
 // unless its user exceeds the rate limit or the concurrency limit.
 func admit(ctx context.Context, user string) error {
 	p, ok := ctx.Value(inflightKey{}).(*inflight)

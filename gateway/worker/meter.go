@@ -143,7 +143,7 @@ func (m *meter) extraCounters(c *counters) []extra {
 	}
 }
 
-// observeRequest implements handlers.Config.Observe.
+// observeRequest implements rest.Config.Observe.
 func observeRequest(o rest.Observation) {
 	m := processMeter.Load()
 	if m == nil {

@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// A Call is one request with its answer. A goroutine of its own serves it.
+// A Call is one request with its answer. Only one goroutine may use it.
 type Call struct {
 	server    *Server
 	w         *response
