@@ -146,6 +146,7 @@ dist: build ## write an archive for this machine's architecture into DIST (dist)
 	@rm -rf $(DIST) && mkdir -p $(DIST)/schedrestd-$(VERSION)/bin
 	cp $(addprefix bin/,$(PROGRAMS)) $(DIST)/schedrestd-$(VERSION)/bin
 	cp -r README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt docs deploy $(DIST)/schedrestd-$(VERSION)
+	rm -r $(DIST)/schedrestd-$(VERSION)/docs/design
 	mv $(DIST)/schedrestd-$(VERSION)/deploy/install.mk $(DIST)/schedrestd-$(VERSION)/Makefile
 	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
 		-cf - schedrestd-$(VERSION) | gzip -n$(COMPRESSION) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz

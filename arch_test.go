@@ -1,6 +1,6 @@
 // Package schedrestd_test checks the architecture: which packages may import
-// which, and which packages the privileged parent links (docs/ARCHITECTURE.md,
-// docs/TRUST.md).
+// which, and which packages the privileged parent links (docs/design/ARCHITECTURE.md,
+// docs/design/TRUST.md).
 package schedrestd_test
 
 import (
@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite testdata/schedrestd.deps")
 
 const module = "schedrestd/"
 
-// floors lists the layers of packages (see "Floors" in docs/ARCHITECTURE.md),
+// floors lists the layers of packages (see "Floors" in docs/design/ARCHITECTURE.md),
 // from the lowest up. A package may import packages from lower floors and from
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
@@ -140,7 +140,7 @@ func TestFloors(t *testing.T) {
 		}
 		fromFolder, fromFloor := place(from)
 		if fromFloor < 0 {
-			t.Errorf("%s: on no floor; give it a place in this test and in docs/ARCHITECTURE.md", from)
+			t.Errorf("%s: on no floor; give it a place in this test and in docs/design/ARCHITECTURE.md", from)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -425,7 +425,7 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 }
 
 // TestPrograms checks that the Makefile builds and installs exactly the
-// programs in cmd, and that docs/ARCHITECTURE.md names each of them.
+// programs in cmd, and that docs/design/ARCHITECTURE.md names each of them.
 func TestPrograms(t *testing.T) {
 	var programs, built []string
 	folders, err := os.ReadDir("cmd")
@@ -446,7 +446,7 @@ func TestPrograms(t *testing.T) {
 	if d := cmp.Diff(programs, built); d != "" {
 		t.Errorf("-cmd +deploy/install.mk\n%s", d)
 	}
-	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	page, err := os.ReadFile("docs/design/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +455,7 @@ func TestPrograms(t *testing.T) {
 			t.Error(err)
 		}
 		if !regexp.MustCompile(`\b` + name + `(?:[^\w-]|$)`).Match(page) {
-			t.Errorf("docs/ARCHITECTURE.md does not name %s", name)
+			t.Errorf("docs/design/ARCHITECTURE.md does not name %s", name)
 		}
 	}
 }

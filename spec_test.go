@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// TestSpecification checks the rows of docs/SPECIFICATION.md and
-// docs/EXTENSIONS.md. Each row must name existing places in the sources and
+// TestSpecification checks the rows of docs/design/SPECIFICATION.md and
+// docs/design/EXTENSIONS.md. Each row must name existing places in the sources and
 // existing tests. TestSpecification can't check whether the tests prove what
 // the row says.
 func TestSpecification(t *testing.T) {
 	var text strings.Builder
-	for _, name := range []string{"docs/SPECIFICATION.md", "docs/EXTENSIONS.md"} {
+	for _, name := range []string{"docs/design/SPECIFICATION.md", "docs/design/EXTENSIONS.md"} {
 		raw, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,9 @@ PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
+# docs/design is for reviewers and contributors, and is not installed.
 DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
+GENERATED = $(addprefix docs/generated/,ENDPOINTS.md CLUSTER-METRICS-LIST.md COMMANDS.md)
 EXAMPLES = $(wildcard deploy/examples/*)
 
 # If root runs "make install", root owns the files, regardless of the umask and the group. Otherwise
@@ -59,12 +61,13 @@ usage:
 endif
 
 install: $(addprefix $(BIN)/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## install the programs in bin/, with manual pages and units, to PREFIX (/usr/local) below DESTDIR
-	$(PUT) -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(DOCDIR)/examples $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
+	$(PUT) -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(DOCDIR)/examples $(DOCDIR)/generated $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
 		$(sort $(foreach page,$(PAGES),$(MANDIR)/man$(subst .,,$(suffix $(page))))) $(BASHDIR) $(ZSHDIR) $(FISHDIR))
 	$(PUT) -m 0755 $(addprefix $(BIN)/,$(SERVERS)) $(DESTDIR)$(SBINDIR)
 	$(PUT) -m 0711 $(addprefix $(BIN)/,$(UNREADABLE)) $(DESTDIR)$(SBINDIR)
 	$(PUT) -m 0755 $(addprefix $(BIN)/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
 	$(PUT) -m 0644 $(DOCS) $(DESTDIR)$(DOCDIR)
+	$(PUT) -m 0644 $(GENERATED) $(DESTDIR)$(DOCDIR)/generated
 	$(PUT) -m 0644 deploy/sysusers.d/schedrestd.conf $(DESTDIR)$(SYSUSERSDIR)
 	$(PUT) -m 0644 deploy/tmpfiles.d/schedrestd.conf $(DESTDIR)$(TMPFILESDIR)
 	@set -e; write() { to="$(DESTDIR)$$1"; shift; echo "$$to"; "$$@" >"$$to.new"; chmod 0644 "$$to.new"; mv -f "$$to.new" "$$to"; }; \

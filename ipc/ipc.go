@@ -14,7 +14,7 @@
 // never answers the message.
 //
 // To use the package, start with Pair and Open, then Channel.Send and
-// Channel.Receive. The protocol table is in table.go; docs/MESSAGES.md has a
+// Channel.Receive. The protocol table is in table.go; docs/generated/MESSAGES.md has a
 // generated copy.
 package ipc
 

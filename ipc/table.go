@@ -35,7 +35,7 @@ var connPhases = In(Serving, Draining)
 
 // The rows of the protocol table for messages that the parent sends or
 // receives. The comment above a row becomes its description in
-// docs/MESSAGES.md. The number of a removed message is not reused.
+// docs/generated/MESSAGES.md. The number of a removed message is not reused.
 //
 // Packages query and work contain the other rows: query for the channels
 // between workers and services and for the metrics, and work for the other

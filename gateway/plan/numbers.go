@@ -129,7 +129,7 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 // needs three: its own, one for a call to a daemon, and one while the worker
 // receives the connection. The other descriptors are for spare sockets and for
 // the sixteen idle sessions with accounting daemons that a worker may keep.
-// docs/TRUST.md describes what a compromised worker can do with all of them.
+// docs/design/TRUST.md describes what a compromised worker can do with all of them.
 func fileLimit(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
 // waitingThreads is the number of threads of a process that usually wait at the

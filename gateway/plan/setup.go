@@ -35,7 +35,7 @@ func (o *options) checkTrust(c *conf.Cluster) error {
 	if err == nil && c.User != "" {
 		owners = append(owners, u.UID)
 		if c.SlurmKeys && u.GID != 0 {
-			groups = []uint32{u.GID} // docs/TRUST.md: anyone who may write slurm.conf has root's rights in the cluster
+			groups = []uint32{u.GID} // docs/design/TRUST.md: anyone who may write slurm.conf has root's rights in the cluster
 		}
 	}
 	if !o.start.Root {

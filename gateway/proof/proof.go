@@ -215,7 +215,7 @@ func (t *deathTest) wait(p *prover) (failure string, err error) {
 		if reason == "" {
 			reason = strings.TrimSpace(stderr)
 		}
-		return "", errs.New(errs.Denied, "%s (%s)", reason, t.cmd.ProcessState).WithHint("docs/PRIVSEP.md lists the kernels that support it")
+		return "", errs.New(errs.Denied, "%s (%s)", reason, t.cmd.ProcessState).WithHint("docs/KERNELS.md lists the kernels that support it")
 	case !closed:
 		return fmt.Sprintf("%s (%s before it was done: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(stderr)), nil
 	}

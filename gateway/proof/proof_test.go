@@ -66,10 +66,10 @@ func parts(state string, reason string, names ...string) (facts []string) {
 	return facts
 }
 
-// TestEscapesOfThePage checks that docs/TRUST.md and the page list the same
+// TestEscapesOfThePage checks that docs/design/TRUST.md and the page list the same
 // remaining escapes.
 func TestEscapesOfThePage(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/TRUST.md")
+	doc, err := os.ReadFile("../../docs/design/TRUST.md")
 	if err != nil {
 		t.Fatal(err)
 	}

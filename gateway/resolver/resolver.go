@@ -8,7 +8,7 @@
 // read the machine's files and use the network, because getent needs both, but
 // it can't write any file. It reports a worker that has too many pending
 // questions, and prevents one worker from using up all look-ups. A compromised
-// resolver can report false names; docs/TRUST.md describes the consequences.
+// resolver can report false names; docs/design/TRUST.md describes the consequences.
 //
 // Start with Main.
 package resolver

@@ -63,6 +63,7 @@ var installedFiles = map[string]fs.FileMode{
 	"share/man/man8/scheddbd.8":                            0o644,
 	"share/man/man8/schedrestd.8":                          0o644,
 	"share/doc/schedrestd/INSTALL.md":                      0o644,
+	"share/doc/schedrestd/generated/ENDPOINTS.md":          0o644,
 	"share/doc/schedrestd/LICENSE":                         0o644,
 	"share/doc/schedrestd/THIRD-PARTY.txt":                 0o644,
 	"share/doc/schedrestd/examples/root.conf":              0o644,
@@ -184,6 +185,13 @@ func TestInstall(t *testing.T) {
 	for _, page := range pages {
 		if _, err := os.Stat(filepath.Join(root, "opt/gate/share/man/man"+page[len(page)-1:], filepath.Base(page))); err != nil {
 			t.Error(err)
+		}
+	}
+	design, err := filepath.Glob(filepath.Join(harness.Root, "docs/design/*.md"))
+	harness.Must(t, err)
+	for _, page := range design {
+		if _, err := os.Stat(filepath.Join(root, "opt/gate/share/doc/schedrestd", filepath.Base(page))); err == nil {
+			t.Errorf("%s is for contributors and was installed", page)
 		}
 	}
 	makeIn(t, "uninstall", "DESTDIR="+root, "PREFIX=/opt/gate")

@@ -28,6 +28,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -187,7 +188,8 @@ func (m *machine) writeFiles(shell, dir string) error {
 		}
 	}
 	pages, _ := filepath.Glob("../../docs/*.md")
-	for _, path := range append(pages, "../../go.mod") {
+	deeper, _ := filepath.Glob("../../docs/*/*.md")
+	for _, path := range slices.Concat(pages, deeper, []string{"../../go.mod"}) {
 		add(path, "src/"+strings.TrimPrefix(path, "../../"), 0o644)
 	}
 	text, err := json.Marshal(steps())

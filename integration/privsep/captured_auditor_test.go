@@ -94,7 +94,7 @@ const (
 )
 
 // TestCapturedTellsTheAuditor checks that each message of a captured worker to
-// the auditor has the effect that docs/ATTACKS*.md states, and leaves no line
+// the auditor has the effect that docs/generated/ATTACKS*.md states, and leaves no line
 // in the audit log. At the end the same auditor must still run.
 func TestCapturedTellsTheAuditor(t *testing.T) {
 	t.Parallel()

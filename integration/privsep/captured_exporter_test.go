@@ -209,7 +209,7 @@ func asRootAndAsUser(t *testing.T, test func(*testing.T, user, testConfig)) {
 }
 
 // TestCapturedCounts checks that each message with which a captured worker
-// falsifies metrics has the effect that docs/ATTACKS*.md states. The exporter
+// falsifies metrics has the effect that docs/generated/ATTACKS*.md states. The exporter
 // must answer after each message, and must not have been replaced at the end.
 func TestCapturedCounts(t *testing.T) {
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestCapturedCounts(t *testing.T) {
 }
 
 // TestCapturedExporter checks that each attack of a compromised exporter has
-// the effect that docs/ATTACKS*.md states. No attack may end a worker, and the
+// the effect that docs/generated/ATTACKS*.md states. No attack may end a worker, and the
 // gateway must serve clients of the API after each attack.
 func TestCapturedExporter(t *testing.T) {
 	t.Parallel()

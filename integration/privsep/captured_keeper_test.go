@@ -277,7 +277,7 @@ const (
 )
 
 // TestCapturedAsksTheKeeper checks that each message of a captured worker to
-// the keeper has the effect that docs/ATTACKS*.md states. After each message
+// the keeper has the effect that docs/generated/ATTACKS*.md states. After each message
 // the keeper must still sign and verify for other workers, and at the end the
 // same keeper must still run.
 func TestCapturedAsksTheKeeper(t *testing.T) {

@@ -79,7 +79,7 @@ const (
 )
 
 // TestCapturedAsksTheResolver checks that each message of a captured worker to
-// the resolver has the effect that docs/ATTACKS*.md states. After each message
+// the resolver has the effect that docs/generated/ATTACKS*.md states. After each message
 // the resolver must still answer other workers, and at the end the same
 // resolver must still run.
 func TestCapturedAsksTheResolver(t *testing.T) {

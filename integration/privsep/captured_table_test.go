@@ -30,7 +30,7 @@ const (
 )
 
 // TestCaptured checks that each attack of a captured worker has the effect that
-// docs/ATTACKS*.md states. It tests a gateway that root started, and a gateway
+// docs/generated/ATTACKS*.md states. It tests a gateway that root started, and a gateway
 // that an ordinary user started. After each attack the gateway must serve other
 // clients. At the end the parent must not use more memory or descriptors than
 // before.
@@ -74,7 +74,7 @@ func testCapturedWorker(t *testing.T, as user, c testConfig) {
 }
 
 // pages lists the pages with tables of attacks.
-var pages = []string{"../../docs/ATTACKS.md", "../../docs/ATTACKS-SERVICES.md"}
+var pages = []string{"../../docs/generated/ATTACKS.md", "../../docs/generated/ATTACKS-SERVICES.md"}
 
 // pageMu is locked while a test reads or writes a page.
 var pageMu sync.Mutex

@@ -16,9 +16,9 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
 	for _, tt := range []struct{ page, figure string }{
-		{"TRUST.md", fmt.Sprintf("number of descriptors (%d by default)", testConfig{}.config().Setup.Files)},
-		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
-		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
+		{"design/TRUST.md", fmt.Sprintf("number of descriptors (%d by default)", testConfig{}.config().Setup.Files)},
+		{"design/PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
+		{"design/PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
 	} {
 		text, err := os.ReadFile("../../docs/" + tt.page)
 		must(t, err)

@@ -9,7 +9,7 @@ import (
 
 // TestParentPrivileges starts the gateway without root, as root with -u, and as
 // root with become_user. Each time, every thread of the parent must have the
-// privileges that docs/PRIVSEP.md names. No thread may be able to gain further
+// privileges that docs/design/PRIVSEP.md names. No thread may be able to gain further
 // privileges by executing a program.
 func TestParentPrivileges(t *testing.T) {
 	t.Parallel()

@@ -181,7 +181,7 @@ func parseRecorded(t *testing.T, text string) map[string]commandResult {
 // commandsPage is the file that lists the commands and states which of them
 // work. commandsOutput is the file that contains the commands' output.
 const (
-	commandsPage   = "../../docs/COMMANDS.md"
+	commandsPage   = "../../docs/generated/COMMANDS.md"
 	commandsOutput = "testdata/commands/OUTPUT.md"
 )
 

@@ -161,7 +161,7 @@ const commandsGolden = "testdata/commands/"
 
 // TestCommands runs Slurm's own commands with our daemons, and compares their
 // output with testdata/commands/RELEASE.txt. It starts with an empty cluster,
-// and runs the commands in the order of commandLines. docs/COMMANDS.md is
+// and runs the commands in the order of commandLines. docs/generated/COMMANDS.md is
 // generated from the recorded outputs.
 func TestCommands(t *testing.T) {
 	m := useCluster(t)

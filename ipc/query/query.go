@@ -8,7 +8,7 @@ package query
 import "schedrestd/ipc"
 
 // Rows are this package's rows of the protocol table. The comment above a row
-// is its description in docs/MESSAGES.md.
+// is its description in docs/generated/MESSAGES.md.
 var Rows = ipc.Register(
 	// asks for the signature of a whole handshake message, never of a digest
 	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 12, 12+maxHandshake, 0, ipc.Initial),

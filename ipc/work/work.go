@@ -11,7 +11,7 @@ var connPhases = ipc.In(ipc.Serving, ipc.Draining)
 const maxName = 255
 
 // The rows of this package's messages in the protocol table. The comment above
-// each row becomes the description of its message in docs/MESSAGES.md. In the
+// each row becomes the description of its message in docs/generated/MESSAGES.md. In the
 // rows, ipc.Parent stands for the dispatcher, which has the parent's end of
 // each channel.
 var _ = ipc.Register(
