@@ -211,10 +211,9 @@ func TestCommandsPage(t *testing.T) {
 
 const commandsHead = `# Slurm's commands with schedctld and scheddbd
 
-Slurm's own commands can be used with the bundled daemons. The commands need a slurm.conf that contains the ports of the daemons and
-` + "`AuthAltTypes=auth/jwt`" + `. Set ` + "`SLURM_JWT`" + ` to the token that ` + "`schedctl token`" + ` prints. The table lists Slurm's commands (releases
-%s) in the order in which a test runs them. The user is alice unless the row names another user. In the sources,
-` + "`integration/slurm/" + commandsOutput + "`" + ` contains the expected output.
+This page is generated. [BUNDLED.md](../BUNDLED.md#slurms-commands) describes how to use Slurm's commands with the bundled daemons. The table
+lists the commands (releases %s) in the order in which a test runs them. The user is alice unless the row names another user. In
+the sources, ` + "`integration/slurm/" + commandsOutput + "`" + ` contains the expected output.
 
 - *works*: the command does the same as with Slurm's daemons
 - *partly*: the command's output is correct, but incomplete
