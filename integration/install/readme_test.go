@@ -58,14 +58,14 @@ func TestContributing(t *testing.T) {
 }
 
 // TestClients runs the command blocks of docs/BUNDLED.md, which start the
-// bundled daemons. Then it runs those of the guides for clients.
+// bundled daemons. Then it runs those of the guide for clients.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
 	var steps strings.Builder
-	for _, name := range []string{"docs/BUNDLED.md", "docs/CLIENTS.md", "docs/CLIENTS-PYTHON.md"} {
+	for _, name := range []string{"docs/BUNDLED.md", "docs/CLIENTS.md"} {
 		blocks, err := page.Blocks(filepath.Join(harness.Root, name))
 		harness.Must(t, err)
 		for _, b := range blocks {
