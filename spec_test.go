@@ -11,21 +11,12 @@ import (
 	"testing"
 )
 
-// TestSpecification checks the rows of docs/design/SPECIFICATION.md and
-// docs/design/EXTENSIONS.md. Each row must name existing places in the sources and
-// existing tests. TestSpecification can't check whether the tests prove what
-// the row says.
+// TestSpecification checks the rows of docs/design/SPECIFICATION.md. Each row
+// must name existing places in the sources and existing tests. TestSpecification
+// can't check whether the tests prove what the row says.
 func TestSpecification(t *testing.T) {
-	var text strings.Builder
-	for _, name := range []string{"docs/design/SPECIFICATION.md", "docs/design/EXTENSIONS.md"} {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(raw)
-	}
 	rows, head := 0, ""
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(readPage(t, "docs/design/SPECIFICATION.md")) {
 		if !strings.HasPrefix(line, "| ") {
 			head = ""
 			continue
