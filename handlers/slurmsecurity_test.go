@@ -12,7 +12,7 @@ import (
 
 // TestRefusedForTheDaemon checks that requests with values that older releases
 // of slurmdbd misread are refused, and that no request to the daemon contains
-// such a value. docs/SLURM-SECURITY.md has a row for each class.
+// such a value. docs/DIFFERENCES.md has a row for each class.
 func TestRefusedForTheDaemon(t *testing.T) {
 	const quote, number = "demo`; DROP", "1) OR (1"
 	for _, tt := range []struct{ method, path, value string }{

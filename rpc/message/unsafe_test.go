@@ -10,7 +10,7 @@ import (
 
 // TestUnsafeTexts checks that no request to the accounting daemon can contain a
 // cluster name or an id with characters that have a meaning in SQL, whatever
-// the caller has checked. docs/SLURM-SECURITY.md has a row for each class.
+// the caller has checked. docs/DIFFERENCES.md has a row for each class.
 func TestUnsafeTexts(t *testing.T) {
 	for _, value := range []string{"1", "a`b", "a'b", "1 OR 1", "1)--", "\x00", "é"} {
 		one := []string{value}
