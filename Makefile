@@ -103,7 +103,6 @@ lint: need-go ## check formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=tools/lint/tools.mod staticcheck ./...
-	$(GO) run ./tools/lint/prose
 	$(GO) test -count=1 .
 
 openapi: build ## check the OpenAPI documents with linters and generators (needs Node.js and npm)
