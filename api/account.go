@@ -37,7 +37,6 @@ var Account = schema.Object("account", func() schema.Fields[model.Account] {
 	}
 })
 
-// AccountsAnswer is an answer with accounts.
 type AccountsAnswer struct {
 	Accounts schema.Stream[model.Account]
 	Envelope
@@ -48,7 +47,6 @@ var Accounts = enveloped("openapi_accounts_resp", func(a *AccountsAnswer) *Envel
 	schema.F("accounts", schema.Named("account_list", schema.StreamOf(Account.Type)), func(a *AccountsAnswer) *schema.Stream[model.Account] { return &a.Accounts }, "The accounts", schema.Required(0)),
 )
 
-// AccountsParams are the parameters of GetAccounts.
 type AccountsParams struct{ model.AccountFilter }
 
 func accountFlag(name string, bit model.AccountFilterFlags, doc string, opts ...schema.Option) schema.Field[AccountsParams] {
@@ -69,7 +67,6 @@ var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 	}
 })
 
-// GetAccounts lists the accounts.
 var GetAccounts = declare(accountsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts",
 	Doc: "List the accounts", Answer: Accounts,
@@ -77,7 +74,6 @@ var GetAccounts = declare(accountsParams, Endpoint{
 	AnswerDoc:   "The accounts",
 })
 
-// AccountParams are the parameters of GetAccount.
 type AccountParams struct {
 	Name                                string
 	WithAssocs, WithCoords, WithDeleted bool
@@ -92,7 +88,6 @@ var accountParams = schema.Object("", func() schema.Fields[AccountParams] {
 	}
 })
 
-// GetAccount shows one account.
 var GetAccount = declare(accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
 	Doc: "Show one account", Answer: Accounts,

@@ -20,16 +20,13 @@ var PostAccounts = declare(noParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each account that already did",
 })
 
-// NamedAccountParams name an account.
 type NamedAccountParams struct{ Name string }
 
 var namedAccountParams = nameParams("account_name", "account", "Name of the account",
 	func(p *NamedAccountParams) *string { return &p.Name })
 
-// AccountsRemoved declares the answer of DeleteAccount.
 var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts", "The accounts that were removed")
 
-// DeleteAccount removes an account.
 var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
 	Doc: "Remove an account", Answer: AccountsRemoved,
@@ -71,7 +68,6 @@ var accountsSet = schema.Object("accounts_add_cond", func() schema.Fields[AssocS
 	}
 })
 
-// AccountsAdded declares the answer of PostAccountsAssociation.
 var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts",
 	"The accounting daemon's text about the added records; empty if nothing was added")
 

@@ -33,7 +33,6 @@ var Config = enveloped("openapi_slurmdbd_config_resp", func(a *ConfigAnswer) *En
 
 var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 
-// GetConfig shows all accounting records.
 var GetConfig = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
 	Doc: "Show all accounting records", Answer: Config,
@@ -67,7 +66,6 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", func() schema.
 	}, unusedEnvelope[ConfigBody]()...)
 })
 
-// PostConfig loads records.
 var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load accounting records", Request: ConfigRequest, Answer: Empty,

@@ -356,7 +356,6 @@ func reasonNumbers() schema.Type[[]string] {
 	})
 }
 
-// GetAccountingJobs lists jobs.
 var GetAccountingJobs = declare(accountingJobsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "jobs/", ID: "get_jobs",
 	Doc: "List jobs from accounting", Answer: AccountingJobs,
@@ -364,7 +363,6 @@ var GetAccountingJobs = declare(accountingJobsParams, Endpoint{
 	AnswerDoc:   "The jobs",
 })
 
-// AccountingJobParams are the parameters of GetAccountingJob.
 type AccountingJobParams struct{ Job model.SelectedStep }
 
 var accountingJobParams = schema.Object("", func() schema.Fields[AccountingJobParams] {
@@ -372,7 +370,6 @@ var accountingJobParams = schema.Object("", func() schema.Fields[AccountingJobPa
 		schema.F("job_id", selectedStep, func(p *AccountingJobParams) *model.SelectedStep { return &p.Job }, "Number of the job", schema.Required(0))}
 })
 
-// GetAccountingJob shows one job.
 var GetAccountingJob = declare(accountingJobParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job from accounting", Answer: AccountingJobs,

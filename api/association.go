@@ -141,7 +141,6 @@ func setDefault(a *AssociationRow, is bool) error {
 	return nil
 }
 
-// AssociationsAnswer is an answer with associations.
 type AssociationsAnswer struct {
 	Associations schema.Stream[AssociationRow]
 	Envelope
@@ -186,7 +185,6 @@ var associationParams = schema.Object("", func() schema.Fields[AssociationParams
 	}
 })
 
-// GetAssociations lists associations.
 var GetAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations",
 	Doc: "List the associations", Answer: Associations,

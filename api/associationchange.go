@@ -20,7 +20,6 @@ var PostAssociations = declare(noParams, Endpoint{
 // DeleteAssociation.
 var AssociationsRemoved = removed("openapi_assocs_removed_resp", "removed_associations", "The associations that were removed")
 
-// DeleteAssociations removes associations.
 var DeleteAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "associations/", ID: "delete_associations",
 	Doc: "Remove associations", Answer: AssociationsRemoved,
@@ -28,7 +27,6 @@ var DeleteAssociations = declare(associationParams, Endpoint{
 	AnswerDoc:   "The associations",
 })
 
-// DeleteAssociation removes one association.
 var DeleteAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "association/", ID: "delete_association",
 	Doc: "Remove one association", Answer: AssociationsRemoved,

@@ -45,7 +45,6 @@ var Cluster = schema.Object("cluster_rec", func() schema.Fields[ClusterRow] {
 	}
 })
 
-// ClustersAnswer is an answer with clusters.
 type ClustersAnswer struct {
 	Clusters schema.Stream[ClusterRow]
 	Envelope
@@ -56,7 +55,6 @@ var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envel
 	schema.F("clusters", schema.Named("cluster_rec_list", schema.StreamOf(Cluster.Type)), func(a *ClustersAnswer) *schema.Stream[ClusterRow] { return &a.Clusters }, "The clusters", schema.Required(0)),
 )
 
-// ClustersParams are the parameters of GetClusters.
 type ClustersParams struct{}
 
 var clustersParams = schema.Object("", func() schema.Fields[ClustersParams] {
@@ -64,7 +62,6 @@ var clustersParams = schema.Object("", func() schema.Fields[ClustersParams] {
 		schema.Ignore[ClustersParams]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))}
 })
 
-// GetClusters lists the clusters.
 var GetClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters",
 	Doc: "List the clusters", Answer: Clusters,
@@ -72,7 +69,6 @@ var GetClusters = declare(clustersParams, Endpoint{
 	AnswerDoc:   "The clusters",
 })
 
-// ClusterParams are the parameters of GetCluster.
 type ClusterParams struct {
 	Name string
 	model.ClusterFilter
@@ -103,7 +99,6 @@ var clusterParams = schema.Object("", func() schema.Fields[ClusterParams] {
 	}
 })
 
-// GetCluster shows one cluster.
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
 	Doc: "Show one cluster", Answer: Clusters,

@@ -15,7 +15,6 @@ func blankCluster() ClusterRow {
 	return ClusterRow{Cluster: &c}
 }
 
-// PostClusters creates clusters.
 var PostClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Create clusters", Request: ClustersBody, Answer: Empty,
@@ -25,10 +24,8 @@ var PostClusters = declare(clustersParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested clusters exist",
 })
 
-// ClustersRemoved declares the answer of DeleteCluster.
 var ClustersRemoved = removed("openapi_clusters_removed_resp", "deleted_clusters", "The clusters that were removed")
 
-// DeleteCluster removes a cluster.
 var DeleteCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "cluster/{cluster_name}", ID: "delete_cluster",
 	Doc: "Remove a cluster", Answer: ClustersRemoved,

@@ -389,7 +389,6 @@ var configurationMeta = schema.Object("slurm_conf_meta", func() schema.Fields[mo
 	}
 })
 
-// ConfAnswer is an answer to GetConf.
 type ConfAnswer struct {
 	Configuration model.Configuration
 	Envelope

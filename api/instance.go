@@ -50,7 +50,6 @@ var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
 	}
 })
 
-// GetInstances lists the instances.
 var GetInstances = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances",
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,

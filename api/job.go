@@ -241,7 +241,6 @@ var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { re
 	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// GetJobs lists the jobs.
 var GetJobs = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
 	Doc: "List the jobs", Answer: Jobs,
@@ -249,7 +248,6 @@ var GetJobs = declare(listParams, Endpoint{
 	AnswerDoc:   "The jobs",
 })
 
-// JobParams are the parameters of GetJob.
 type JobParams struct {
 	Job model.JobSelection
 	model.Query
@@ -263,7 +261,6 @@ var jobParams = schema.Object("", func() schema.Fields[JobParams] {
 	}
 })
 
-// GetJob shows one job.
 var GetJob = declare(jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job", Answer: Jobs,

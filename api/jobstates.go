@@ -63,7 +63,6 @@ var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *En
 	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states of the jobs", schema.Required(0)),
 )
 
-// JobStatesParams are the parameters of GetJobStates.
 type JobStatesParams struct {
 	Jobs []model.JobSelection // none means all
 }
@@ -112,7 +111,6 @@ func jobSelection(s string) (sel model.JobSelection, err error) {
 	return sel, nil
 }
 
-// GetJobStates shows the states of jobs.
 var GetJobStates = declare(jobStatesParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state",
 	Doc: "Show only the states of jobs", Answer: JobStates,

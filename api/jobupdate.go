@@ -86,7 +86,6 @@ func leadingNumber(s string) uint32 {
 	return uint32(n)
 }
 
-// UpdatedAnswer is the answer to PostJob.
 type UpdatedAnswer struct {
 	Job     string
 	Results []model.TaskResult
@@ -101,7 +100,6 @@ var Updated = enveloped("openapi_job_post_response", func(a *UpdatedAnswer) *Env
 	schema.Show("job_submit_user_msg", schema.String, func(*UpdatedAnswer) string { return "" }, "Always empty", schema.Until(V42), schema.Deprecated(V41)),
 )
 
-// NamedJobParams name a job.
 type NamedJobParams struct{ Job string }
 
 var namedJobParams = schema.Object("", func() schema.Fields[NamedJobParams] {
@@ -109,7 +107,6 @@ var namedJobParams = schema.Object("", func() schema.Fields[NamedJobParams] {
 		schema.F("job_id", jobName, func(p *NamedJobParams) *string { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0))}
 })
 
-// PostJob changes a job.
 var PostJob = declare(namedJobParams, Endpoint{
 	Method: http.MethodPost, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a job", Request: JobUpdate, Answer: Updated,

@@ -50,7 +50,6 @@ func SelectedJob(id string) (s model.SelectedStep) {
 	return s
 }
 
-// KilledAnswer is the answer to DeleteJob.
 type KilledAnswer struct {
 	Results []model.KillResult
 	Envelope
@@ -64,7 +63,6 @@ var Killed = enveloped("openapi_kill_job_resp", func(a *KilledAnswer) *Envelope 
 	killResults,
 )
 
-// KillParams are the parameters of DeleteJob.
 type KillParams struct {
 	Job    string
 	Signal model.Opt[uint16]

@@ -26,7 +26,6 @@ type Leniency struct {
 // Leniencies lists the exceptions in the order of their declarations.
 var Leniencies []*Leniency
 
-// The exceptions.
 var (
 	UnknownParameter = exception(Leniency{
 		Request: "a request that changes nothing has a parameter that the operation does not have",

@@ -44,7 +44,6 @@ var Licenses = enveloped("openapi_licenses_resp", func(a *LicensesAnswer) *Envel
 	schema.F("last_update", moment, func(a *LicensesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// GetLicenses lists the licenses.
 var GetLicenses = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "licenses/", ID: "get_licenses",
 	Doc: "List the licenses", Answer: Licenses,

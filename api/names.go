@@ -88,7 +88,6 @@ func (spelledType) Parser(schema.View) func(*schema.Report, *schema.Value, *name
 // Names is the set of spellings that a gateway serves. The zero value is empty.
 type Names struct{ sched, slurm bool }
 
-// The possible configurations of Names.
 var (
 	NamesSched = Names{sched: true}
 	NamesSlurm = Names{slurm: true}

@@ -139,7 +139,6 @@ var Nodes = enveloped("openapi_nodes_resp", func(a *NodesAnswer) *Envelope { ret
 	schema.F("last_update", moment, func(a *NodesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// GetNodes lists the nodes.
 var GetNodes = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes",
 	Doc: "List the nodes", Answer: Nodes,
@@ -147,7 +146,6 @@ var GetNodes = declare(listParams, Endpoint{
 	AnswerDoc:   "The nodes",
 })
 
-// NodeParams are the parameters of GetNode.
 type NodeParams struct {
 	Name string
 	model.Query
@@ -161,7 +159,6 @@ var nodeParams = schema.Object("", func() schema.Fields[NodeParams] {
 	}
 })
 
-// GetNode shows one node.
 var GetNode = declare(nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
 	Doc: "Show one node", Answer: Nodes,

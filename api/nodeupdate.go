@@ -64,7 +64,6 @@ func setReasonUser(u *model.NodeUpdate, s string) (err error) {
 	return err
 }
 
-// NamedNodeParams name nodes.
 type NamedNodeParams struct{ Name string }
 
 var namedNodeParams = schema.Object("", func() schema.Fields[NamedNodeParams] {
@@ -104,7 +103,6 @@ var PostNodes = declare(noParams, Endpoint{
 	AnswerDoc:   "The nodes were changed",
 })
 
-// DeleteNode deletes nodes.
 var DeleteNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodDelete, Path: "node/{node_name}", ID: "delete_node",
 	Doc: "Delete a node", Answer: Empty,

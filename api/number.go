@@ -361,5 +361,4 @@ type shaped[T any] struct {
 	shape func(schema.View) *schema.Shape
 }
 
-// Shape describes the type in v.
 func (s shaped[T]) Shape(v schema.View) *schema.Shape { return s.shape(v) }

@@ -16,7 +16,6 @@ type NoParams struct{}
 
 var noParams = schema.Object[NoParams]("", func() schema.Fields[NoParams] { return nil })
 
-// ListParams are the parameters of a list.
 type ListParams struct{ model.Query }
 
 var listParams = schema.Object("", func() schema.Fields[ListParams] {

@@ -227,7 +227,6 @@ var Partitions = enveloped("openapi_partition_resp", func(a *PartitionsAnswer) *
 	schema.F("last_update", moment, func(a *PartitionsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// GetPartitions lists the partitions.
 var GetPartitions = declare(visibleParams, Endpoint{
 	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions",
 	Doc: "List the partitions", Answer: Partitions,
@@ -235,7 +234,6 @@ var GetPartitions = declare(visibleParams, Endpoint{
 	AnswerDoc:   "The partitions",
 })
 
-// PartitionParams are the parameters of GetPartition.
 type PartitionParams struct {
 	Name string
 	model.Query
@@ -249,7 +247,6 @@ var partitionParams = schema.Object("", func() schema.Fields[PartitionParams] {
 	}
 })
 
-// GetPartition shows one partition.
 var GetPartition = declare(partitionParams, Endpoint{
 	Method: http.MethodGet, Path: "partition/{partition_name}", ID: "get_partition",
 	Doc: "Show one partition", Answer: Partitions,

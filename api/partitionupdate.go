@@ -292,13 +292,11 @@ var PostPartitions = declare(noParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
 })
 
-// NamedPartitionParams select a partition.
 type NamedPartitionParams struct{ Name string }
 
 var namedPartitionParams = nameParams("partition_name", "partition", "Name of the partition",
 	func(p *NamedPartitionParams) *string { return &p.Name })
 
-// DeletePartition deletes a partition.
 var DeletePartition = declare(namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,

@@ -68,7 +68,6 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("controller_ping_array", schema.List(Ping.Type)), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
 )
 
-// GetPing pings the controllers.
 var GetPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
 	Doc: "Ping all controllers", Answer: Pings,
@@ -82,7 +81,6 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup, if there is one", schema.Required(0)),
 )
 
-// GetAccountingPing pings the accounting daemon.
 var GetAccountingPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
 	Doc: "Ping the accounting daemon", Answer: AccountingPings,

@@ -173,7 +173,6 @@ var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
 	}
 })
 
-// GetQOSList lists the qualities of service.
 var GetQOSList = declare(qosListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
 	Doc: "List the qualities of service", Answer: QOSList,
@@ -181,7 +180,6 @@ var GetQOSList = declare(qosListParams, Endpoint{
 	AnswerDoc:   "The qualities of service",
 })
 
-// QOSParams are the parameters of GetQOS.
 type QOSParams struct {
 	Name        string
 	WithDeleted bool
@@ -194,7 +192,6 @@ var qosParams = schema.Object("", func() schema.Fields[QOSParams] {
 	}
 })
 
-// GetQOS shows one quality of service.
 var GetQOS = declare(qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
 	Doc: "Show one quality of service", Answer: QOSList,

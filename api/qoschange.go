@@ -44,16 +44,13 @@ var PostQOS = declare(postQOSParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each QOS that already did",
 })
 
-// NamedQOSParams name a quality of service.
 type NamedQOSParams struct{ Name string }
 
 var namedQOSParams = nameParams("qos", "quality of service", "Name of the quality of service, or its number",
 	func(p *NamedQOSParams) *string { return &p.Name })
 
-// QOSRemoved declares the answer of DeleteQOS.
 var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Names of the removed QOS")
 
-// DeleteQOS removes a quality of service.
 var DeleteQOS = declare(namedQOSParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "qos/{qos}", ID: "delete_single_qos",
 	Doc: "Remove a quality of service", Answer: QOSRemoved,

@@ -15,7 +15,6 @@ var requeueFlags = schema.Words("openapi_job_requeue_flags",
 	schema.Bit("SpecialExit", model.RequeueSpecialExit),
 )
 
-// RequeueParams are the parameters of GetJobRequeue.
 type RequeueParams struct {
 	Job   string
 	Flags model.Requeue
@@ -34,7 +33,6 @@ var requeueParams = schema.Object("", func() schema.Fields[RequeueParams] {
 	}
 })
 
-// RequeuedAnswer is the answer to GetJobRequeue.
 type RequeuedAnswer struct {
 	Results []model.TaskResult
 	Envelope
@@ -45,7 +43,6 @@ var Requeued = enveloped("openapi_job_requeue_resp", func(a *RequeuedAnswer) *En
 	schema.F("status", taskResults, func(a *RequeuedAnswer) *[]model.TaskResult { return &a.Results }, "Result for each task of a job array; empty for other jobs", schema.Required(0)),
 )
 
-// GetJobRequeue requeues a job.
 var GetJobRequeue = declare(requeueParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}/requeue", ID: "get_job_requeue", ChangingGET: true,
 	Doc: "Queue a job again", Answer: Requeued, Since: V45,
@@ -119,7 +116,6 @@ func splitOutsideBrackets(s string) (list []string) {
 	return append(list, s[start:])
 }
 
-// RequeuesAnswer is the answer to PostJobsRequeue.
 type RequeuesAnswer struct {
 	Results [][]model.TaskResult
 	Envelope

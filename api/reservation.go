@@ -118,7 +118,6 @@ var sinceParams = schema.Object("", func() schema.Fields[SinceParams] {
 		updateTime(func(p *SinceParams) *model.Query { return &p.Query })}
 })
 
-// GetReservations lists the reservations.
 var GetReservations = declare(sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations",
 	Doc: "List the reservations", Answer: Reservations,
@@ -126,7 +125,6 @@ var GetReservations = declare(sinceParams, Endpoint{
 	AnswerDoc:   "The reservations",
 })
 
-// ReservationParams are the parameters of GetReservation.
 type ReservationParams struct {
 	Name string
 	model.Query
@@ -139,7 +137,6 @@ var reservationParams = schema.Object("", func() schema.Fields[ReservationParams
 	}
 })
 
-// GetReservation shows one reservation.
 var GetReservation = declare(reservationParams, Endpoint{
 	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
 	Doc: "Show one reservation", Answer: Reservations,

@@ -2,13 +2,11 @@ package api
 
 import "net/http"
 
-// NamedReservationParams name a reservation.
 type NamedReservationParams struct{ Name string }
 
 var namedReservationParams = nameParams("reservation_name", "reservation", "Name of the reservation",
 	func(p *NamedReservationParams) *string { return &p.Name })
 
-// DeleteReservation deletes a reservation.
 var DeleteReservation = declare(namedReservationParams, Endpoint{
 	Method: http.MethodDelete, Path: "reservation/{reservation_name}", ID: "delete_reservation",
 	Doc: "Delete a reservation", Answer: Empty,

@@ -29,7 +29,6 @@ var gresLayout = schema.Object("node_gres_layout", func() schema.Fields[model.GR
 	}
 })
 
-// ResourcesAnswer is the answer to GetResources.
 type ResourcesAnswer struct {
 	Nodes []model.ResourceLayout
 	Envelope
@@ -40,7 +39,6 @@ var Resources = enveloped("openapi_resource_layout_resp", func(a *ResourcesAnswe
 	schema.F("nodes", schema.Named("node_resource_layout_list", schema.List(resourceLayout.Type)), func(a *ResourcesAnswer) *[]model.ResourceLayout { return &a.Nodes }, "Resources of the job on each node; empty for a job without an allocation", schema.Required(0)),
 )
 
-// ResourcesParams name a job.
 type ResourcesParams struct{ Job model.JobSelection }
 
 var resourcesParams = schema.Object("", func() schema.Fields[ResourcesParams] {

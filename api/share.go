@@ -52,7 +52,6 @@ func shareFloat() schema.Type[float64] { return shareFloatType{double()} }
 
 type shareFloatType struct{ schema.Type[float64] }
 
-// Shape describes the type in v.
 func (f shareFloatType) Shape(v schema.View) *schema.Shape {
 	if v.Version < V42 {
 		return schema.Float().Shape(v)
@@ -162,7 +161,6 @@ var Shares = enveloped("openapi_shares_resp", func(a *SharesAnswer) *Envelope { 
 	schema.F("shares", sharesList.Type, func(a *SharesAnswer) *SharesAnswer { return a }, "The shares", schema.Required(0)),
 )
 
-// SharesParams are the parameters of GetShares.
 type SharesParams struct {
 	Accounts, Users []string // none means all
 }
@@ -174,7 +172,6 @@ var sharesParams = schema.Object("", func() schema.Fields[SharesParams] {
 	}
 })
 
-// GetShares shows fair shares.
 var GetShares = declare(sharesParams, Endpoint{
 	Method: http.MethodGet, Path: "shares", ID: "get_shares",
 	Doc: "Show fair shares", Answer: Shares,

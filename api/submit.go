@@ -120,7 +120,6 @@ func stepName(o model.Opt[uint32]) string {
 	return strconv.FormatUint(uint64(o.Number), 10)
 }
 
-// PostJobSubmit submits a job.
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,

@@ -54,7 +54,6 @@ var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { re
 	schema.F("TRES", schema.Named("tres_list", schema.StreamOf(TRES.Type)), func(a *TRESAnswer) *schema.Stream[model.TRES] { return &a.TRES }, "The trackable resources", schema.Required(0)),
 )
 
-// GetTRES lists the trackable resources.
 var GetTRES = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres",
 	Doc: "List the trackable resources", Answer: TRESList,

@@ -2,7 +2,6 @@ package api
 
 import "net/http"
 
-// TRESBody declares the body of PostTRES.
 var TRESBody = changes("openapi_tres_resp", "TRES", "tres_list", TRES.Type, "Trackable resources")
 
 // PostTRES always fails, as in slurmrestd.

@@ -51,7 +51,6 @@ var User = schema.Object("user", func() schema.Fields[model.User] {
 	}
 })
 
-// UsersAnswer is an answer with users.
 type UsersAnswer struct {
 	Users schema.Stream[model.User]
 	Envelope
@@ -90,7 +89,6 @@ var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
 	}, userDetailParams()...)
 })
 
-// GetUsers lists the users.
 var GetUsers = declare(usersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users",
 	Doc: "List the users", Answer: UserList,
@@ -104,7 +102,6 @@ var userParams = schema.Object("", func() schema.Fields[UsersParams] {
 	}, userDetailParams()...)
 })
 
-// GetUser shows one user.
 var GetUser = declare(userParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
 	Doc: "Show one user", Answer: UserList,

@@ -20,7 +20,6 @@ var PostUsers = declare(noParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each user that already did",
 })
 
-// NamedUserParams name a user.
 type NamedUserParams struct{ Name string }
 
 var namedUserParams = nameParams("name", "user", "Name of the user",
@@ -30,7 +29,6 @@ var namedUserParams = nameParams("name", "user", "Name of the user",
 // the removed users, but does not document them.
 var UsersRemoved = removed("openapi_resp", "removed_users", "The users that were removed", schema.Undocumented(0))
 
-// DeleteUser removes a user.
 var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: UsersRemoved,
@@ -73,7 +71,6 @@ var usersSet = schema.Object("users_add_cond", func() schema.Fields[AssocSet] {
 	}
 })
 
-// UsersAdded declares the answer of PostUsersAssociation.
 var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users",
 	"The accounting daemon's text about the added records; empty if nothing was added")
 

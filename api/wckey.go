@@ -18,7 +18,6 @@ var WCKeys = enveloped("openapi_wckey_resp", func(a *WCKeysAnswer) *Envelope { r
 	schema.F("wckeys", schema.Named("wckey_list", schema.StreamOf(wckey.Type)), func(a *WCKeysAnswer) *schema.Stream[model.WCKey] { return &a.WCKeys }, "The workload keys", schema.Required(0)),
 )
 
-// WCKeysParams are the parameters of GetWCKeys.
 type WCKeysParams struct{ model.WCKeyFilter }
 
 var wckeysParams = schema.Object("", func() schema.Fields[WCKeysParams] {
@@ -36,7 +35,6 @@ var wckeysParams = schema.Object("", func() schema.Fields[WCKeysParams] {
 	}
 })
 
-// GetWCKeys lists the workload keys.
 var GetWCKeys = declare(wckeysParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckeys/", ID: "get_wckeys",
 	Doc: "List the workload keys", Answer: WCKeys,
@@ -44,13 +42,11 @@ var GetWCKeys = declare(wckeysParams, Endpoint{
 	AnswerDoc:   "The workload keys",
 })
 
-// WCKeyParams name a workload key.
 type WCKeyParams struct{ Name string }
 
 var wckeyParams = nameParams("id", "workload key", "Name of the workload key, or its number",
 	func(p *WCKeyParams) *string { return &p.Name })
 
-// GetWCKey shows one workload key.
 var GetWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckey/{id}", ID: "get_wckey",
 	Doc: "Show one workload key", Answer: WCKeys,
@@ -74,7 +70,6 @@ var postWCKeysParams = schema.Object("", func() schema.Fields[PostWCKeysParams] 
 	}
 })
 
-// PostWCKeys creates workload keys.
 var PostWCKeys = declare(postWCKeysParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "wckeys/", ID: "post_wckeys",
 	Doc: "Create workload keys", Request: WCKeysBody, Answer: Empty,
@@ -84,10 +79,8 @@ var PostWCKeys = declare(postWCKeysParams, Endpoint{
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested workload keys exist. A warning names each key that existed before",
 })
 
-// WCKeysRemoved declares the answer of DeleteWCKey.
 var WCKeysRemoved = removed("openapi_wckey_removed_resp", "deleted_wckeys", "The workload keys that were removed")
 
-// DeleteWCKey removes a workload key.
 var DeleteWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "wckey/{id}", ID: "delete_wckey",
 	Doc: "Remove a workload key", Answer: WCKeysRemoved,

@@ -133,7 +133,6 @@ func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordi
 	return len(add)+len(remove) > 0, nil
 }
 
-// deleteAccount removes an account.
 func (h *handler) deleteAccount(c *rest.Call, p *api.NamedAccountParams) error {
 	remove := removal(model.Remove[model.Account]{Filter: accountsNamed(p.Name)})
 	names, err := h.removeRecords(c, "account", p.Name, rest.InPath+"account_name", remove, nil)

@@ -7,7 +7,6 @@ import (
 	"schedrestd/handlers/rest"
 )
 
-// getAccountingPing pings the accounting daemon.
 func (h *handler) getAccountingPing(c *rest.Call, _ *api.NoParams) error {
 	pings, err := h.Accounting.Ping(c.Context(), c.Credential())
 	if err != nil {

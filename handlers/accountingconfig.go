@@ -12,7 +12,6 @@ import (
 	"schedrestd/model"
 )
 
-// getConfig shows all accounting records.
 func (h *handler) getConfig(c *rest.Call, _ *api.NoParams) error {
 	r, err := h.records(c)
 	if err != nil {

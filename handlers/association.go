@@ -261,12 +261,10 @@ func selectsAssociations(f *model.AssocFilter) bool {
 	return false
 }
 
-// deleteAssociations removes associations.
 func (h *handler) deleteAssociations(c *rest.Call, p *api.AssociationParams) error {
 	return h.removeAssociations(c, p, nil)
 }
 
-// deleteAssociation removes one association.
 func (h *handler) deleteAssociation(c *rest.Call, p *api.AssociationParams) error {
 	return h.removeAssociations(c, p, func(names []string) error {
 		if len(names) < 2 {

@@ -49,7 +49,6 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 	return rest.Send(c, http.StatusOK, api.Clusters, &body)
 }
 
-// postClusters creates clusters.
 func (h *handler) postClusters(c *rest.Call, _ *api.ClustersParams) error {
 	body, err := rest.ReadBody(c, api.ClustersBody)
 	if err != nil {
@@ -85,7 +84,6 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 	return true, add[model.Cluster](tx, *row.Cluster, model.ClusterFilter{Names: []string{row.Name}}, at)
 }
 
-// deleteCluster removes a cluster.
 func (h *handler) deleteCluster(c *rest.Call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "there is no cluster %q, which the parameter cluster names", p.Name)

@@ -172,7 +172,6 @@ func allowMissing(c *rest.Call, err error, kind, name, source string) error {
 	return nil
 }
 
-// answerRemoval answers a removal.
 func (h *handler) answerRemoval(c *rest.Call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
 	if err != nil {
 		return err

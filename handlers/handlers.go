@@ -17,7 +17,7 @@ import (
 	"schedrestd/internal/feature"
 )
 
-// Config configures the handlers.
+// Config configures the handlers, and by its embedded Config the server.
 type Config struct {
 	rest.Config
 

@@ -32,7 +32,6 @@ type extension struct {
 // partitions returns the partitions of a node.
 func (m *membership) partitions(node string) []string { return m.sets[m.setIndex[node]] }
 
-// add adds node to partition.
 func (m *membership) add(node, partition string) {
 	from := m.setIndex[node]
 	to, known := m.extended[extension{from, partition}]

@@ -36,7 +36,6 @@ func (h *handler) getNodes(c *rest.Call, p *api.ListParams) error {
 	return rest.Send(c, http.StatusOK, api.Nodes, &body)
 }
 
-// getNode returns one node.
 func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
@@ -201,7 +200,6 @@ func (h *handler) checkNodesExist(c *rest.Call, names, source string) error {
 	return nil
 }
 
-// deleteNode deletes nodes.
 func (h *handler) deleteNode(c *rest.Call, p *api.NamedNodeParams) error {
 	if err := h.checkNodesExist(c, p.Name, rest.InPath+"node_name"); err != nil {
 		return err

@@ -20,7 +20,6 @@ func (h *handler) getPartitions(c *rest.Call, p *api.ListParams) error {
 	return rest.Send(c, http.StatusOK, api.Partitions, &body)
 }
 
-// getPartition returns one partition.
 func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
 	partition, lastUpdate, err := h.Controller.Partition(c.Context(), c.Credential(), p.Name, p.Or(model.ShowAll))
 	if err != nil {
@@ -97,7 +96,6 @@ func (h *handler) postPartitions(c *rest.Call, _ *api.NoParams) error {
 	return rest.Send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
 }
 
-// deletePartition deletes a partition.
 func (h *handler) deletePartition(c *rest.Call, p *api.NamedPartitionParams) error {
 	return h.changeNamed(c, "partition", p.Name, rest.InPath+"partition_name", func() error {
 		return h.Controller.DeletePartition(c.Context(), c.Credential(), p.Name)

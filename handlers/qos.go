@@ -235,7 +235,6 @@ func withoutEmpty(tx *transaction, limits []api.Limit[model.QOS], old *model.QOS
 	return list
 }
 
-// deleteQOS removes a quality of service.
 func (h *handler) deleteQOS(c *rest.Call, p *api.NamedQOSParams) error {
 	names, err := h.removeRecords(c, "quality of service", p.Name, rest.InPath+"qos", func(tx *transaction) (any, error) {
 		r, err := h.namesFrom(tx.List, model.QOSFilter{})

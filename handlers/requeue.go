@@ -12,7 +12,6 @@ import (
 	"schedrestd/model"
 )
 
-// getJobRequeue requeues a job.
 func (h *handler) getJobRequeue(c *rest.Call, p *api.RequeueParams) error {
 	if err := checkRequeue(p.Flags, rest.InQuery+"SpecialExit"); err != nil {
 		return err

@@ -22,7 +22,6 @@ func (h *handler) getReservations(c *rest.Call, p *api.SinceParams) error {
 	return rest.Send(c, http.StatusOK, api.Reservations, &body)
 }
 
-// getReservation returns one reservation.
 func (h *handler) getReservation(c *rest.Call, p *api.ReservationParams) error {
 	reservation, lastUpdate, err := h.Controller.Reservation(c.Context(), c.Credential(), p.Name, p.Query)
 	if err != nil {
@@ -139,7 +138,6 @@ func dropHeld(u *model.ReservationUpdate, current *model.Reservation) {
 	}
 }
 
-// deleteReservation deletes a reservation.
 func (h *handler) deleteReservation(c *rest.Call, p *api.NamedReservationParams) error {
 	return h.changeNamed(c, "reservation", p.Name, rest.InPath+"reservation_name", func() error {
 		return h.Controller.DeleteReservation(c.Context(), c.Credential(), p.Name)

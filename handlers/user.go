@@ -168,7 +168,6 @@ func renameUser(tx *transaction, u *model.User, existing *model.User, at string)
 // keep 0, which means "not set", until it is started again.
 const adminNone = 1
 
-// addUser creates a user.
 func addUser(tx *transaction, u *model.User, at string) error {
 	record := *u
 	if record.AdminLevel == 0 {
@@ -198,7 +197,6 @@ func addUser(tx *transaction, u *model.User, at string) error {
 	return add[model.User](tx, record, usersNamed(u.Name), at)
 }
 
-// deleteUser removes a user.
 func (h *handler) deleteUser(c *rest.Call, p *api.NamedUserParams) error {
 	remove := func(tx *transaction) (any, error) {
 		return model.Remove[model.User]{Filter: usersNamed(p.Name)}, checkAdministrators(tx, []string{p.Name}, 0, "")

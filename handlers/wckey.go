@@ -14,7 +14,6 @@ import (
 	"schedrestd/model"
 )
 
-// getWCKeys lists workload keys.
 func (h *handler) getWCKeys(c *rest.Call, p *api.WCKeysParams) error {
 	filter := p.WCKeyFilter
 	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
@@ -73,7 +72,6 @@ func wckeyFilters(name string) []model.WCKeyFilter {
 	return filters
 }
 
-// postWCKeys creates workload keys.
 func (h *handler) postWCKeys(c *rest.Call, _ *api.PostWCKeysParams) error {
 	body, err := rest.ReadBody(c, api.WCKeysBody)
 	if err != nil {

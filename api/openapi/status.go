@@ -26,7 +26,6 @@ func statuses(requested []string) []string {
 // isSuccess reports whether s is a success status.
 func isSuccess(s string) bool { return s[0] == '2' }
 
-// responses writes the responses by status.
 func (d *writer) responses(op operation) {
 	d.BeginObject()
 	for _, status := range d.statuses {

@@ -323,7 +323,6 @@ func (d *writer) refer(v schema.View, s *schema.Shape) {
 	d.pair("$ref", "#/components/schemas/"+d.schemas.reference(v, s))
 }
 
-// shape writes a schema.
 func (d *writer) shape(v schema.View, s *schema.Shape) {
 	d.BeginObject()
 	d.members(v, s)

@@ -40,16 +40,12 @@ func (j *JSONWriter) Reset(w io.Writer) {
 	*j = JSONWriter{output: output{w: w, buf: j.buf[:0]}, pretty: j.pretty}
 }
 
-// BeginObject opens an object.
 func (j *JSONWriter) BeginObject() { j.open('{') }
 
-// EndObject closes the innermost object.
 func (j *JSONWriter) EndObject() { j.close('}') }
 
-// BeginArray opens an array.
 func (j *JSONWriter) BeginArray() { j.open('[') }
 
-// EndArray closes the innermost array.
 func (j *JSONWriter) EndArray() { j.close(']') }
 
 func (j *JSONWriter) open(c byte) {
@@ -111,14 +107,12 @@ func (j *JSONWriter) Key(name string) {
 	j.sep, j.afterKey = false, true
 }
 
-// Int writes a signed integer.
 func (j *JSONWriter) Int(n int64) {
 	j.comma()
 	j.buf = strconv.AppendInt(j.buf, n, 10)
 	j.endValue()
 }
 
-// Uint writes an unsigned integer.
 func (j *JSONWriter) Uint(n uint64) {
 	j.comma()
 	j.buf = strconv.AppendUint(j.buf, n, 10)
@@ -160,14 +154,12 @@ func (j *JSONWriter) Float(f float64) {
 	j.endValue()
 }
 
-// Bool writes true or false.
 func (j *JSONWriter) Bool(b bool) {
 	j.comma()
 	j.buf = strconv.AppendBool(j.buf, b)
 	j.endValue()
 }
 
-// Null writes null.
 func (j *JSONWriter) Null() {
 	j.comma()
 	j.buf = append(j.buf, "null"...)

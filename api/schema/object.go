@@ -119,7 +119,6 @@ func (t *table) parser(v View) func(*Report, *Value, any) bool {
 	return t.parsers[v]
 }
 
-// Shape describes the table in v.
 func (t *table) Shape(v View) *Shape {
 	return &Shape{Name: t.name, Kind: "object", Fields: properties(t.loaded(), v)}
 }

@@ -6,7 +6,6 @@ import "io"
 // in all layouts.
 type Layout uint8
 
-// The layouts.
 const (
 	Compact Layout = iota // as short as the format allows, on one line
 	Pretty                // each value on its own line, indented; in YAML, each with a tag for its type

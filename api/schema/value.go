@@ -5,7 +5,6 @@ import "fmt"
 // Kind is the kind of a Value.
 type Kind uint8
 
-// The kinds.
 const (
 	Null Kind = iota
 	Bool

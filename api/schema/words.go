@@ -61,7 +61,6 @@ func (s *WordSet[T]) Names(n T) (names []string) {
 	return names
 }
 
-// Shape describes the set in v.
 func (s *WordSet[T]) Shape(v View) *Shape {
 	one := &Shape{Kind: "string"}
 	for _, w := range s.wordsOf(v.Version) {

@@ -45,16 +45,12 @@ func (y *YAMLWriter) Reset(w io.Writer) {
 	*y = YAMLWriter{output: output{w: w, buf: y.buf[:0]}, layout: y.layout, open: y.open[:0]}
 }
 
-// BeginObject opens an object.
 func (y *YAMLWriter) BeginObject() { y.begin(false) }
 
-// EndObject closes the innermost object.
 func (y *YAMLWriter) EndObject() { y.end("{}") }
 
-// BeginArray opens an array.
 func (y *YAMLWriter) BeginArray() { y.begin(true) }
 
-// EndArray closes the innermost array.
 func (y *YAMLWriter) EndArray() { y.end("[]") }
 
 func (y *YAMLWriter) begin(array bool) {
@@ -187,14 +183,12 @@ func (y *YAMLWriter) String(s string) {
 	y.endValue()
 }
 
-// Int writes a signed integer.
 func (y *YAMLWriter) Int(n int64) {
 	y.scalar("!!int")
 	y.buf = strconv.AppendInt(y.buf, n, 10)
 	y.endValue()
 }
 
-// Uint writes an unsigned integer.
 func (y *YAMLWriter) Uint(n uint64) {
 	y.scalar("!!int")
 	y.buf = strconv.AppendUint(y.buf, n, 10)
@@ -225,14 +219,12 @@ func (y *YAMLWriter) Float(f float64) {
 	y.endValue()
 }
 
-// Bool writes true or false.
 func (y *YAMLWriter) Bool(b bool) {
 	y.scalar("!!bool")
 	y.buf = strconv.AppendBool(y.buf, b)
 	y.endValue()
 }
 
-// Null writes null.
 func (y *YAMLWriter) Null() {
 	y.scalar("!!null")
 	y.buf = append(y.buf, "null"...)

@@ -23,7 +23,7 @@ type Cached struct {
 // NewCached returns an answer whose body the function write encodes.
 func NewCached(write func(schema.Encoder) error) *Cached { return &Cached{write: write} }
 
-// SendCached answers with a.
+// SendCached answers with a in the negotiated format and coding.
 func (c *Call) SendCached(a *Cached) error {
 	body, err := a.encoded(c)
 	if err != nil {

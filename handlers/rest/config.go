@@ -13,7 +13,8 @@ import (
 	"schedrestd/internal/feature"
 )
 
-// Config configures a Server.
+// Config configures a Server. MaxBody and ReadBody must be set if any route reads
+// a body.
 type Config struct {
 	Auth          auth.Options
 	Authenticator *auth.Authenticator // verifies credentials; nil if only the daemons verify them

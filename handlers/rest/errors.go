@@ -81,7 +81,6 @@ type RetryAfterError struct {
 // Error returns the text of the wrapped error.
 func (e *RetryAfterError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the wrapped error.
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
 // retrySeconds returns the value of Retry-After, in seconds, rounded up.

@@ -26,7 +26,6 @@ func (c *Call) fail(err error) {
 	c.sendError(err, code)
 }
 
-// sendError answers with err.
 func (c *Call) sendError(err error, code int) {
 	if code == http.StatusNotModified { // a 304 has no body (RFC 9110, 15.4.5)
 		c.w.WriteHeader(code)

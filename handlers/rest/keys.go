@@ -22,7 +22,6 @@ type KeyClaim struct {
 // first request with the key.
 type KeyState uint8
 
-// The states.
 const (
 	KeyFresh    KeyState = iota + 1 // the caller may carry out its request
 	KeyRunning                      // another request with the key is being carried out

@@ -196,7 +196,6 @@ func (s *sink) sendHeader(size int, compressed bool) {
 	s.c.w.WriteHeader(s.status)
 }
 
-// finish ends the body.
 func (s *sink) finish() error {
 	switch {
 	case s.spool != nil:

@@ -42,7 +42,8 @@ type Server struct {
 	shapes     sync.Map      // *schema.Shape of request bodies, by routeView
 }
 
-// NewServer returns a Server.
+// NewServer returns a Server, which replaces the nil values in cfg by their
+// defaults.
 func NewServer(service Service, cfg Config) *Server {
 	cfg.SetDefaults()
 	return &Server{

@@ -38,7 +38,6 @@ func newSpool(coding string, reserved reservation) *spool {
 	return s
 }
 
-// Write stores b.
 func (s *spool) Write(b []byte) (int, error) {
 	s.plainSize += len(b)
 	return s.coder.Write(b)

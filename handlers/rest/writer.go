@@ -10,7 +10,6 @@ type response struct {
 	bytes  int
 }
 
-// WriteHeader sends the status.
 func (w *response) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
