@@ -1,11 +1,14 @@
 // Package api declares the REST API: its endpoints and the objects in their
 // bodies, in all API versions and in both spellings (see schema.Spelling). It
-// contains no HTTP code: package handlers serves the endpoints. The router, the
-// parsers and renderers of bodies, and the OpenAPI documents all use the tables
-// in this package, so they always agree.
+// contains no HTTP code: packages handlers and rest serve the endpoints. The
+// router, the parsers and renderers of bodies, and the OpenAPI documents all use
+// the tables in this package, so they always agree.
 //
 // Each file declares one kind of object. For example, node.go contains the
-// table of a node's fields. In each version, the fields and their types are the
+// table of a node's fields, and jobfields.go that of a job's fields. The types
+// of values that many tables use are in number.go, time.go, text.go and
+// names.go. The file endpoint.go describes an endpoint, envelope.go what all
+// answers have in common. In each version, the fields and their types are the
 // same as in slurmrestd. A test compares them with slurmrestd's documents.
 // Fields that slurmrestd lacks are marked with schema.Extension. Operations
 // that slurmrestd lacks are marked with SlurmSince.
