@@ -2,13 +2,16 @@ package rest
 
 import "schedrestd/api"
 
-// Route combines the declaration of an endpoint with its handler. The function
-// prepare parses the parameters, and returns the function that does the work.
+// Route combines the declaration of an endpoint with the function that answers
+// its requests.
 type Route struct {
 	*api.Endpoint
-	prepare func(*Call) (do func() error, err error)
+	prepare func(*Call) (do func() error, err error) // parses the parameters, and returns the function that does the work
 }
 
+// Bind returns the Route of an operation. The function do answers a request of an
+// authenticated client. Its second argument contains the parameters in the path
+// and the query. If do returns an error, the server sends it.
 func Bind[P any](op api.Operation[P], do func(*Call, *P) error) Route {
 	return Route{op.Endpoint, func(c *Call) (func() error, error) {
 		params, err := readParams(c, op.Params)
