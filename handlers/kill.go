@@ -17,6 +17,72 @@ import (
 	"schedrestd/model"
 )
 
+// deleteJob cancels a job, or sends it the signal that the request contains.
+func (h *handler) deleteJob(c *rest.Call, p *api.KillParams) error {
+	results, err := rest.MakeChange(c, p.Job, func() ([]model.KillResult, error) {
+		list, err := h.Controller.KillEach(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		gone, ok := goneJob(c, err)
+		if ok && len(list) == 0 {
+			list = []model.KillResult{{Code: uint32(gone.Number), Reason: h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
+		}
+		if ok {
+			err = nil
+		}
+		return list, err
+	}, func(list []model.KillResult) rest.Result {
+		if len(list) == 0 { // without VERBOSE the list has only failures
+			return rest.Result{Objects: p.Job}
+		}
+		return signalResult(list)
+	})
+	if err != nil {
+		return err
+	}
+	return rest.Send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
+}
+
+// oldDeleteJob implements deleteJob for versions before v0.0.42.
+func (h *handler) oldDeleteJob(c *rest.Call, p *api.KillParams) error {
+	var gone *errs.Error
+	_, err := rest.MakeChange(c, p.Job, func() (string, error) {
+		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+		var ok bool
+		if gone, ok = goneJob(c, err); ok {
+			c.Warn(rest.InPath+"job_id", "%s", gone.Message)
+			err = nil
+		}
+		return p.Job, err
+	}, func(job string) rest.Result {
+		if gone != nil {
+			return rest.Result{Objects: job, Number: uint32(gone.Number), Code: "partial"}
+		}
+		return rest.Result{Objects: job}
+	})
+	if err != nil {
+		return err
+	}
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+}
+
+// killFlags returns the flags for the signal. By default, all processes of the
+// job get the signal.
+func killFlags(p *api.KillParams) model.Kill {
+	if p.Flags == 0 {
+		return model.KillFullJob
+	}
+	return p.Flags
+}
+
+// goneJob returns err if its reason is that the job to cancel has ended or is
+// unknown, and if the client may expect a success.
+func goneJob(c *rest.Call, err error) (e *errs.Error, ok bool) {
+	e, ok = errors.AsType[*errs.Error](err)
+	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.Lenient(api.GoneJob) {
+		return nil, false
+	}
+	return e, true
+}
+
 // deleteJobs cancels the jobs that a body selects, or sends them another
 // signal. It refuses a body without a condition, because slurmctld would then
 // select all pending jobs.
@@ -101,72 +167,6 @@ func conditions(k *model.KillJobs) string {
 		list = append(list, fmt.Sprintf("job_state=%d", k.State.Number))
 	}
 	return strings.Join(list, " ")
-}
-
-// deleteJob cancels a job, or sends it the signal that the request contains.
-func (h *handler) deleteJob(c *rest.Call, p *api.KillParams) error {
-	results, err := rest.MakeChange(c, p.Job, func() ([]model.KillResult, error) {
-		list, err := h.Controller.KillEach(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
-		gone, ok := goneJob(c, err)
-		if ok && len(list) == 0 {
-			list = []model.KillResult{{Code: uint32(gone.Number), Reason: h.ErrorText(gone.Number), Message: gone.Message, ID: api.SelectedJob(p.Job)}}
-		}
-		if ok {
-			err = nil
-		}
-		return list, err
-	}, func(list []model.KillResult) rest.Result {
-		if len(list) == 0 { // without VERBOSE the list has only failures
-			return rest.Result{Objects: p.Job}
-		}
-		return signalResult(list)
-	})
-	if err != nil {
-		return err
-	}
-	return rest.Send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.Envelope()})
-}
-
-// oldDeleteJob implements deleteJob for versions before v0.0.42.
-func (h *handler) oldDeleteJob(c *rest.Call, p *api.KillParams) error {
-	var gone *errs.Error
-	_, err := rest.MakeChange(c, p.Job, func() (string, error) {
-		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
-		var ok bool
-		if gone, ok = goneJob(c, err); ok {
-			c.Warn(rest.InPath+"job_id", "%s", gone.Message)
-			err = nil
-		}
-		return p.Job, err
-	}, func(job string) rest.Result {
-		if gone != nil {
-			return rest.Result{Objects: job, Number: uint32(gone.Number), Code: "partial"}
-		}
-		return rest.Result{Objects: job}
-	})
-	if err != nil {
-		return err
-	}
-	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
-}
-
-// killFlags returns the flags for the signal. By default, all processes of the
-// job get the signal.
-func killFlags(p *api.KillParams) model.Kill {
-	if p.Flags == 0 {
-		return model.KillFullJob
-	}
-	return p.Flags
-}
-
-// goneJob returns err if its reason is that the job to cancel has ended or is
-// unknown, and if the client may expect a success.
-func goneJob(c *rest.Call, err error) (e *errs.Error, ok bool) {
-	e, ok = errors.AsType[*errs.Error](err)
-	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.Lenient(api.GoneJob) {
-		return nil, false
-	}
-	return e, true
 }
 
 // signalResult returns the Result of a request to signal several jobs. The

@@ -150,31 +150,6 @@ func (h *handler) dropShown(c *rest.Call, u *model.NodeUpdate) error {
 // node returns to service: 30 years.
 const firstTime = 30 * 365 * 86400
 
-// noChange returns the error for a body that has no field to change. If the
-// client may expect a success, noChange adds a warning instead and returns nil.
-// Then the controller still receives the change, and refuses it if there is no
-// such object, or if the user may not change it.
-func noChange(c *rest.Call, kind, name, source string) error {
-	const text = "the body has no field to change"
-	if c.Lenient(api.NoChange) {
-		c.Warn(source, text+", so nothing is changed")
-		return nil
-	}
-	return errs.New(errs.Invalid, "%s %s: "+text, kind, name).WithSource(source)
-}
-
-// changeNamed calls the function do to change an object, and then answers
-// without content. The name argument is the object's name, and source is the
-// place of this name in the request.
-func (h *handler) changeNamed(c *rest.Call, kind, name, source string, do func() error) error {
-	_, err := rest.MakeChange(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
-		func(name string) rest.Result { return rest.Result{Objects: name} })
-	if err != nil {
-		return err
-	}
-	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
-}
-
 // checkNodesExist returns an error if names is a list of several nodes and one
 // of them does not exist. Without this check, a controller would change all
 // nodes that precede the unknown one in the list, and then stop.

@@ -63,3 +63,26 @@ func findFirst[T any](kind, name string, list schema.Stream[T], matches func(*T)
 	}
 	return found, nil
 }
+
+// usagePeriod completes a period for which a client requests usage. If the
+// client sends only a start, the period ends now.
+func usagePeriod(c *rest.Call, start, end *model.Time) {
+	switch {
+	case *start != 0 && *end == 0:
+		*end = model.At(c.Started())
+	case *start > *end:
+		*start, *end = *end, *start
+	}
+}
+
+// streamOf returns a Stream of the elements of list.
+func streamOf[T any](list []T) schema.Stream[T] {
+	return func(each func(*T) error) error {
+		for i := range list {
+			if err := each(&list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,9 +9,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
-	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
-	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -107,40 +104,6 @@ func (h *handler) resolve(c *rest.Call, d *model.JobDesc, at string) error {
 		return err
 	}
 	return h.resolveName(c, groupNames, &d.GroupName, &d.GroupID, at+"group_id")
-}
-
-// nameKind is a kind of name that the gateway's host knows.
-type nameKind struct {
-	name   string
-	code   int // Slurm's error number for an unknown name
-	lookup func(Resolver, context.Context, string) (uint32, error)
-}
-
-var (
-	userNames  = nameKind{"user", slurmerror.UnknownUser, Resolver.UserID}
-	groupNames = nameKind{"group", slurmerror.UnknownGroup, Resolver.GroupID}
-)
-
-// resolveName replaces a name, unless it is "", with a number. The source
-// argument is the place of the name in the request.
-func (h *handler) resolveName(c *rest.Call, kind nameKind, name *string, number *model.Opt[uint32], source string) error {
-	if *name == "" {
-		return nil
-	}
-	notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", kind.name, schema.Shorten(*name)).WithSource(source)
-	notFound.Number = kind.code
-	if h.Resolver == nil {
-		return notFound
-	}
-	id, err := kind.lookup(h.Resolver, c.Context(), *name)
-	switch {
-	case errs.KindOf(err) == errs.NotFound:
-		return notFound
-	case err != nil:
-		return err
-	}
-	*name, *number = "", model.Some(id)
-	return nil
 }
 
 // dropTokens removes tokens from a job's environment: the variables SCHED_JWT

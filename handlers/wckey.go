@@ -20,17 +20,6 @@ func (h *handler) getWCKeys(c *rest.Call, p *api.WCKeysParams) error {
 	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
 }
 
-// usagePeriod completes a period for which a client requests usage. If the
-// client sends only a start, the period ends now.
-func usagePeriod(c *rest.Call, start, end *model.Time) {
-	switch {
-	case *start != 0 && *end == 0:
-		*end = model.At(c.Started())
-	case *start > *end:
-		*start, *end = *end, *start
-	}
-}
-
 func (h *handler) sendWCKeys(c *rest.Call, list schema.Stream[model.WCKey]) error {
 	return rest.Send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.Envelope()})
 }
@@ -48,18 +37,6 @@ func (h *handler) getWCKey(c *rest.Call, p *api.WCKeyParams) error {
 		}
 	}
 	return errs.New(errs.NotFound, "there is no workload key %q", p.Name)
-}
-
-// streamOf returns a Stream of the elements of list.
-func streamOf[T any](list []T) schema.Stream[T] {
-	return func(each func(*T) error) error {
-		for i := range list {
-			if err := each(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 }
 
 // wckeyFilters returns filters for workload keys with the given name. If the

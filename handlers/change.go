@@ -159,3 +159,28 @@ func sourceOf(list string, i int, field string) string {
 	}
 	return fmt.Sprintf("%s%d/%s", list, i, field)
 }
+
+// changeNamed calls the function do to change an object, and then answers
+// without content. The name argument is the object's name, and source is the
+// place of this name in the request.
+func (h *handler) changeNamed(c *rest.Call, kind, name, source string, do func() error) error {
+	_, err := rest.MakeChange(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
+		func(name string) rest.Result { return rest.Result{Objects: name} })
+	if err != nil {
+		return err
+	}
+	return rest.Send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.Envelope()})
+}
+
+// noChange returns the error for a body that has no field to change. If the
+// client may expect a success, noChange adds a warning instead and returns nil.
+// Then the controller still receives the change, and refuses it if there is no
+// such object, or if the user may not change it.
+func noChange(c *rest.Call, kind, name, source string) error {
+	const text = "the body has no field to change"
+	if c.Lenient(api.NoChange) {
+		c.Warn(source, text+", so nothing is changed")
+		return nil
+	}
+	return errs.New(errs.Invalid, "%s %s: "+text, kind, name).WithSource(source)
+}
