@@ -85,6 +85,25 @@ func (e *Endpoint) OperationID(v schema.View) string {
 // Changing reports whether the endpoint changes something.
 func (e *Endpoint) Changing() bool { return e.ChangingGET || e.Method != http.MethodGet && !e.Util }
 
+// FieldsParameter is the parameter of every operation that shows records and
+// changes nothing. It is none of slurmrestd's.
+var FieldsParameter = schema.Property{
+	Name: "fields", Undocumented: true, Shape: &schema.Shape{Kind: "string"},
+	Doc: "Fields of the records to show, separated by commas, such as \"name\" or \"time.limit\"; default: all fields. Records then lack the other fields, even those that the schema requires",
+}
+
+// HasFields reports whether the endpoint has the FieldsParameter.
+func (e *Endpoint) HasFields() bool { return e.Method == http.MethodGet && !e.ChangingGET }
+
+// Parameters returns the parameters of the endpoint in v.
+func (e *Endpoint) Parameters(v schema.View) []schema.Property {
+	list := e.Params.Shape(v).Fields
+	if e.HasFields() {
+		list = append(slices.Clip(list), FieldsParameter)
+	}
+	return list
+}
+
 // InPath reports whether the parameter with this name is in the path.
 func (e *Endpoint) InPath(name string) bool {
 	return strings.Contains(e.Path, "{"+name+"}")

@@ -138,6 +138,7 @@ type AnswerType[O any] struct {
 	*schema.ObjectType[O]
 	at       func(*O) *Envelope
 	failures sync.Map // by schema.View
+	shapes   sync.Map // by schema.View; what Select has needed so far
 }
 
 // AnswerTable is the interface of every AnswerType, whatever its content.
@@ -150,6 +151,12 @@ type AnswerTable interface {
 	// languages require the list, and loop over it before they check for
 	// errors.
 	Failure(schema.View) func(schema.Encoder, *Envelope)
+
+	// Select returns the part of an answer in which the records have only some
+	// fields. The fields argument contains their paths, such as "time.limit".
+	// The records are the first field of the answer: a list or one object.
+	// Everything beside them is selected.
+	Select(v schema.View, fields []string) (*schema.Selection, error)
 }
 
 // Failure implements AnswerTable.
@@ -163,6 +170,22 @@ func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
 	}
 	t.failures.Store(v, f)
 	return f
+}
+
+// Select implements AnswerTable.
+func (t *AnswerType[O]) Select(v schema.View, fields []string) (*schema.Selection, error) {
+	known, ok := t.shapes.Load(v)
+	if !ok {
+		known, _ = t.shapes.LoadOrStore(v, t.Shape(v))
+	}
+	shape := known.(*schema.Shape)
+	records, err := schema.Select(shape.Fields[0].Shape, fields)
+	if err != nil {
+		return nil, err
+	}
+	answer := schema.Whole(shape)
+	answer.Replace(shape.Fields[0].Name, records)
+	return answer, nil
 }
 
 func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envelope) {

@@ -24,10 +24,11 @@ func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
 
-func (rawWrapper[T]) Renderer(schema.View) func(schema.Encoder, *T) {
+func (rawWrapper[T]) Renderer(v schema.View) func(schema.Encoder, *T) {
+	render := wrapper[T]{}.Renderer(v)
 	return func(e schema.Encoder, n *T) {
 		o := optOf(*n)
-		renderWrapper(e, o.Set, o.Infinite, uint64(o.Number))
+		render(e, &o)
 	}
 }
 
@@ -71,8 +72,41 @@ func wrapperShape(v schema.View, typeName string, number *schema.Shape) *schema.
 	}}
 }
 
-func (wrapper[T]) Renderer(schema.View) func(schema.Encoder, *model.Opt[T]) {
-	return func(e schema.Encoder, o *model.Opt[T]) { renderWrapper(e, o.Set, o.Infinite, uint64(o.Number)) }
+func (wrapper[T]) Renderer(v schema.View) func(schema.Encoder, *model.Opt[T]) {
+	render := wrapperRenderer(v)
+	return func(e schema.Encoder, o *model.Opt[T]) { render(e, o.Set, o.Infinite, uint64(o.Number)) }
+}
+
+// wrapperRenderer returns a function that writes a wrapper with an integer.
+func wrapperRenderer(v schema.View) func(e schema.Encoder, set, infinite bool, n uint64) {
+	if v.Only == nil {
+		return renderWrapper
+	}
+	return func(e schema.Encoder, set, infinite bool, n uint64) {
+		if !set {
+			n = 0
+		}
+		renderMembers(v, e, set, infinite, func() { e.Uint(n) })
+	}
+}
+
+// renderMembers writes the members of a wrapper that v shows. The function
+// number writes the wrapper's number.
+func renderMembers(v schema.View, e schema.Encoder, set, infinite bool, number func()) {
+	e.BeginObject()
+	if v.Shows("set") {
+		e.Key("set")
+		e.Bool(set)
+	}
+	if v.Shows("infinite") {
+		e.Key("infinite")
+		e.Bool(infinite)
+	}
+	if v.Shows("number") {
+		e.Key("number")
+		number()
+	}
+	e.EndObject()
 }
 
 // renderWrapper writes a wrapper. It is optimized for compact JSON, because
@@ -84,12 +118,10 @@ func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	if j, ok := e.(*schema.JSONWriter); ok && j.UintBetween(wrapperText(set, infinite), n, "}") {
 		return
 	}
-	beginWrapper(e, set, infinite)
-	e.Uint(n)
-	e.EndObject()
+	renderMembers(schema.View{}, e, set, infinite, func() { e.Uint(n) })
 }
 
-// wrapperText returns the text that beginWrapper writes in compact JSON.
+// wrapperText returns the text of a wrapper in compact JSON, up to its number.
 func wrapperText(set, infinite bool) string {
 	switch {
 	case set && infinite:
@@ -100,16 +132,6 @@ func wrapperText(set, infinite bool) string {
 		return `{"set":false,"infinite":true,"number":`
 	}
 	return `{"set":false,"infinite":false,"number":`
-}
-
-// beginWrapper writes a wrapper up to its number.
-func beginWrapper(e schema.Encoder, set, infinite bool) {
-	e.BeginObject()
-	e.Key("set")
-	e.Bool(set)
-	e.Key("infinite")
-	e.Bool(infinite)
-	e.Key("number")
 }
 
 // wrapperInput is a wrapper as a client sends it. A nil member is absent.
@@ -238,14 +260,13 @@ func plainLimit() schema.Type[uint32] {
 // factor returns the type of a floating-point number in the records of the
 // accounting daemon, which ignores negative numbers.
 func factor() schema.Type[float64] {
-	double := double()
-	return shaped[float64]{schema.Simple(nil, double.Renderer(schema.View{}),
+	return wrapped[float64]{shaped[float64]{schema.Simple(nil, nil,
 		func(r *schema.Report, doc *schema.Value, into *float64) bool {
 			if parseDouble(r, doc, into) && *into < 0 {
 				return r.Error(doc, "expected a number of at least 0, got %v", *into)
 			}
 			return true
-		}), double.Shape}
+		}), doubleShape}, double().Renderer}
 }
 
 // greatest returns the largest value of T that a client may send. This value is
@@ -299,20 +320,20 @@ func optBool[T model.Unsigned]() schema.Type[model.Opt[T]] {
 // JSON. NaN and Slurm's value for "not set" are shown as unset. Infinities and
 // Slurm's value for "infinite" are shown as infinite.
 func double() schema.Type[float64] {
-	return shaped[float64]{schema.Simple(nil,
-		func(e schema.Encoder, f *float64) {
+	return wrapped[float64]{shaped[float64]{schema.Simple(nil, nil, parseDouble), doubleShape}, func(v schema.View) func(schema.Encoder, *float64) {
+		return func(e schema.Encoder, f *float64) {
 			infinite := *f == math.MaxUint32 || math.IsInf(*f, 0)
-			set := !infinite && *f != math.MaxUint32-1 && !math.IsNaN(*f)
-			beginWrapper(e, set, infinite)
-			if set {
-				e.Float(*f)
-			} else {
-				e.Float(0)
+			n, set := *f, !infinite && *f != math.MaxUint32-1 && !math.IsNaN(*f)
+			if !set {
+				n = 0
 			}
-			e.EndObject()
-		}, parseDouble), func(v schema.View) *schema.Shape {
-		return wrapperShape(v, "float64", &schema.Shape{Kind: "number", Format: "double"})
+			renderMembers(v, e, set, infinite, func() { e.Float(n) })
+		}
 	}}
+}
+
+func doubleShape(v schema.View) *schema.Shape {
+	return wrapperShape(v, "float64", &schema.Shape{Kind: "number", Format: "double"})
 }
 
 // doubleInput is the wrapper of a floating-point number as a client sends it. A
@@ -353,6 +374,15 @@ func parseDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	}
 	return true
 }
+
+// wrapped is a type whose values have a wrapper in JSON, but are no model.Opt.
+type wrapped[T any] struct {
+	shaped[T]
+	renderer func(schema.View) func(schema.Encoder, *T)
+}
+
+// Renderer returns a function that writes a value.
+func (w wrapped[T]) Renderer(v schema.View) func(schema.Encoder, *T) { return w.renderer(v) }
 
 // shaped is a type whose description may differ between versions. The function
 // shape describes it. The parser and the renderer are the same in all versions.

@@ -21,8 +21,9 @@ const UnixTime = "seconds since 1970"
 // wrapper. The wrapper also says whether the time is set, and whether it is
 // infinite.
 func moment() schema.Type[model.Time] {
-	return shaped[model.Time]{schema.Simple(nil,
-		func(e schema.Encoder, t *model.Time) {
+	return wrapped[model.Time]{shaped[model.Time]{schema.Simple(nil, nil, parseTime), wrapper[uint64]{}.Shape}, func(v schema.View) func(schema.Encoder, *model.Time) {
+		render := wrapperRenderer(v)
+		return func(e schema.Encoder, t *model.Time) {
 			o := model.Some(uint64(max(*t, 0)))
 			switch *t {
 			case timeNotSet, -2:
@@ -30,9 +31,9 @@ func moment() schema.Type[model.Time] {
 			case timeInfinite, -1:
 				o = model.Infinite[uint64]()
 			}
-			renderWrapper(e, o.Set, o.Infinite, o.Number)
-		},
-		parseTime), wrapper[uint64]{}.Shape}
+			render(e, o.Set, o.Infinite, o.Number)
+		}
+	}}
 }
 
 // secondsInput returns the type of a time that is shown as seconds since 1970,

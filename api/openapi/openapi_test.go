@@ -97,7 +97,7 @@ func TestOperations(t *testing.T) {
 					continue
 				}
 				op := item.GetOperation(e.Method)
-				params := len(e.Params.Shape(view).Fields)
+				params := len(e.Parameters(view))
 				if e.Keyed {
 					params++
 					if p := op.Parameters.GetByInAndName("header", api.HeaderKey); p == nil || p.Required || *p.Schema.Value.MaxLength != api.MaxKey {

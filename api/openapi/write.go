@@ -121,10 +121,10 @@ func (d *writer) operation(op operation) {
 	d.EndArray()
 	d.Key("security")
 	d.security(op.view.Spelling)
-	if len(op.params.Fields) > 0 || op.Keyed {
+	if len(op.params) > 0 || op.Keyed {
 		d.Key("parameters")
 		d.BeginArray()
-		for _, p := range op.params.Fields {
+		for _, p := range op.params {
 			d.parameter(op, p)
 		}
 		if op.Keyed {

@@ -92,8 +92,12 @@ func (t *table) loaded() []field {
 }
 
 // renderer returns the function that renders objects in the View v. It compiles
-// the table when it is first called for this View.
+// the table when it is first called for this View, or each time if the View has
+// a Selection.
 func (t *table) renderer(v View) func(Encoder, any) {
+	if v.Only != nil {
+		return renderFields(t.loaded(), v) // cheap for few fields, and there are too many selections to keep them
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renderers == nil {
@@ -153,8 +157,8 @@ func renderFields(fields []field, v View) func(Encoder, any) {
 	var list []fieldRenderer
 	for i := range fields {
 		f := &fields[i]
-		if f.versions.has(v.Version) && f.renderer != nil {
-			list = append(list, fieldRenderer{f.spelled(v.Spelling), f.renderer(v)})
+		if name := f.spelled(v.Spelling); f.versions.has(v.Version) && f.renderer != nil && v.Shows(name) {
+			list = append(list, fieldRenderer{name, f.renderer(v.In(name))})
 		}
 	}
 	return func(e Encoder, o any) {

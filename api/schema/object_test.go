@@ -74,9 +74,9 @@ func TestRender(t *testing.T) {
 		view View
 		want string
 	}{
-		{"old", View{41, Sched}, `{"name":"a","port":7,"offset":-1,"load":0.5,"big":true,"parts":["x","y"],"state":["BLUE","DARK"],` +
+		{"old", View{Version: 41, Spelling: Sched}, `{"name":"a","port":7,"offset":-1,"load":0.5,"big":true,"parts":["x","y"],"state":["BLUE","DARK"],` +
 			`"inner":{"id":9},"group":{"schedd_start_time":3},"numbers":[0,1,2]}`},
-		{"new, other spelling", View{42, Slurm}, `{"name":"a","port":"port","offset":-1,"load":0.5,"big":true,"parts":["x","y"],"state":["BLUE","DARK","NEON"],` +
+		{"new, other spelling", View{Version: 42, Spelling: Slurm}, `{"name":"a","port":"port","offset":-1,"load":0.5,"big":true,"parts":["x","y"],"state":["BLUE","DARK","NEON"],` +
 			`"inner":{"id":9},"group":{"slurmd_start_time":3},"numbers":[0,1,2]}`},
 	}
 	for _, tt := range tests {

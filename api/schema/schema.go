@@ -45,6 +45,7 @@ const (
 type View struct {
 	Version  Version
 	Spelling Spelling
+	Only     *Selection // the part that a client asked for; nil for everything
 }
 
 // span is a range of versions: since <= v < until. If until is 0, the range has
@@ -57,8 +58,8 @@ func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < 
 var never = span{since: 1, until: 1}
 
 // Type defines how values of the Go type T are written, parsed and described.
-// Its methods are called once for each View, and their results are used for all
-// requests.
+// Its methods are called once for each View without a Selection, and their
+// results are used for all requests.
 type Type[T any] interface {
 	// Renderer returns a function that writes a value.
 	Renderer(View) func(Encoder, *T)

@@ -61,6 +61,24 @@ func (s *WordSet[T]) Names(n T) (names []string) {
 	return names
 }
 
+// Find returns the word with this name, in any version. Case does not matter.
+func (s *WordSet[T]) Find(name string) (w Word[T], found bool) {
+	for _, w := range s.words {
+		if strings.EqualFold(w.Name, name) {
+			return w, true
+		}
+	}
+	return w, false
+}
+
+// AllNames returns the names of all words, in any version.
+func (s *WordSet[T]) AllNames() (names []string) {
+	for _, w := range s.words {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
 func (s *WordSet[T]) Shape(v View) *Shape {
 	one := &Shape{Kind: "string"}
 	for _, w := range s.wordsOf(v.Version) {

@@ -27,11 +27,12 @@ type Call struct {
 	reason    string      // why the request is refused; "" if it is not
 
 	match
-	media       string           // media type of the answer
-	coding      chosenCoding     // content coding of the answer
-	client      auth.Credential  // verified credential; zero if it is invalid or not verified yet
-	claimedUser string           // user that a rejected credential names; for the log
-	cred        model.Credential // the credential for a daemon
+	only        *schema.Selection // what the answer shows; nil for everything
+	media       string            // media type of the answer
+	coding      chosenCoding      // content coding of the answer
+	client      auth.Credential   // verified credential; zero if it is invalid or not verified yet
+	claimedUser string            // user that a rejected credential names; for the log
+	cred        model.Credential  // the credential for a daemon
 	warnings    []api.Warning
 	fields      []string // names of the fields that the body sets, for the audit log
 	key         string   // the Idempotency-Key; "" for none

@@ -26,6 +26,9 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.selectFields(doc); err != nil {
+		return nil, err
+	}
 	var report schema.Report
 	params := new(P)
 	table.Parser(c.view)(&report, doc, params)
@@ -58,6 +61,31 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	return params, nil
 }
 
+// selectFields removes the parameter with the fields to show from the other
+// parameters, and makes the answer show only these fields.
+func (c *Call) selectFields(doc *schema.Value) error {
+	at := slices.IndexFunc(doc.Items, func(v schema.Value) bool { return v.Key == api.FieldsParameter.Name })
+	if at < 0 || !c.route.HasFields() {
+		return nil
+	}
+	names := []string{doc.Items[at].Text}
+	for i := range doc.Items[at].Items {
+		names = append(names, doc.Items[at].Items[i].Text)
+	}
+	doc.Items = slices.Delete(doc.Items, at, at+1)
+	names = slices.DeleteFunc(strings.Split(strings.Join(names, ","), ","), func(s string) bool { return s == "" })
+	source := InQuery + api.FieldsParameter.Name
+	if len(names) == 0 {
+		return errs.New(errs.Invalid, "no field is named").WithSource(source).WithHint("omit the parameter to get all fields")
+	}
+	only, err := c.route.Answer.Select(c.view, names)
+	if err != nil {
+		return errs.New(errs.Invalid, "%s", err).WithSource(source)
+	}
+	c.only = only
+	return nil
+}
+
 // removesRecords reports whether the request removes accounting records. Its
 // parameters are then conditions. If the gateway ignored a condition that is
 // misspelt, empty or invalid, it would remove more than the request says.
@@ -73,7 +101,7 @@ func isEmpty(values []string) bool {
 // paramsHint returns a hint with the names of the operation's query parameters.
 func (c *Call) paramsHint() string {
 	var names []string
-	for _, p := range c.route.Params.Shape(c.view).Fields {
+	for _, p := range c.route.Parameters(c.view) {
 		if !c.route.InPath(p.Name) {
 			names = append(names, p.Name)
 		}

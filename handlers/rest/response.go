@@ -15,7 +15,9 @@ import (
 // it. If a part was sent, Send aborts the connection, because a truncated answer
 // must not look complete.
 func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
-	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
+	view := c.view
+	view.Only = c.only
+	return c.render(status, func(e schema.Encoder) { table.Renderer(view)(e, body) })
 }
 
 // render answers with the output of the function write, in the negotiated
