@@ -21,9 +21,7 @@ func (c *Client) query(ctx context.Context, cred model.Credential, r request, wa
 // makes a change and its answer can't be understood, the error says that the
 // outcome is unknown.
 func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request, read func(*reply) error) error {
-	limited, cancel := c.limit(ctx)
-	answer, err := c.do(limited, cred, r)
-	cancel()
+	answer, err := c.ask(ctx, cred, r)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,7 @@ type Config struct {
 type Client struct {
 	caller
 	gate     gate
+	rounds   rounds
 	releases releases
 }
 

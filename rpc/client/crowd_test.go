@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
 
@@ -46,7 +47,8 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 
 // TestCrowdBehindOneWhoLeft checks requests that wait for the result of another
 // request's probe. If the client of that other request disconnects, the waiting
-// requests must not conclude that the controller has failed.
+// requests must not conclude that the controller has failed. The two requests
+// are those of different users, who share no answer.
 func TestCrowdBehindOneWhoLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +63,7 @@ func TestCrowdBehindOneWhoLeft(t *testing.T) {
 		var wait sync.WaitGroup
 		wait.Go(func() { _ = c.Verify(first, ann) })
 		synctest.Wait()
-		wait.Go(func() { _ = c.Verify(context.Background(), ann) })
+		wait.Go(func() { _ = c.Verify(context.Background(), model.Credential{Token: ann.Token, ActAs: "ben"}) })
 		synctest.Wait()
 		leave()
 		wait.Wait()

@@ -32,6 +32,9 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
 	stop := watch(ctx, nc)
+	if r.sending != nil {
+		r.sending()
+	}
 	sent, err := nc.Write(b)
 	if err != nil && ctx.Err() == nil {
 		// The daemon has stopped reading. If it refused the credential before

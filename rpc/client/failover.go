@@ -20,6 +20,9 @@ type request struct {
 	repeatable bool // repeating it is harmless
 	list       bool // it requests all records of a kind
 	prompt     bool // as model.Query.Prompt
+	alone      bool // its answer is not shared with other calls
+
+	sending func() // called before the request is sent, each time; nil for none
 
 	since codec.Version // the oldest version that has this request
 }

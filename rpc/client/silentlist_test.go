@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -39,18 +40,19 @@ func TestSilentAfterALongList(t *testing.T) {
 	})
 	defer close(done)
 	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: client.NewBudget(len(list) * 3 / 2), Timeout: 5 * time.Second})
-	listJobs := func() error {
-		_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error { return nil })
+	listJobs := func(user string) error {
+		cred := model.Credential{Token: ann.Token, ActAs: user} // answers are shared only by calls of the same user
+		_, err := c.Jobs(context.Background(), cred, model.Query{}, func(*model.Job) error { return nil })
 		return err
 	}
-	if err := listJobs(); err != nil {
+	if err := listJobs("u"); err != nil {
 		t.Fatal(err)
 	}
 	silent.Store(true)
 	var wait sync.WaitGroup
-	for range 50 {
+	for i := range 50 {
 		wait.Go(func() {
-			switch err := listJobs(); {
+			switch err := listJobs(fmt.Sprint("u", i)); {
 			case errs.KindOf(err) == errs.Timeout:
 				timeouts.Add(1)
 			case errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "limit of concurrent long answers"):

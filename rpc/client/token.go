@@ -15,6 +15,6 @@ import (
 func (c *Client) Token(ctx context.Context, cred model.Credential, user string, lifespan time.Duration) (string, error) {
 	var answer message.TokenResponse
 	body := &message.TokenRequest{Lifespan: uint32(lifespan / time.Second), Username: user}
-	err := c.query(ctx, cred, request{kind: message.RequestAuthToken, body: body, repeatable: true}, message.ResponseAuthToken, &answer)
+	err := c.query(ctx, cred, request{kind: message.RequestAuthToken, body: body, repeatable: true, alone: true}, message.ResponseAuthToken, &answer)
 	return answer.Token, err
 }

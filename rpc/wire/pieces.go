@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"io"
+	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +14,7 @@ const PieceSize = 64 << 10
 
 // Pieces holds what remains of a long message after its beginning has been
 // read, split into pieces. It frees each piece after use. It is not safe for
-// concurrent use.
+// concurrent use, but Share makes several of one.
 //
 // The pieces are outside Go's heap. In the heap, a freed piece would still use
 // memory until the garbage collector runs. Because the garbage collector does
@@ -22,8 +24,14 @@ type Pieces struct {
 	// OnFree is called when a piece is freed, with the length of the piece.
 	OnFree func(n int)
 
-	list    [][]byte
-	current []byte // the piece that Next returned last
+	list    []*piece
+	current *piece // the piece that Next returned last
+}
+
+// A piece is memory that one or more Pieces read.
+type piece struct {
+	bytes []byte
+	users atomic.Int32
 }
 
 // Collect reads n bytes from r. If it returns an error, it has freed what it
@@ -36,13 +44,15 @@ func Collect(r io.Reader, n int) (*Pieces, error) {
 			p.Drop()
 			return nil, fmt.Errorf("memory for a message: %w", err)
 		}
-		piece, err := Fill(r, mapping[:0], min(n, PieceSize))
-		p.list = append(p.list, piece)
+		b, err := Fill(r, mapping[:0], min(n, PieceSize))
+		one := &piece{bytes: b}
+		one.users.Store(1)
+		p.list = append(p.list, one)
 		if err != nil {
 			p.Drop()
 			return nil, err
 		}
-		n -= len(piece)
+		n -= len(b)
 	}
 	return p, nil
 }
@@ -56,7 +66,7 @@ func (p *Pieces) Next() ([]byte, error) {
 	}
 	p.current, p.list[0] = p.list[0], nil
 	p.list = p.list[1:]
-	return p.current, nil
+	return p.current.bytes, nil
 }
 
 // Drop frees the remaining pieces.
@@ -66,13 +76,28 @@ func (p *Pieces) Drop() {
 	}
 }
 
+// Share returns n Pieces that read the message of p, each at its own speed and
+// in its own goroutine. A piece is freed when all of them have used it. OnFree
+// must then be safe for concurrent use. p must not be used any more.
+func (p *Pieces) Share(n int) []*Pieces {
+	for _, one := range p.list {
+		one.users.Store(int32(n))
+	}
+	shares := make([]*Pieces, n)
+	for i := range shares {
+		shares[i] = &Pieces{OnFree: p.OnFree, list: slices.Clone(p.list)}
+	}
+	return shares
+}
+
 func (p *Pieces) free() {
-	if p.current == nil {
+	one := p.current
+	if p.current = nil; one == nil || one.users.Add(-1) > 0 {
 		return
 	}
-	n := len(p.current)
-	_ = unix.Munmap(p.current[:PieceSize]) // the whole mapping, even if the piece is shorter; this can't fail
-	if p.current = nil; p.OnFree != nil {
+	n := len(one.bytes)
+	_ = unix.Munmap(one.bytes[:PieceSize]) // the whole mapping, even if the piece is shorter; this can't fail
+	if p.OnFree != nil {
 		p.OnFree(n)
 	}
 }

@@ -1,0 +1,217 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// rounds lets calls share an answer of the controller if they have the same
+// credential and send the same request. Only one such request is under way at a
+// time. Calls that arrive meanwhile share the next one. So no answer is older
+// than a call that gets it, and a hundred clients that poll a list cost the
+// controller as much as one.
+type rounds struct {
+	mu     sync.Mutex
+	series map[roundKey]*series
+}
+
+// roundKey says which calls may share an answer.
+type roundKey struct {
+	owner owner // the credential; its daemon is not set
+	kind  message.Type
+	body  string // of the request, in the newest protocol
+}
+
+// A series is the rounds with one key, one after the other.
+type series struct {
+	open *round        // the round that calls can join; nil for none
+	idle chan struct{} // closed when no request is under way
+}
+
+// A round is one request to the controller, for one or more calls.
+type round struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	calls  int // calls that wait for the answer
+
+	ended   chan struct{} // closed when the fields below are set
+	answers []*reply      // one for each call that still waits; fewer if they can't share it
+	err     error
+}
+
+// isLimited reports whether the first call of the round had a time limit of its
+// own.
+func (one *round) isLimited() bool {
+	_, limited := one.ctx.Deadline()
+	return limited
+}
+
+// ask sends a request and returns the answer, which it may share with other
+// calls.
+func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*reply, error) {
+	if !r.repeatable || r.prompt || r.alone {
+		return c.askAlone(ctx, cred, r)
+	}
+	e := codec.NewEncoder(codec.Newest, nil)
+	r.body.Walk(e)
+	if e.Finish() != nil {
+		return c.askAlone(ctx, cred, r) // which reports the error
+	}
+	one, first := c.join(ctx, roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes())}, cred, r)
+	select {
+	case <-one.ended:
+	case <-ctx.Done():
+		if c.rounds.leave(one) {
+			return nil, errs.Wrap(context.Cause(ctx), errs.Timeout, "the %s does not answer in time", c.kind)
+		}
+		<-one.ended
+	}
+	answer, err := c.rounds.take(one)
+	switch {
+	case err == nil && answer == nil: // too long for the budget
+		return c.askAlone(ctx, cred, r)
+	case errs.KindOf(err) == errs.Timeout && !first && one.isLimited() && ctx.Err() == nil: // the first call had less time
+		return c.ask(ctx, cred, r)
+	}
+	return answer, err
+}
+
+func (c *Client) askAlone(ctx context.Context, cred model.Credential, r request) (*reply, error) {
+	limited, cancel := c.limit(ctx)
+	defer cancel()
+	return c.do(limited, cred, r)
+}
+
+// join returns the round that a call shares. If the call is the first, join
+// starts the round.
+func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, r request) (one *round, first bool) {
+	all := &c.rounds
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s := all.series[key]
+	if s == nil {
+		if all.series == nil {
+			all.series = map[roundKey]*series{}
+		}
+		s = &series{idle: make(chan struct{})}
+		close(s.idle)
+		all.series[key] = s
+	}
+	if s.open == nil {
+		first = true
+		s.open = &round{ended: make(chan struct{})}
+		base := context.WithoutCancel(ctx) // the round goes on without its first call
+		if deadline, ok := ctx.Deadline(); ok {
+			s.open.ctx, s.open.cancel = context.WithDeadline(base, deadline)
+		} else {
+			s.open.ctx, s.open.cancel = context.WithCancel(base)
+		}
+		go c.run(s.open, s, s.idle, key, cred, r)
+	}
+	s.open.calls++
+	return s.open, first
+}
+
+// run sends the request of a round when the previous one, which ends with idle,
+// has been answered. From the moment when the request is sent, calls can no
+// longer join the round.
+func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, cred model.Credential, r request) {
+	defer one.cancel()
+	all, underWay := &c.rounds, make(chan struct{})
+	select {
+	case <-idle:
+	case <-one.ctx.Done(): // the request is not sent, and the previous one is still under way
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		s.open, one.err = nil, errs.Wrap(context.Cause(one.ctx), errs.Timeout, "the %s does not answer in time", c.kind)
+		close(one.ended)
+		return
+	}
+	r.sending = sync.OnceFunc(func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		s.open, s.idle = nil, underWay
+	})
+	answer, err := c.askAlone(one.ctx, cred, r)
+	r.sending() // even if the request could not be sent
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if close(underWay); s.open == nil {
+		delete(all.series, key)
+	}
+	if one.err = err; err == nil {
+		one.answers = answer.share(one.calls)
+	}
+	close(one.ended)
+}
+
+// leave removes a call, which no longer waits, from a round. It returns false
+// if the call must wait for the end of the round after all: the round has ended
+// already, or ends now because the call is its last one.
+func (all *rounds) leave(one *round) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	select {
+	case <-one.ended:
+		return false
+	default:
+	}
+	if one.calls > 1 {
+		one.calls--
+		return true
+	}
+	if deadline, ok := one.ctx.Deadline(); !ok || time.Now().Before(deadline) { // otherwise the controller is late, which is not the same as a client that has left
+		one.cancel()
+	}
+	return false
+}
+
+// take returns an answer of a round that has ended, or nil for none.
+func (all *rounds) take(one *round) (*reply, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(one.answers) == 0 {
+		return nil, copyError(one.err)
+	}
+	last := len(one.answers) - 1
+	answer := one.answers[last]
+	one.answers[last] = nil
+	one.answers = one.answers[:last]
+	return answer, nil
+}
+
+// copyError returns a copy of an error that several calls get, because the
+// callers add to it.
+func copyError(err error) error {
+	if e, ok := err.(*errs.Error); ok {
+		one := *e
+		return &one
+	}
+	return err
+}
+
+// share returns n replies with the same content, which are used independently.
+// A reply that is still on the connection can't be shared: share returns it
+// alone.
+func (a *reply) share(n int) []*reply {
+	if n <= 1 || a.streaming {
+		return []*reply{a}
+	}
+	list := make([]*reply, n)
+	for i := range list {
+		list[i] = &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind}
+	}
+	if pieces, ok := a.pieces.(*wire.Pieces); ok { // they release the memory of the answer
+		for i, share := range pieces.Share(n) {
+			list[i].pieces = share
+		}
+	}
+	return list
+}

@@ -1,0 +1,198 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// clock is a controller whose answers contain the number of the request that
+// they answer: the id of the only job in a list.
+type clock struct {
+	client.Address
+	asked   atomic.Int32 // requests for lists that have arrived
+	open    atomic.Int32 // those that are not answered yet
+	most    atomic.Int32
+	proceed func() // called before each answer
+}
+
+func newClock(t *testing.T, proceed func()) *clock {
+	k := &clock{proceed: proceed}
+	k.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		n := k.asked.Add(1)
+		if open := k.open.Add(1); open > k.most.Load() {
+			k.most.Store(open)
+		}
+		k.proceed()
+		answer := &message.JobInfo{}
+		answer.Jobs.List = []model.Job{{StepID: model.StepID{JobID: uint32(n)}}}
+		b, err := message.Encode(r.Version, 0, message.ResponseJobInfo, nil, answer)
+		if err != nil {
+			t.Error(err)
+		}
+		k.open.Add(-1)
+		nc.Write(b)
+	}).Address
+	return k
+}
+
+func (k *clock) client() *client.Client {
+	return client.New(client.Config{Controllers: []client.Address{k.Address}})
+}
+
+// TestSharedAnswersAreNotOld sends many requests for the same list, and checks
+// that no answer is older than the request that got it, that only one request
+// is under way at a time, and that the requests cost the controller few.
+func TestSharedAnswersAreNotOld(t *testing.T) {
+	t.Parallel()
+	k := newClock(t, func() { time.Sleep(time.Millisecond) })
+	c := k.client()
+	var wait sync.WaitGroup
+	const calls = 400
+	for i := range calls {
+		wait.Go(func() {
+			time.Sleep(rand.N(40 * time.Millisecond))
+			before := uint32(k.asked.Load())
+			_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
+				if j.StepID.JobID <= before {
+					t.Errorf("call %d: answer %d, but the controller had already been asked %d times", i, j.StepID.JobID, before)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if asked, most := k.asked.Load(), k.most.Load(); asked >= calls || most != 1 {
+		t.Errorf("%d requests reached the controller, %d at the same time", asked, most)
+	}
+}
+
+// TestOnlyEqualRequestsShare checks that requests of different users, or
+// different requests of the same user, share no answer.
+func TestOnlyEqualRequestsShare(t *testing.T) {
+	t.Parallel()
+	var together sync.WaitGroup
+	together.Add(4)
+	k := newClock(t, func() { together.Done(); together.Wait() }) // answers only when all have arrived
+	c := k.client()
+	if err := c.Verify(context.Background(), ann); err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	ask := func(cred model.Credential, q model.Query) {
+		wait.Go(func() {
+			if _, err := c.Jobs(context.Background(), cred, q, func(*model.Job) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ask(ann, model.Query{})
+	ask(ann, model.Query{Flags: model.ShowAll})
+	ask(model.Credential{Token: ann.Token, ActAs: "ben"}, model.Query{})
+	ask(model.Credential{Token: "another token"}, model.Query{})
+	wait.Wait()
+}
+
+// TestLeavingASharedRequest checks that a client that disconnects does not end
+// the request for the others, and that the last one that disconnects ends it.
+func TestLeavingASharedRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dialled, ended := 0, 0
+		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}}, Timeout: time.Hour, ConnectTimeout: time.Hour,
+			Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+				dialled++
+				<-ctx.Done()
+				ended++
+				return nil, ctx.Err()
+			}})
+		var wait sync.WaitGroup
+		var leave []context.CancelFunc
+		for range 3 {
+			ctx, cancel := context.WithCancel(context.Background())
+			leave = append(leave, cancel)
+			wait.Go(func() {
+				if err := c.Verify(ctx, ann); err == nil {
+					t.Error("a call that has left got an answer")
+				}
+			})
+			synctest.Wait()
+		}
+		for i, cancel := range leave {
+			cancel()
+			synctest.Wait()
+			if want := i / 2; dialled != 1 || ended != want {
+				t.Errorf("after %d left: %d dialled, %d ended", i+1, dialled, ended)
+			}
+		}
+		wait.Wait()
+	})
+}
+
+// TestLongAnswersAreShared checks that readers of a shared long answer, who are
+// not equally fast, each get all of it, and that its memory is freed.
+func TestLongAnswersAreShared(t *testing.T) {
+	t.Parallel()
+	const jobs = 5000
+	list := aLongList(codec.V2605, jobs)
+	var lists atomic.Int32
+	begin := make(chan struct{})
+	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		if lists.Add(1) == 1 {
+			<-begin
+		}
+		nc.Write(list)
+	})
+	budget := client.NewBudget(4 * len(list))
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget})
+	var wait sync.WaitGroup
+	for i := range 20 {
+		wait.Go(func() {
+			n := 0
+			_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error {
+				if n++; i%5 == 0 && n%1000 == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				if i == 3 && n == jobs/2 {
+					return errs.New(errs.Internal, "enough")
+				}
+				return nil
+			})
+			if want := jobs; (err != nil) != (i == 3) || i != 3 && n != want {
+				t.Error(fmt.Sprint("reader ", i, ": ", n, " jobs, "), err)
+			}
+		})
+	}
+	time.Sleep(10 * time.Millisecond) // so that most calls wait; the test does not depend on it
+	close(begin)
+	wait.Wait()
+	if n := lists.Load(); n >= 20 {
+		t.Errorf("%d lists", n)
+	}
+	if !budget.Hold(ann, len(list)*7/2*99/100) {
+		t.Error("memory of answers is not freed")
+	}
+}
