@@ -15,15 +15,19 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/model"
+	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
 )
 
-// manyJobs returns the job list of a large cluster: 20 000 jobs, about 12 MB.
+// manyJobs returns the job list of a cluster with 5000 nodes: 20 000 jobs, three
+// quarters of which run on four nodes each.
 func manyJobs(b testing.TB) []byte {
 	list := &message.JobInfo{LastUpdate: 1_700_000_000}
 	for i := range uint32(20_000) {
@@ -36,7 +40,20 @@ func manyJobs(b testing.TB) []byte {
 			StdErr: "/home/ann/project/%j.err", StdIn: "/dev/null", StdOut: "/home/ann/project/%j.out", SubmitLine: "sbatch -N 4 run.sh", Detailed: true,
 			Nice: 1 << 31, Requeue: 1, CPUsPerTask: model.Some[uint16](1), MinCPUsPerNode: 1, MinMemory: 16384,
 		}
+		users := [...]string{"ann", "ben", "eva"}
+		if j.UserID += i % 2000 / 10; j.UserID != 1000 { // 200 users have jobs
+			j.UserName = users[i%3] + strconv.Itoa(int(j.UserID))
+		}
+		nodes := model.Bitmap{Len: 5000, Set: true, Bits: make([]byte, 625)}
+		nodes.Bits[i%600] = 0xf
+		cores := model.Bitmap{Len: 64, Set: true, Bits: []byte{0xf, 0, 0xf, 0, 0xf, 0, 0xf, 0}}
+		j.NodeIndexes = nodes
+		j.Resources = model.JobResources{Hosts: model.Some[uint32](4), NCPUs: 16, NodeReq: 1, Nodes: j.Nodes, CRType: 0x14, ThreadsPerCore: 1,
+			CPUArrayReps: []uint32{4}, CPUArrayValue: []uint16{4}, CPUs: []uint16{4, 4, 4, 4}, CPUsUsed: make([]uint16, 4),
+			MemoryAllocated: []uint64{16384, 16384, 16384, 16384}, MemoryUsed: make([]uint64, 4),
+			SocketsPerNode: []uint16{2}, CoresPerSocket: []uint16{8}, SockCoreRepCount: []uint32{4}, CoreBitmap: cores, CoreBitmapUsed: model.Bitmap{Len: 64, Set: true, Bits: make([]byte, 8)}, NodeBitmap: nodes}
 		if i%4 == 0 {
+			j.Resources, j.NodeIndexes = model.JobResources{}, model.Bitmap{}
 			j.State, j.Nodes, j.BatchHost, j.Dependency = 0, "", "", "afterok:999999(unfulfilled)"
 		}
 		list.Jobs.List = append(list.Jobs.List, j)
@@ -112,8 +129,8 @@ func BenchmarkList(b *testing.B) {
 	must(b, err)
 	word := base64.RawURLEncoding.EncodeToString
 	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))
-	list := func(minor int, coding string) *recorder {
-		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs", nil)
+	list := func(query string, minor int, coding string) *recorder {
+		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs"+query, nil)
 		must(b, err)
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
 		r.Header.Set("Accept-Encoding", coding)
@@ -125,22 +142,26 @@ func BenchmarkList(b *testing.B) {
 	for _, bb := range []struct {
 		name            string
 		together, minor int
-		coding          string
-	}{{"1", 1, 1, ""}, {"8", 8, 1, ""}, {"1 gzip", 1, 1, "gzip"}, {"1 sized", 1, 0, ""}, {"8 sized", 8, 0, ""}, {"1 gzip sized", 1, 0, "gzip"}} {
+		coding, query   string
+	}{{"1", 1, 1, "", ""}, {"8", 8, 1, "", ""}, {"1 gzip", 1, 1, "gzip", ""}, {"1 sized", 1, 0, "", ""}, {"8 sized", 8, 0, "", ""}, {"1 gzip sized", 1, 0, "gzip", ""},
+		{"1 with six fields", 1, 1, "", "?fields=job_id,job_state,name,user_name,partition,time_limit.number"}, {"1 with a state", 1, 1, "", "?state=PENDING"},
+		{"1 with a state and six fields", 1, 1, "", "?state=PENDING&fields=job_id,job_state,name,user_name,partition,time_limit.number"},
+		{"100 with six fields", 100, 1, "", "?fields=job_id,job_state,name,user_name,partition,time_limit.number"}} {
 		b.Run(bb.name, func(b *testing.B) {
 			together := bb.together
-			list(bb.minor, bb.coding)
+			list(bb.query, bb.minor, bb.coding)
 			peak := watchMemory(b)
 			b.SetBytes(int64(together * len(answer)))
 			b.ReportAllocs()
 			var first time.Duration
 			var bytes atomic.Int64
+			used := processorTime(b)
 			for b.Loop() {
 				var wait sync.WaitGroup
 				begun := time.Now()
 				for i := range together {
 					wait.Go(func() {
-						e := list(bb.minor, bb.coding)
+						e := list(bb.query, bb.minor, bb.coding)
 						bytes.Add(int64(e.bytes))
 						if i == 0 {
 							first = max(first, e.first.Sub(begun))
@@ -149,12 +170,37 @@ func BenchmarkList(b *testing.B) {
 				}
 				wait.Wait()
 			}
+			b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "CPU-ms/op")
 			b.ReportMetric(float64(peak())/(1<<20), "peak-MB")
 			b.ReportMetric(float64(first.Microseconds())/1000, "first-ms")
 			b.ReportMetric(float64(bytes.Load())/1e6/b.Elapsed().Seconds(), "JSON-MB/s")
 			b.ReportMetric(float64(bytes.Load())/1e6/float64(b.N*together), "JSON-MB")
 		})
 	}
+}
+
+// BenchmarkClientRead measures how long it takes to read the list of
+// BenchmarkList without rendering it.
+func BenchmarkClientRead(b *testing.B) {
+	a := listingController(b, manyJobs(b))
+	c := client.New(client.Config{Controllers: []client.Address{{Name: a.Name, Network: a.Network, Address: a.Address}}})
+	read := func() {
+		_, err := c.Jobs(b.Context(), model.Credential{Token: "t"}, model.Query{}, func(*model.Job) error { return nil })
+		must(b, err)
+	}
+	read()
+	used := processorTime(b)
+	for b.Loop() {
+		read()
+	}
+	b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "CPU-ms/op")
+}
+
+// processorTime returns the processor time that this process has used.
+func processorTime(b *testing.B) time.Duration {
+	var usage unix.Rusage
+	must(b, unix.Getrusage(unix.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // watchMemory starts measuring the memory of this process. The returned
