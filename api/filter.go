@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"schedrestd/api/schema"
+	"schedrestd/model"
 )
 
 // IsFilter reports whether any operation, in any API version, has a parameter
@@ -13,7 +14,7 @@ import (
 func IsFilter(name string) bool { return filters()[name] }
 
 // filters returns the names of the parameters with which clients narrow lists.
-// It omits parameters that have no effect, and the parameters in listParams.
+// It omits parameters that have no effect, and those in listFields.
 var filters = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range Versions {
@@ -28,8 +29,8 @@ var filters = sync.OnceValue(func() map[string]bool {
 				}
 			}
 		}
-		for _, p := range listParams.Shape(view).Fields {
-			delete(names, p.Name)
+		for _, f := range listFields(func(*NoParams) *model.Query { return nil }) {
+			delete(names, f.Name())
 		}
 	}
 	return names

@@ -241,10 +241,22 @@ var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { re
 	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-var GetJobs = declare(listParams, Endpoint{
+// JobListParams are the parameters of GetJobs.
+type JobListParams struct {
+	model.Query
+	JobFilter
+}
+
+var jobListParams = schema.Object("", func() schema.Fields[JobListParams] {
+	return append(listFields(func(p *JobListParams) *model.Query { return &p.Query }),
+		jobFilterFields(func(p *JobListParams) *JobFilter { return &p.JobFilter }, condition(jobRanges), schema.Extension)...)
+})
+
+// GetJobs lists the jobs.
+var GetJobs = declare(jobListParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
 	Doc: "List the jobs", Answer: Jobs,
-	Description: "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting.",
+	Description: "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting. Filters select some of the jobs; the controller is asked for less if the filter is one user or one job.",
 	AnswerDoc:   "The jobs",
 })
 

@@ -63,28 +63,12 @@ var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *En
 	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states of the jobs", schema.Required(0)),
 )
 
-type JobStatesParams struct {
-	Jobs []model.JobSelection // none means all
-}
+// JobStatesParams are the parameters of GetJobStates.
+type JobStatesParams struct{ JobFilter }
 
 var jobStatesParams = schema.Object("", func() schema.Fields[JobStatesParams] {
-	return schema.Fields[JobStatesParams]{
-		schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all jobs")}
+	return jobFilterFields(func(p *JobStatesParams) *JobFilter { return &p.JobFilter }, jobRanges)
 })
-
-// jobSelections returns the type of a comma-separated list of jobs.
-func jobSelections() schema.Type[[]model.JobSelection] {
-	return asList(func(s string) (list []model.JobSelection, err error) {
-		for _, word := range commaList(s) {
-			var sel model.JobSelection
-			if sel, err = jobSelection(word); err != nil {
-				return nil, err
-			}
-			list = append(list, sel)
-		}
-		return list, nil
-	})
-}
 
 // jobSelection parses a job, task or component, such as "12", "12_3" or "12+1".
 // "12_*" and "12" both select all tasks.

@@ -26,9 +26,9 @@ type conditionType[T any] struct{ schema.Type[T] }
 func (t conditionType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
 	parse := t.Type.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *T) bool {
-		isEmpty := func(v schema.Value) bool { return v.Kind == schema.Text && strings.TrimSpace(v.Text) == "" }
+		isEmpty := func(v schema.Value) bool { return v.Kind == schema.Text && strings.Trim(v.Text, ", \t") == "" }
 		if isEmpty(*doc) || doc.Kind == schema.Array && (len(doc.Items) == 0 || slices.ContainsFunc(doc.Items, isEmpty)) {
-			return r.Error(doc, "is empty; omit the field to cancel jobs whatever its value")
+			return r.Error(doc, "is empty; omit it if any value may match")
 		}
 		return parse(r, doc, into)
 	}

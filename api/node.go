@@ -139,7 +139,19 @@ var Nodes = enveloped("openapi_nodes_resp", func(a *NodesAnswer) *Envelope { ret
 	schema.F("last_update", moment, func(a *NodesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-var GetNodes = declare(listParams, Endpoint{
+// NodeListParams are the parameters of GetNodes.
+type NodeListParams struct {
+	model.Query
+	NodeFilter
+}
+
+var nodeListParams = schema.Object("", func() schema.Fields[NodeListParams] {
+	return append(listFields(func(p *NodeListParams) *model.Query { return &p.Query }),
+		nodeFilterFields(func(p *NodeListParams) *NodeFilter { return &p.NodeFilter })...)
+})
+
+// GetNodes lists the nodes.
+var GetNodes = declare(nodeListParams, Endpoint{
 	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes",
 	Doc: "List the nodes", Answer: Nodes,
 	Description: "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",

@@ -16,23 +16,10 @@ type NoParams struct{}
 
 var noParams = schema.Object[NoParams]("", func() schema.Fields[NoParams] { return nil })
 
-type ListParams struct{ model.Query }
-
-var listParams = schema.Object("", func() schema.Fields[ListParams] {
-	return schema.Fields[ListParams]{
-		updateTime(func(p *ListParams) *model.Query { return &p.Query }),
-		flags(func(p *ListParams) *model.Query { return &p.Query }),
-	}
-})
-
-// visibleParams are the parameters of a list that by default omits hidden
-// records.
-var visibleParams = schema.Object("", func() schema.Fields[ListParams] {
-	return schema.Fields[ListParams]{
-		updateTime(func(p *ListParams) *model.Query { return &p.Query }),
-		flagsWithDefault("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
-	}
-})
+// listFields returns the parameters of lists that are no filters.
+func listFields[P any](at func(*P) *model.Query) schema.Fields[P] {
+	return schema.Fields[P]{updateTime(at), flags(at)}
+}
 
 func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("update_time", instant, func(p *P) *model.Time { return &at(p).Since },

@@ -227,7 +227,23 @@ var Partitions = enveloped("openapi_partition_resp", func(a *PartitionsAnswer) *
 	schema.F("last_update", moment, func(a *PartitionsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-var GetPartitions = declare(visibleParams, Endpoint{
+// PartitionListParams are the parameters of GetPartitions.
+type PartitionListParams struct {
+	model.Query
+	HostFilter
+}
+
+// partitionListParams are the parameters of a list that by default omits hidden
+// records.
+var partitionListParams = schema.Object("", func() schema.Fields[PartitionListParams] {
+	return append(schema.Fields[PartitionListParams]{
+		updateTime(func(p *PartitionListParams) *model.Query { return &p.Query }),
+		flagsWithDefault("no hidden records", func(p *PartitionListParams) *model.Query { return &p.Query }),
+	}, hostFilterFields(func(p *PartitionListParams) *HostFilter { return &p.HostFilter })...)
+})
+
+// GetPartitions lists the partitions.
+var GetPartitions = declare(partitionListParams, Endpoint{
 	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions",
 	Doc: "List the partitions", Answer: Partitions,
 	Description: "Returns the partitions that the user may use, in the controller's order. The flag ALL adds hidden partitions and those of other users.",

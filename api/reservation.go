@@ -118,7 +118,20 @@ var sinceParams = schema.Object("", func() schema.Fields[SinceParams] {
 		updateTime(func(p *SinceParams) *model.Query { return &p.Query })}
 })
 
-var GetReservations = declare(sinceParams, Endpoint{
+// ReservationListParams are the parameters of GetReservations.
+type ReservationListParams struct {
+	model.Query
+	HostFilter
+}
+
+var reservationListParams = schema.Object("", func() schema.Fields[ReservationListParams] {
+	return append(schema.Fields[ReservationListParams]{
+		updateTime(func(p *ReservationListParams) *model.Query { return &p.Query }),
+	}, hostFilterFields(func(p *ReservationListParams) *HostFilter { return &p.HostFilter })...)
+})
+
+// GetReservations lists the reservations.
+var GetReservations = declare(reservationListParams, Endpoint{
 	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations",
 	Doc: "List the reservations", Answer: Reservations,
 	Description: "Returns all current and future reservations that the user may see, in the controller's order.",

@@ -14,20 +14,57 @@ import (
 	"schedrestd/model"
 )
 
-// getJobs returns all jobs. It passes them on one at a time, while it reads the
-// controller's answer.
-func (h *handler) getJobs(c *rest.Call, p *api.ListParams) error {
+// getJobs returns the jobs that the filters of the request select. It passes
+// them on one at a time, while it reads the controller's answer.
+func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Jobs(c.Context(), c.Credential(), p.Or(defaultShowFlags), func(j *model.Job) error {
+		times, err := h.eachJob(c, p, func(j *model.Job) error {
 			row.Job = j
+			if !p.Match(&row) {
+				return nil
+			}
 			return each(&row)
 		})
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		return err
 	}
 	return rest.Send(c, http.StatusOK, api.Jobs, &body)
+}
+
+// eachJob calls the function each for jobs, among them all that the filters of
+// the request select. If a filter is one job or one user, eachJob asks the
+// controller only for this job or the jobs of this user.
+func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.Job) error) (model.JobTimes, error) {
+	query := p.Or(defaultShowFlags)
+	if id, ok := p.OneJob(); ok {
+		times, err := h.Controller.Job(c.Context(), c.Credential(), id, query, each)
+		if errs.KindOf(err) == errs.NotFound {
+			err = nil
+		}
+		return times, err
+	}
+	if len(p.Users) == 1 {
+		query.User = h.userID(c, p.Users[0])
+	}
+	return h.Controller.Jobs(c.Context(), c.Credential(), query, each)
+}
+
+// userID returns the uid of a user who is given by name or uid. It is not set if
+// the name can't be looked up.
+func (h *handler) userID(c *rest.Call, user string) model.Opt[uint32] {
+	if n, err := strconv.ParseUint(user, 10, 32); err == nil {
+		return model.Some(uint32(n))
+	}
+	if h.Resolver == nil {
+		return model.Opt[uint32]{}
+	}
+	id, err := h.Resolver.UserID(c.Context(), user)
+	if err != nil {
+		return model.Opt[uint32]{}
+	}
+	return model.Some(id)
 }
 
 // getJob returns one job. An array or a heterogeneous job has several records,

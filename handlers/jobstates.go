@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"slices"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
@@ -10,16 +9,26 @@ import (
 	"schedrestd/model"
 )
 
-// getJobStates returns the states of jobs, one at a time. Controllers before
-// Slurm 23.11 don't support this request. In that case getJobStates requests
-// the jobs, and extracts the states from them.
+// getJobStates returns the states of the jobs that the filters of the request
+// select, one at a time. Controllers before Slurm 23.11 don't support this
+// request, and the answer to it contains no more of a job than its numbers. In
+// these cases getJobStates requests the jobs, and extracts the states from them.
 func (h *handler) getJobStates(c *rest.Call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobStateRow) error) error {
-		row := func(s *model.JobStateEntry) error { return api.EachState(s, each) }
-		err := h.Controller.JobStates(c.Context(), c.Credential(), p.Jobs, row)
+		row := func(s *model.JobStateEntry) error {
+			if !p.HasState(s.State) {
+				return nil
+			}
+			return api.EachState(s, each)
+		}
+		jobs, ok := p.ByState()
+		if !ok {
+			return h.statesOfJobs(c, p, row)
+		}
+		err := h.Controller.JobStates(c.Context(), c.Credential(), jobs, row)
 		if errs.KindOf(err) == errs.Unsupported {
-			err = h.statesOfJobs(c, p.Jobs, row)
+			err = h.statesOfJobs(c, p, row)
 		}
 		return err
 	}
@@ -27,14 +36,16 @@ func (h *handler) getJobStates(c *rest.Call, p *api.JobStatesParams) error {
 }
 
 // statesOfJobs requests jobs from the controller, and extracts their states.
-func (h *handler) statesOfJobs(c *rest.Call, selections []model.JobSelection, each func(*model.JobStateEntry) error) error {
-	_, err := h.Controller.Jobs(c.Context(), c.Credential(), model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+func (h *handler) statesOfJobs(c *rest.Call, p *api.JobStatesParams, each func(*model.JobStateEntry) error) error {
+	row := api.JobRow{Users: h.Users}
+	list := api.JobListParams{Query: model.Query{Flags: model.ShowAll}, JobFilter: p.JobFilter}
+	_, err := h.eachJob(c, &list, func(j *model.Job) error {
+		if row.Job = j; !p.Match(&row) {
+			return nil
+		}
 		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}
 		if s.ArrayJobID != 0 {
 			s.ArrayTaskID, s.ArrayTasks, s.HetJobID = j.ArrayTaskID, api.ArrayTasks(j), 0
-		}
-		if len(selections) > 0 && !slices.ContainsFunc(selections, func(one model.JobSelection) bool { return one.Has(&s) }) {
-			return nil
 		}
 		return each(&s)
 	})

@@ -62,7 +62,7 @@ func TestStatesFromJobs(t *testing.T) {
 		{StepID: model.StepID{JobID: 20}, ArrayJobID: 20, ArrayTasks: "0x82"},
 		{StepID: model.StepID{JobID: 21}, ArrayJobID: 20, ArrayTaskID: model.Some[uint32](3), State: model.JobRunning},
 		{StepID: model.StepID{JobID: 30}, HetJobID: 30, State: model.JobRunning},
-		{StepID: model.StepID{JobID: 31}, HetJobID: 30, State: model.JobRunning},
+		{StepID: model.StepID{JobID: 31}, HetJobID: 30, HetJobOffset: 1, State: model.JobRunning},
 	}
 	running, pending := []string{"RUNNING"}, []string{"PENDING"}
 	for query, want := range map[string]map[string][]string{

@@ -17,8 +17,9 @@ import (
 // defaultShowFlags contains the flags that apply if the client sends no flags.
 const defaultShowFlags = model.ShowAll | model.ShowDetail
 
-// getNodes returns the nodes, one at a time.
-func (h *handler) getNodes(c *rest.Call, p *api.ListParams) error {
+// getNodes returns the nodes that the filters of the request select, one at a
+// time. If the filter is one node, it asks the controller only for this node.
+func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 	members, err := h.membership(c)
 	if err != nil {
 		return err
@@ -27,10 +28,25 @@ func (h *handler) getNodes(c *rest.Call, p *api.ListParams) error {
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
-		body.LastUpdate, err = h.Controller.Nodes(c.Context(), c.Credential(), query, func(n *model.Node) error {
+		matching := func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
+			if !p.Match(&row) {
+				return nil
+			}
 			return each(&row)
-		})
+		}
+		if name, ok := p.OneNode(); ok {
+			var node *model.Node
+			node, body.LastUpdate, err = h.Controller.Node(c.Context(), c.Credential(), name, query)
+			switch {
+			case errs.KindOf(err) == errs.NotFound:
+				return nil
+			case err != nil:
+				return err
+			}
+			return matching(node)
+		}
+		body.LastUpdate, err = h.Controller.Nodes(c.Context(), c.Credential(), query, matching)
 		return err
 	}
 	return rest.Send(c, http.StatusOK, api.Nodes, &body)

@@ -62,8 +62,8 @@ func TestParametersRefused(t *testing.T) {
 		{"not a word", "GET", "nodes?flags=NOPE", 422, "query/flags"},
 		{"given twice", "GET", "nodes?update_time=1&update_time=2", 422, "query/update_time"},
 		{"one of two is not a word", "GET", "nodes?flags=ALL&flags=NOPE", 422, "query/flags"},
-		{"a filter of the accounting daemon's jobs", "GET", "jobs?users=me", 422, "query/users"},
-		{"a filter of another operation", "GET", "nodes?partition=long", 422, "query/partition"},
+		{"a filter of the accounting daemon's jobs", "GET", "jobs?cluster=x", 422, "query/cluster"},
+		{"a filter of another operation", "GET", "nodes?account=lab", 422, "query/account"},
 		{"a filter where there are no parameters", "GET", "licenses?cluster=x", 422, "query/cluster"},
 		{"a filter of one operation's name for another", "POST", "job/submit?partition=long", 422, "query/partition"},
 		{"not a time", "GET", "jobs?update_time=yesterday", 422, "query/update_time"},
@@ -100,9 +100,9 @@ func TestParametersRefused(t *testing.T) {
 // unknown filters of a GET in Slurm's spelling. But without the filter a DELETE
 // could concern more records.
 func TestFilterRefused(t *testing.T) {
-	w := serve(t, config(demo()), request(http.MethodGet, "/sched/v0.0.43/jobs?users=me", ""))
+	w := serve(t, config(demo()), request(http.MethodGet, "/sched/v0.0.43/jobs?cluster=x", ""))
 	body := envelope(t, w.Body.Bytes())
-	if want := "users: unknown parameter; this operation takes update_time, flags"; len(body.Errors) != 1 || body.Errors[0].Description != want {
+	if want := "cluster: unknown parameter; this operation takes update_time, flags, job_id, users, account, partition, state, job_name, qos, node, reservation, wckey, fields"; len(body.Errors) != 1 || body.Errors[0].Description != want {
 		t.Errorf("errors %+v, want %q", body.Errors, want)
 	}
 	w = serve(t, config(demo()), request(http.MethodGet, "/scheddb/v0.0.43/jobs?user=me", ""))
@@ -116,7 +116,7 @@ func TestFilterRefused(t *testing.T) {
 		t.Errorf("DELETE: status %d: %s", w.Code, w.Body)
 	}
 	for path, want := range map[string]string{
-		"/slurm/v0.0.43/jobs?users=me":               "unknown parameter, ignored",
+		"/slurm/v0.0.43/jobs?cluster=x":              "unknown parameter, ignored",
 		"/slurmdb/v0.0.43/jobs?user=me":              "unknown parameter, ignored; did you mean users?",
 		"/sched/v0.0.43/jobs?color=red":              "unknown parameter, ignored",
 		"/slurm/v0.0.43/jobs?flag=ALL":               "unknown parameter, ignored; did you mean flags?",

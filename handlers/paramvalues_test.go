@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,14 +44,20 @@ func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p sch
 }
 
 // exampleValues maps parameters to values that change the request to the
-// daemon, or the answer. If a parameter accepts only certain words, the tests
-// send the second of these words instead. If a parameter is not in this map,
+// daemon, or the answer. A key may begin with the id of an operation. If a
+// parameter accepts only certain words, the tests send the second of these words
+// instead. If a parameter is not in this map,
 // they send "true".
 var exampleValues = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
 	"id": "7", "association": "7", "reservation_id": "7", "rpc_version": "7", "cpus_min": "7", "cpus_max": "7", "nodes_min": "7", "nodes_max": "7",
+	"get_nodes state": "DOWN", "get_jobs state": "RUNNING", "get_nodes node": "n9", "get_jobs node": "n9", "get_partitions node": "n9", "get_reservations node": "n9",
 	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",
+}
+
+func exampleValue(e *api.Endpoint, name string) string {
+	return cmp.Or(exampleValues[e.ID+" "+name], exampleValues[name])
 }
 
 // companions maps a parameter to the parameters that it requires.
@@ -86,7 +93,7 @@ func TestParametersHaveEffect(t *testing.T) {
 	count := 0
 	eachParameter(func(e *api.Endpoint, v schema.View, path string, p schema.Property) {
 		count++
-		values := []string{exampleValues[p.Name], "true"}
+		values := []string{exampleValue(e, p.Name), "true"}
 		if p.Shape.Enum != nil {
 			values = p.Shape.Enum[1:2] // the first may be the default
 		}
@@ -136,13 +143,13 @@ func TestRepeatedParameters(t *testing.T) {
 		return w.Code, fmt.Sprintf("%+v %+v %+v %+v %+v", f.queries, f.partitionQueries, f.selected, f.shareQueries, f.recorded.filters), refused
 	}
 	lists := 0
-	eachParameter(func(_ *api.Endpoint, _ schema.View, path string, p schema.Property) {
+	eachParameter(func(e *api.Endpoint, _ schema.View, path string, p schema.Property) {
 		name, one, two := url.QueryEscape(p.Name)+"=", "7", "8"
 		switch {
 		case p.Shape.Enum != nil:
 			one, two = p.Shape.Enum[0], p.Shape.Enum[1]
 		case p.Name == "state" || p.Name == "reason" || p.Name == "qos" || p.Name == "default_qos" || p.Name == "id":
-			one, two = exampleValues[p.Name], exampleValues[p.Name]
+			one, two = exampleValue(e, p.Name), exampleValue(e, p.Name)
 		}
 		status, queries, _ := get(path, name+one+","+two)
 		repeatedStatus, repeatedQueries, refused := get(path, name+one, name+two)

@@ -10,11 +10,17 @@ import (
 	"schedrestd/model"
 )
 
-// getPartitions returns the partitions, one at a time.
-func (h *handler) getPartitions(c *rest.Call, p *api.ListParams) error {
+// getPartitions returns the partitions that the filter of the request selects,
+// one at a time.
+func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
 	body := api.PartitionsAnswer{Envelope: c.Envelope()}
 	body.Partitions = func(each func(*model.Partition) error) (err error) {
-		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, each)
+		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(one *model.Partition) error {
+			if !p.Match(one.Nodes) {
+				return nil
+			}
+			return each(one)
+		})
 		return err
 	}
 	return rest.Send(c, http.StatusOK, api.Partitions, &body)

@@ -12,11 +12,17 @@ import (
 	"schedrestd/model"
 )
 
-// getReservations returns the reservations, one at a time.
-func (h *handler) getReservations(c *rest.Call, p *api.SinceParams) error {
+// getReservations returns the reservations that the filter of the request selects,
+// one at a time.
+func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) error {
 	body := api.ReservationsAnswer{Envelope: c.Envelope()}
 	body.Reservations = func(each func(*model.Reservation) error) (err error) {
-		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, each)
+		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(one *model.Reservation) error {
+			if !p.Match(one.Nodes) {
+				return nil
+			}
+			return each(one)
+		})
 		return err
 	}
 	return rest.Send(c, http.StatusOK, api.Reservations, &body)

@@ -27,6 +27,9 @@ type Query struct {
 	Since Time // return information only if something has changed at or after this time; 0 for always
 	Flags Show
 
+	// User limits a list of jobs to those of one user, by uid.
+	User Opt[uint32]
+
 	// Prompt means that the caller uses each record as soon as it is decoded,
 	// without waiting for a client. So a long answer can be decoded while it
 	// arrives, and need not be held in memory.

@@ -11,13 +11,18 @@ import (
 
 // Jobs calls each(j) for every job j, under the same rules as Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
-	req := message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	var answer message.JobInfo
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
+		if err := unchanged(answer.LastUpdate, q); err != nil { // a controller does not compare the times when it lists one user's jobs
+			return err
+		}
 		markBackfillTried(j, answer.LastBackfill)
 		return each(j)
 	})
-	r := request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}
+	r := request{kind: message.RequestJobInfo, body: &message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}, repeatable: true, list: true, prompt: q.Prompt}
+	if q.User.Set {
+		r.kind, r.body = message.RequestJobUserInfo, &message.JobUserInfoRequest{UserID: q.User.Number, ShowFlags: uint16(q.Flags)}
+	}
 	err := c.query(ctx, cred, r, message.ResponseJobInfo, &answer)
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
