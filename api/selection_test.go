@@ -16,30 +16,27 @@ import (
 )
 
 // TestSelectFields checks for each field of each list that an answer with this
-// field alone is the part of the whole answer that the field's path names, in
-// every version.
+// field alone is the part of the whole answer that the field's path names. To
+// test every version takes too long, and the tables differ most between these.
 func TestSelectFields(t *testing.T) {
-	for _, v := range Versions {
-		for _, spelling := range []schema.Spelling{schema.Sched, schema.Slurm} {
-			view := schema.View{Version: v, Spelling: spelling}
-			t.Run(v.String(), func(t *testing.T) {
-				users, records := Users(Numbers{}), &Records{Users: Numbers{}}
-				selectEach(t, view, Jobs, &JobsAnswer{Jobs: schema.One(&JobRow{Job: filled[model.Job](), Users: users})})
-				selectEach(t, view, Nodes, &NodesAnswer{Nodes: schema.One(&NodeRow{Node: filled[model.Node](), Users: users})})
-				selectEach(t, view, Partitions, &PartitionsAnswer{Partitions: schema.One(filled[model.Partition]())})
-				selectEach(t, view, Reservations, &ReservationsAnswer{Reservations: schema.One(filled[model.Reservation]())})
-				selectEach(t, view, Licenses, &LicensesAnswer{Licenses: schema.One(filled[model.License]())})
-				selectEach(t, view, AccountingJobs, &AccountingJobsAnswer{Jobs: schema.One(&AccountingJobRow{AccountingJob: filled[model.AccountingJob](), Records: records})})
-				selectEach(t, view, Accounts, &AccountsAnswer{Accounts: schema.One(filled[model.Account]())})
-				selectEach(t, view, UserList, &UsersAnswer{Users: schema.One(filled[model.User]())})
-				selectEach(t, view, QOSList, &QOSAnswer{QOS: schema.One(&QOSRow{QOS: filled[model.QOS](), Records: records})})
-				selectEach(t, view, Associations, &AssociationsAnswer{Associations: schema.One(&AssociationRow{Association: filled[model.Association](), Records: records})})
-				selectEach(t, view, Clusters, &ClustersAnswer{Clusters: schema.One(&ClusterRow{Cluster: filled[model.Cluster](), Records: records})})
-				selectEach(t, view, WCKeys, &WCKeysAnswer{WCKeys: schema.One(filled[model.WCKey]())})
-				selectEach(t, view, TRESList, &TRESAnswer{TRES: schema.One(filled[model.TRES]())})
-				selectEach(t, view, Instances, &InstancesAnswer{Instances: schema.One(filled[model.Instance]())})
-			})
-		}
+	for _, view := range []schema.View{{Version: V40, Spelling: schema.Slurm}, {Version: V43}, {Version: V45, Spelling: schema.Slurm}} {
+		t.Run(view.Version.String(), func(t *testing.T) {
+			users, records := Users(Numbers{}), &Records{Users: Numbers{}}
+			selectEach(t, view, Jobs, &JobsAnswer{Jobs: schema.One(&JobRow{Job: filled[model.Job](), Users: users})})
+			selectEach(t, view, Nodes, &NodesAnswer{Nodes: schema.One(&NodeRow{Node: filled[model.Node](), Users: users})})
+			selectEach(t, view, Partitions, &PartitionsAnswer{Partitions: schema.One(filled[model.Partition]())})
+			selectEach(t, view, Reservations, &ReservationsAnswer{Reservations: schema.One(filled[model.Reservation]())})
+			selectEach(t, view, Licenses, &LicensesAnswer{Licenses: schema.One(filled[model.License]())})
+			selectEach(t, view, AccountingJobs, &AccountingJobsAnswer{Jobs: schema.One(&AccountingJobRow{AccountingJob: filled[model.AccountingJob](), Records: records})})
+			selectEach(t, view, Accounts, &AccountsAnswer{Accounts: schema.One(filled[model.Account]())})
+			selectEach(t, view, UserList, &UsersAnswer{Users: schema.One(filled[model.User]())})
+			selectEach(t, view, QOSList, &QOSAnswer{QOS: schema.One(&QOSRow{QOS: filled[model.QOS](), Records: records})})
+			selectEach(t, view, Associations, &AssociationsAnswer{Associations: schema.One(&AssociationRow{Association: filled[model.Association](), Records: records})})
+			selectEach(t, view, Clusters, &ClustersAnswer{Clusters: schema.One(&ClusterRow{Cluster: filled[model.Cluster](), Records: records})})
+			selectEach(t, view, WCKeys, &WCKeysAnswer{WCKeys: schema.One(filled[model.WCKey]())})
+			selectEach(t, view, TRESList, &TRESAnswer{TRES: schema.One(filled[model.TRES]())})
+			selectEach(t, view, Instances, &InstancesAnswer{Instances: schema.One(filled[model.Instance]())})
+		})
 	}
 }
 
