@@ -114,7 +114,7 @@ var allowedImports = map[string][]string{
 	"privsep/listen":               {"become", "internal/errs", "internal/fdpass", "internal/notify", "internal/sockaddr", "internal/socket", "ipc", "privsep/netns"},
 	"privsep/netns":                {"become", "internal/errs", "internal/guard", "internal/thread"},
 	"privsep/planner":              {"become", "internal/errs", "internal/exitstatus", "internal/guard", "ipc", "privsep/spawn", "security"},
-	"privsep/program":              {"internal/errs", "ipc", "privsep/spawn", "security"},
+	"privsep/program":              {"internal/errs", "ipc", "privsep/identity", "privsep/spawn", "security"},
 	"privsep/spawn":                {"become", "internal/errs", "internal/exitstatus", "internal/guard", "internal/printable", "internal/thread", "ipc", "security"},
 	"security/self":                {"become", "internal/errs", "ipc", "security"},
 }

@@ -54,7 +54,7 @@ type Plan struct {
 
 	ReplaceSubuids bool // the ranges that follow replace those of the previous Plan
 
-	Users []RoleUser // users of the processes that do not run as a client's or the service's user, if root starts the gateway
+	Users []RoleUser // if root starts the gateway: the users of the processes that do not run as a client's or the service's user, one for each role
 
 	Facts []string // facts for the page of ModeCheck
 }
@@ -63,7 +63,7 @@ type Plan struct {
 // runs the workers that serve no particular user (become_user).
 type RoleUser struct {
 	Role     Role
-	Name     string // "": an id that belongs to no user
+	Name     string
 	UID, GID uint32
 }
 

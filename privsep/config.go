@@ -29,8 +29,7 @@ type Config struct {
 	Limits    Limits
 	Argv      map[ipc.Role][]string // additional arguments for processes; only tests set it
 
-	hasPeerCreds bool           // the kernel identifies some or all clients
-	users        identity.Users // of the processes that do not run as a client's or the service's user, if this process is root
+	hasPeerCreds bool // the kernel identifies some or all clients
 }
 
 // Limits holds times that the parent waits. Tests set shorter ones.
@@ -103,37 +102,9 @@ func (c Config) defaultIdentity(service identity.Service) security.Identity {
 		// No user has connected yet. If these processes ran as one of the
 		// users, that user could stop them, and so keep the gateway from
 		// serving other users.
-		return c.users[ipc.Worker]
+		return service.Users[ipc.Worker]
 	}
 	return service.Identity
-}
-
-// roleUser returns the user of the processes of a role.
-func (c Config) roleUser(role ipc.Role) security.Identity { return c.users[role] }
-
-// findUsers determines the users of all roles.
-func (c *Config) findUsers(service identity.Service) (err error) {
-	if service.Root {
-		c.users, err = service.RoleUsers(&c.PackedPlan)
-	}
-	return err
-}
-
-// logUsers logs the users of the roles.
-func (c Config) logUsers() {
-	var attrs []any
-	for _, role := range identity.UserRoles {
-		name := role.String()
-		if role == ipc.Worker {
-			name = "standby"
-		}
-		if id, ok := c.users[role]; ok {
-			attrs = append(attrs, name, id.Name)
-		}
-	}
-	if len(attrs) > 0 {
-		c.Log.Info("users of the processes", attrs...)
-	}
 }
 
 // spawnOptions returns the options of a Spawner that starts the gateway's

@@ -35,9 +35,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := c.findUsers(service); err != nil {
-		return err
-	}
 	if refusal != nil { // a worker with the default identity sends the refusal to the client
 		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refusal)
 		service.Identity = c.defaultIdentity(service)

@@ -67,7 +67,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	c.logUsers()
 	m := newMonitor(c, service)
 	defer m.close()
 	if m.metricsListeners, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(service).Unix}); err != nil {
@@ -98,15 +97,11 @@ func CheckStart() error {
 }
 
 // service checks the configuration and returns the identity that serves.
-func (c *Config) service() (identity.Service, error) {
+func (c Config) service() (identity.Service, error) {
 	if err := c.checkNumbers(); err != nil {
 		return identity.Service{}, err
 	}
-	service, err := identity.Determine(&c.PackedPlan)
-	if err == nil {
-		err = c.findUsers(service)
-	}
-	return service, err
+	return identity.Determine(&c.PackedPlan)
 }
 
 // newMonitor returns a monitor that has opened nothing yet.
@@ -139,7 +134,7 @@ func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 		return err
 	}
 	c := m.config
-	if m.programs, err = program.Open(m.service.Identity, m.service.Root, m.config.roleUser, m.config.Argv); err != nil {
+	if m.programs, err = program.Open(m.service, m.config.Argv); err != nil {
 		return err
 	}
 	if c.Audit != (ipc.Audit{}) {

@@ -65,6 +65,9 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		if plan.Users, err = systemUsers.roleUsers(plan.Ranges, p.log); err != nil {
 			return nil, err
 		}
+		if plan.Mode == ipc.ModeServe {
+			logUsers(plan.Users, p.log)
+		}
 	}
 	s := plan.Setup
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"log/slog"
 
 	"schedrestd/become"
@@ -75,9 +76,22 @@ func (db userDatabase) roleUsers(subuids []ipc.Subuids, log *slog.Logger) ([]ipc
 			return nil, err
 		}
 		taken[id] = true
-		users = append(users, ipc.RoleUser{Role: named.Role, UID: id, GID: id})
+		users = append(users, ipc.RoleUser{Role: named.Role, Name: fmt.Sprintf("uid %d", id), UID: id, GID: id})
 	}
 	return users, nil
+}
+
+// logUsers logs the users of the roles.
+func logUsers(users []ipc.RoleUser, log *slog.Logger) {
+	var attrs []any
+	for _, u := range users {
+		name := u.Role.String()
+		if u.Role == ipc.Worker {
+			name = "standby"
+		}
+		attrs = append(attrs, name, u.Name)
+	}
+	log.Info("users of the processes", attrs...)
 }
 
 // unusedAttempts limits the search for an id.

@@ -2,13 +2,16 @@ package privsep
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"time"
 
+	"schedrestd/become"
 	"schedrestd/gateway/plan"
 	"schedrestd/ipc"
 	"schedrestd/privsep"
+	"schedrestd/privsep/identity"
 )
 
 // testConfig contains the parent's settings that tests change. A test sends it
@@ -44,6 +47,13 @@ func (c testConfig) config() privsep.Config {
 	}
 	if err := plan.Complete(&p.Plan, &p.Setup, &p.Listen); err != nil {
 		panic(err)
+	}
+	for _, role := range identity.Roles {
+		id, err := become.UnusedID()
+		if err != nil {
+			panic(err)
+		}
+		p.Users = append(p.Users, ipc.RoleUser{Role: role, Name: fmt.Sprintf("uid %d", id), UID: id, GID: id})
 	}
 	d := privsep.Defaults
 	limits := privsep.Limits{Start: cmp.Or(c.StartLimit, d.Start), Ping: cmp.Or(c.Silence, d.Ping), KeyCheck: cmp.Or(c.Watch, d.KeyCheck), Settle: cmp.Or(c.Still, d.Settle),

@@ -23,12 +23,23 @@ type Service struct {
 	Root         bool   // the parent was started as root, so it can change identity and groups
 	SchedUID     uint32 // uid of SchedUser
 	UserCheckErr error  // why this identity would be rejected without disable_user_check
+
+	Users map[ipc.Role]security.Identity // if Root: the users of the processes that do not run as a client's or the service's user
 }
 
 // Determine returns the service identity, or an error if that identity is
 // forbidden.
 func Determine(p *ipc.PackedPlan) (Service, error) {
 	s := Service{Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
+	s, err := s.determineIdentity(p)
+	if err == nil && s.Root {
+		s.Users, err = s.roleUsers(p)
+	}
+	return s, err
+}
+
+// determineIdentity returns s with the service identity.
+func (s Service) determineIdentity(p *ipc.PackedPlan) (Service, error) {
 	if p.Switches.BecomeUser {
 		return s.becomeUserService(p)
 	}

@@ -9,31 +9,35 @@ import (
 	"schedrestd/security"
 )
 
-// TestRoleUsers checks which users of a Plan are rejected, and that roles
-// without a user get different ids.
+// TestRoleUsers checks which users of a Plan are rejected.
 func TestRoleUsers(t *testing.T) {
 	service := Service{Identity: security.Identity{Name: "gate", UID: 1000, GID: 1000}, SchedUID: 7}
-	user := func(role ipc.Role, uid, gid uint32) ipc.RoleUser {
-		return ipc.RoleUser{Role: role, Name: "x", UID: uid, GID: gid}
-	}
 	for _, tt := range []struct {
-		name  string
-		users []ipc.RoleUser
-		want  string
+		name   string
+		change func(users []ipc.RoleUser) []ipc.RoleUser
+		want   string
 	}{
-		{"none", nil, ""},
-		{"two", []ipc.RoleUser{user(ipc.Keeper, 900, 900), user(ipc.Worker, 901, 901)}, ""},
-		{"root", []ipc.RoleUser{user(ipc.Keeper, 0, 900)}, "that of root"},
-		{"group root", []ipc.RoleUser{user(ipc.Keeper, 900, 0)}, "or its group is 0"},
-		{"SchedUser", []ipc.RoleUser{user(ipc.Keeper, 7, 7)}, "that of SchedUser"},
-		{"the service's user", []ipc.RoleUser{user(ipc.Resolver, 1000, 900)}, "that of gate"},
-		{"the overflow id", []ipc.RoleUser{user(ipc.Worker, become.Overflow, 900)}, "that of the overflow id"},
-		{"one user for two roles", []ipc.RoleUser{user(ipc.Keeper, 900, 900), user(ipc.Auditor, 900, 900)}, "that of the keeper"},
+		{"all different", func(u []ipc.RoleUser) []ipc.RoleUser { return u }, ""},
+		{"another order", func(u []ipc.RoleUser) []ipc.RoleUser { u[0], u[1] = u[1], u[0]; return u }, ""},
+		{"none", func(u []ipc.RoleUser) []ipc.RoleUser { return nil }, "that of root"},
+		{"none for a role", func(u []ipc.RoleUser) []ipc.RoleUser { return u[1:] }, "that of root"},
+		{"two for a role", func(u []ipc.RoleUser) []ipc.RoleUser { u[0].Role = u[1].Role; return u }, "that of root"},
+		{"root", func(u []ipc.RoleUser) []ipc.RoleUser { u[1].UID = 0; return u }, "that of root"},
+		{"group root", func(u []ipc.RoleUser) []ipc.RoleUser { u[1].GID = 0; return u }, "or its group is 0"},
+		{"SchedUser", func(u []ipc.RoleUser) []ipc.RoleUser { u[1].UID = 7; return u }, "that of SchedUser"},
+		{"the service's user", func(u []ipc.RoleUser) []ipc.RoleUser { u[2].UID = 1000; return u }, "that of gate"},
+		{"the overflow id", func(u []ipc.RoleUser) []ipc.RoleUser { u[2].UID = become.Overflow; return u }, "that of the overflow id"},
+		{"one user for two roles", func(u []ipc.RoleUser) []ipc.RoleUser { u[4].UID = u[2].UID; return u }, "that of the keeper"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			var list []ipc.RoleUser
+			for i, role := range Roles {
+				list = append(list, ipc.RoleUser{Role: role, Name: "x", UID: 900 + uint32(i), GID: 950})
+			}
+			list = tt.change(list)
 			p := &ipc.PackedPlan{}
-			p.Users = tt.users
-			users, err := service.RoleUsers(p)
+			p.Users = list
+			users, err := service.roleUsers(p)
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
@@ -43,16 +47,8 @@ func TestRoleUsers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := map[uint32]bool{}
-			for _, role := range UserRoles {
-				id := users[role]
-				if seen[id.UID] || id.UID == 0 || id.GID == 0 || id.Name == "" {
-					t.Errorf("%s: %+v", role, id)
-				}
-				seen[id.UID] = true
-			}
-			for _, u := range tt.users {
-				if users[u.Role].UID != u.UID {
+			for _, u := range list {
+				if id := users[u.Role]; id.Name != u.Name || id.UID != u.UID || id.GID != u.GID {
 					t.Errorf("%s: %+v", u.Role, users[u.Role])
 				}
 			}

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -14,16 +15,13 @@ import (
 // Program is the program file for all processes of a role.
 type Program struct {
 	File     *os.File
-	Identity security.Identity // identity of a service; unset for workers
+	Identity security.Identity // identity of a service; for workers, the service identity
 	openErr  error             // why there is no file
 	Argv     []string
 }
 
 // Set has the programs of all roles.
 type Set map[ipc.Role]*Program
-
-// roles lists the roles that have a program of their own.
-var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter}
 
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
@@ -33,31 +31,25 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 // places. If a service's program can't be opened, Open still succeeds, and
 // Start returns the error for that service.
 //
-// The argv argument holds the command-line arguments for each role. The
-// argument worker is the identity of the workers. The argument user
-// returns the user of a role. The root argument is true if this process can
-// change identities.
-func Open(worker security.Identity, root bool, user func(ipc.Role) security.Identity, argv map[ipc.Role][]string) (Set, error) {
+// The argv argument holds the command-line arguments for each role.
+func Open(service identity.Service, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
-	for _, role := range roles {
-		p := &Program{Argv: append([]string{Name(role)}, argv[role]...)}
-		s[role] = p
-		var err error
-		if role == ipc.Worker {
-			if p.File, err = spawn.OpenWorker("", worker, root); err != nil {
-				return s, err
-			}
-			continue
-		}
+	for _, role := range identity.Roles {
 		// If the parent is root, no worker has the identity of a service, so a
 		// captured worker can neither stop nor trace the service. If the parent
 		// is not root, services have the identity of the workers.
-		if p.Identity = worker; root {
-			p.Identity = user(role)
+		p := &Program{Argv: append([]string{Name(role)}, argv[role]...), Identity: service.Identity}
+		if service.Root && role != ipc.Worker {
+			p.Identity = service.Users[role]
 		}
-		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.Identity, root, p.Identity.UID, worker.UID); err != nil {
+		var err error
+		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.Identity, service.Root, p.Identity.UID, service.UID); err != nil {
 			p.openErr = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
+			if role == ipc.Worker {
+				return s, err
+			}
 		}
+		s[role] = p
 	}
 	return s, nil
 }
