@@ -50,7 +50,7 @@ type Arrivals struct{}
 func (*Arrivals) Walk(*Walker) {}
 
 // Arrival passes an accepted connection, with its descriptor, to the
-// dispatcher. The messages Start and Left refer to the connection by its ID.
+// dispatcher. The message Start refers to the connection by its ID.
 type Arrival struct {
 	Connection
 	OtherNetns bool   // the listener's network namespace is not the parent's
@@ -189,11 +189,6 @@ type Ended struct {
 }
 
 func (e *Ended) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
-
-// Left reports that the connection of the Arrival with this ID is closed.
-type Left struct{ ID uint64 }
-
-func (l *Left) Walk(w *Walker) { w.Fields(&l.ID) }
 
 // Finish asks the dispatcher to wait for the requests in progress, and to exit.
 type Finish struct{}

@@ -145,8 +145,6 @@ var _ = Register(
 	Of[Signal](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Initial),
 	// a process has exited
 	Of[Ended](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),
-	// a connection is closed
-	Of[Left](97, Dispatcher, Parent, In(Serving), 8, 8, 0, Initial),
 	// finish the requests in progress and exit
 	Of[Finish](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
 	// have all processes log their counters

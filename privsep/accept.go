@@ -12,7 +12,6 @@ import (
 	"schedrestd/internal/notify"
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
-	"schedrestd/security"
 )
 
 // startAccepting gives the dispatcher a channel for connections. If no
@@ -104,10 +103,10 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	}
 }
 
-// maxPeersInTransit is the number of peers that the parent may remember beyond
-// the dispatcher's limit on connections. Some of these peers have connections
-// that are still on their way to the dispatcher. The connections of the other
-// peers have ended, but the dispatcher has not yet reported this.
+// maxPeersInTransit is the number of connections that may be open beyond the
+// dispatcher's limits. They are on their way to the dispatcher, or are being
+// turned away. The parent also remembers as many connections that are closed
+// before it checks which are open.
 const maxPeersInTransit = 10_000
 
 // Limits on the connections of each local user to UNIX sockets. Sending a
@@ -144,11 +143,11 @@ func (m *monitor) passConn(l *listen.Listener, fd int, facts ipc.Connection, err
 		a.DenyReason = m.service.RefusalReason(facts, switches.DisableUserCheck)
 		if a.DenyReason == "" {
 			m.postAndWait(func() {
-				if a.ID, err = m.peers.add(fd, security.Identity{UID: facts.UID, GID: facts.GID}); err != nil {
+				if a.ID, err = m.peers.add(fd, ids{facts.UID, facts.GID}); err != nil {
 					a.DenyReason = err.Error()
 				}
-				if len(m.peers.byID) > m.maxPeers && m.dispatcher != nil {
-					m.dispatcher.killWithReason(fmt.Sprintf("holds more than %d connections", m.maxPeers))
+				if m.peers.exceedMax() && m.dispatcher != nil {
+					m.dispatcher.killWithReason(fmt.Sprintf("holds more than %d connections", m.peers.max))
 				}
 			})
 		}

@@ -47,7 +47,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	m.config.Secrets.Tokens.Key = "" // a daemon verifies the token faster than a keeper would start
 	m.inetdClient, m.inetdFDs = client.Streams()
-	m.peers.byID[m.inetdClient.ID] = service.Identity
 	m.confinementParts, m.onReady = m.confinedSpawner.Parts(), func() {}
 	return m.loop(signals)
 }

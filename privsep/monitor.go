@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -56,7 +54,6 @@ type monitor struct {
 	subuids            atomic.Pointer[[]ipc.Subuids]
 	acceptors          sync.WaitGroup
 	peers              *peers // with become_user
-	maxPeers           int
 
 	generations       map[uint32]*generation // that the dispatcher has not released
 	currentGeneration *generation            // in force
@@ -80,11 +77,9 @@ type monitor struct {
 type dispatcherProcess struct {
 	*spawn.Child
 	startedAt         time.Time
-	lastProcessNumber uint32                    // number of the last process that the dispatcher asked for
-	processes         map[uint32]*spawn.Process // running processes that the dispatcher asked for
-	users             map[uint32]ids            // with become_user: the users of workers, by process number
-	auditorChannels   map[uint32]*ipc.Channel   // channels to the auditors, by process number
-	killTimer         *time.Timer               // kills the dispatcher if it is not ready in time or does not answer a Ping
+	lastProcessNumber uint32                     // number of the last process that the dispatcher asked for
+	processes         map[uint32]*runningProcess // running processes that the dispatcher asked for, by number
+	killTimer         *time.Timer                // kills the dispatcher if it is not ready in time or does not answer a Ping
 	pingsSent         uint64
 	pingAnswered      bool         // the last Ping was answered, or none was sent
 	isConfigured      bool         // the dispatcher was sent what it needs to serve
@@ -190,7 +185,7 @@ func (m *monitor) startDispatcher() error {
 	if err != nil {
 		return err
 	}
-	d := &dispatcherProcess{Child: child, startedAt: time.Now(), processes: map[uint32]*spawn.Process{}, users: map[uint32]ids{}, auditorChannels: map[uint32]*ipc.Channel{}, pingAnswered: true}
+	d := &dispatcherProcess{Child: child, startedAt: time.Now(), processes: map[uint32]*runningProcess{}, pingAnswered: true}
 	d.killTimer = time.AfterFunc(c.Limits.Start, func() {
 		reason := fmt.Sprintf("was not ready within %s", c.Limits.Start)
 		if d.Channel.Phase() == ipc.Serving {
@@ -212,8 +207,13 @@ func (d *dispatcherProcess) killWithReason(reason string) {
 }
 
 // listAuditors returns the channels to the auditors.
-func (d *dispatcherProcess) listAuditors() []*ipc.Channel {
-	return slices.Collect(maps.Values(d.auditorChannels))
+func (d *dispatcherProcess) listAuditors() (list []*ipc.Channel) {
+	for _, p := range d.processes {
+		if p.isAuditor {
+			list = append(list, p.Channel)
+		}
+	}
+	return list
 }
 
 // exitReason returns why the dispatcher exited.
@@ -311,8 +311,6 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			}
 			p.Signal(s)
 		}
-	case *ipc.Left:
-		delete(m.peers.byID, msg.ID)
 	case *ipc.Renew:
 		if len(m.generations) > maxGenerations {
 			return fmt.Errorf("sent Renew with %d generations that it has not released", len(m.generations))
@@ -377,9 +375,9 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	if arrivals := m.arrivalChannel.Swap(nil); arrivals != nil {
 		arrivals.Close()
 	}
-	for number, p := range d.processes {
-		if channel := d.auditorChannels[number]; channel != nil { // give the auditor time to write the lines that it has
-			_ = channel.Shutdown()
+	for _, p := range d.processes {
+		if p.isAuditor { // give the auditor time to write the lines that it has
+			_ = p.Channel.Shutdown()
 			time.AfterFunc(auditlog.FlushTimeout, p.Kill)
 		} else {
 			p.Kill()

@@ -2,48 +2,41 @@ package privsep
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/security"
 )
 
 // peers records the users of open connections, with become_user. A compromised
 // dispatcher must not be able to act as a user who has disconnected. So peers
-// does not rely on the dispatcher's reports, but asks the kernel which
-// connections are open.
+// asks the kernel, and not the dispatcher, which connections are open.
 //
 // The parent can't keep a descriptor of each connection, because the client
 // would not notice when the worker closes it. It registers each connection with
 // an epoll instance before it closes its descriptor. A registration lasts until
 // all copies of the descriptor are closed, in whichever process (epoll(7)).
 type peers struct {
-	epoll  int
-	byID   map[uint64]security.Identity
-	lastID uint64
-	absent map[ids]time.Time // users of workers who have no connection: since when
+	epoll    int
+	max      int // number of connections above which the parent checks which are open
+	byID     map[uint64]ids
+	lastID   uint64
+	lastSeen map[ids]time.Time // when each user was last known to have a connection, in the last Limits.Absence
 }
 
 // ids identifies the user of a connection.
 type ids struct{ uid, gid uint32 }
 
-func idsOf(id security.Identity) ids { return ids{id.UID, id.GID} }
-
-func newPeers() *peers {
-	return &peers{epoll: -1, byID: map[uint64]security.Identity{}, absent: map[ids]time.Time{}}
+func newPeers(max int) (*peers, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	return &peers{epoll: epoll, max: max, byID: map[uint64]ids{}, lastSeen: map[ids]time.Time{}}, err
 }
 
 // add records the user of the connection fd, and returns the number of the
 // connection.
-func (p *peers) add(fd int, id security.Identity) (number uint64, err error) {
-	if p.epoll < 0 {
-		if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-			return 0, fmt.Errorf("watch connections: %w", err)
-		}
-	}
+func (p *peers) add(fd int, user ids) (number uint64, err error) {
 	p.lastID++
 	// The kernel always reports a connection that its client has closed. With
 	// EPOLLONESHOT it does so once.
@@ -51,21 +44,29 @@ func (p *peers) add(fd int, id security.Identity) (number uint64, err error) {
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
 		return 0, fmt.Errorf("watch a connection: %w", err)
 	}
-	p.byID[p.lastID] = id
-	delete(p.absent, idsOf(id))
+	p.byID[p.lastID] = user
+	p.lastSeen[user] = time.Now()
 	return p.lastID, nil
 }
 
+// exceedMax reports whether more than p.max connections are open.
+func (p *peers) exceedMax() bool {
+	if len(p.byID) > p.max {
+		p.forgetReleased()
+	}
+	return len(p.byID) > p.max
+}
+
 // find returns the user of a connection, if this user has an open connection.
-func (p *peers) find(number uint64) (security.Identity, bool) {
-	id, ok := p.byID[number]
+func (p *peers) find(number uint64) (user ids, ok bool) {
+	user, ok = p.byID[number]
 	p.forgetClosed()
-	return id, ok && p.isConnected(idsOf(id))
+	return user, ok && p.isConnected(user)
 }
 
 func (p *peers) isConnected(user ids) bool {
 	for _, other := range p.byID {
-		if idsOf(other) == user {
+		if other == user {
 			return true
 		}
 	}
@@ -75,7 +76,7 @@ func (p *peers) isConnected(user ids) bool {
 // forgetClosed removes connections that their clients have closed.
 func (p *peers) forgetClosed() {
 	events := make([]unix.EpollEvent, 128)
-	for n := len(events); p.epoll >= 0 && n == len(events); {
+	for n := len(events); n == len(events); {
 		n, _ = unix.EpollWait(p.epoll, events, 0)
 		for _, e := range events[:max(0, n)] {
 			delete(p.byID, uint64(uint32(e.Fd))|uint64(uint32(e.Pad))<<32)
@@ -83,13 +84,11 @@ func (p *peers) forgetClosed() {
 	}
 }
 
-// forgetReleased removes connections that all processes have closed. The kernel
-// lists the remaining registrations in /proc (proc_pid_fdinfo(5)).
+// forgetReleased removes connections that their clients or all processes of the
+// gateway have closed. The kernel lists the remaining registrations in /proc
+// (proc_pid_fdinfo(5)).
 func (p *peers) forgetReleased() {
 	p.forgetClosed()
-	if p.epoll < 0 {
-		return
-	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/thread-self/fdinfo/%d", p.epoll))
 	if err != nil {
 		return
@@ -102,39 +101,31 @@ func (p *peers) forgetReleased() {
 			open[number] = true
 		}
 	}
-	for number := range p.byID {
-		if !open[number] {
-			delete(p.byID, number)
-		}
-	}
+	maps.DeleteFunc(p.byID, func(number uint64, _ ids) bool { return !open[number] })
 }
 
-// absentSince returns when the user of a worker was first found to have no
-// connection. ok is false if the user has one.
-func (p *peers) absentSince(user ids, now time.Time) (since time.Time, ok bool) {
-	if p.isConnected(user) {
-		delete(p.absent, user)
-		return now, false
+// updateSeen updates lastSeen. Users who have had no connection for
+// limit are no longer in it.
+func (p *peers) updateSeen(now time.Time, limit time.Duration) {
+	p.forgetReleased()
+	for _, user := range p.byID {
+		p.lastSeen[user] = now
 	}
-	if _, known := p.absent[user]; !known {
-		p.absent[user] = now
-	}
-	return p.absent[user], true
+	maps.DeleteFunc(p.lastSeen, func(_ ids, at time.Time) bool { return now.Sub(at) >= limit })
 }
 
 // endAbandonedWorkers kills the workers of users who have had no connection for
 // Limits.Absence. Otherwise a compromised dispatcher could act as such a user
 // through a worker that it never ends.
 func (m *monitor) endAbandonedWorkers() {
-	m.peers.forgetReleased()
-	if m.dispatcher == nil {
+	m.peers.updateSeen(time.Now(), m.config.Limits.Absence)
+	if m.dispatcher == nil || m.inetdClient != nil {
 		return
 	}
-	now := time.Now()
-	for number, user := range m.dispatcher.users {
-		if since, absent := m.peers.absentSince(user, now); absent && now.Sub(since) >= m.config.Limits.Absence {
-			m.config.Log.Error("worker terminated", "uid", user.uid, "because", "its user has no connection")
-			m.dispatcher.processes[number].Kill()
+	for _, p := range m.dispatcher.processes {
+		if _, seen := m.peers.lastSeen[ids{p.UID, p.GID}]; p.isUsersOwn && !seen {
+			m.config.Log.Error("worker terminated", "uid", p.UID, "because", "its user has no connection")
+			p.Kill()
 		}
 	}
 }

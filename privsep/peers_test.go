@@ -5,14 +5,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/security"
 )
 
 // TestPeers checks that the parent forgets the user of a connection when the
 // connection is closed, whatever the dispatcher does with its descriptor.
 func TestPeers(t *testing.T) {
-	alice, bob := security.Identity{UID: 31001, GID: 31101}, security.Identity{UID: 31002, GID: 31102}
+	alice, bob := ids{31001, 31101}, ids{31002, 31102}
 	type conn struct {
 		client, server int
 		number         uint64
@@ -29,12 +27,12 @@ func TestPeers(t *testing.T) {
 		{"both", func(c conn) { unix.Close(c.client); unix.Close(c.server) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPeers()
-			connect := func(id security.Identity) (c conn) {
+			p := testPeers(t)
+			connect := func(user ids) (c conn) {
 				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 				must(t, err)
 				c.client = fds[0]
-				c.number, err = p.add(fds[1], id)
+				c.number, err = p.add(fds[1], user)
 				must(t, err)
 				c.server, err = unix.Dup(fds[1]) // the dispatcher's copy; the parent closes its own
 				must(t, err)
@@ -48,7 +46,7 @@ func TestPeers(t *testing.T) {
 			tt.act(c)
 			p.forgetReleased()
 			got, ok := p.find(c.number)
-			if ok != tt.want || ok && got.UID != alice.UID {
+			if ok != tt.want || ok && got != alice {
 				t.Errorf("found %v %v, want %v", got, ok, tt.want)
 			}
 			if _, ok := p.find(other.number); !ok {
@@ -61,36 +59,76 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestAbsentSince checks that the time of a user's absence begins again with
-// each of the user's connections.
-func TestAbsentSince(t *testing.T) {
-	p, alice := newPeers(), security.Identity{UID: 31001, GID: 31101}
-	connect := func() func() {
+// TestAbsentUsers checks when a user counts as absent. The time begins again
+// with each of the user's connections, however short.
+func TestAbsentUsers(t *testing.T) {
+	const absenceLimit = time.Minute
+	p, alice := testPeers(t), ids{31001, 31101}
+	connect := func() (disconnect func()) {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
 		_, err = p.add(fds[1], alice)
 		must(t, err)
-		return func() { unix.Close(fds[0]); unix.Close(fds[1]); p.forgetReleased() }
+		return func() { unix.Close(fds[0]); unix.Close(fds[1]) }
 	}
-	start := time.Unix(1_700_000_000, 0)
-	at := func(seconds int) (time.Duration, bool) {
-		since, absent := p.absentSince(idsOf(alice), start.Add(time.Duration(seconds)*time.Second))
-		return since.Sub(start), absent
-	}
-	disconnect := connect()
-	if _, absent := at(0); absent {
-		t.Error("a connected user is absent")
-	}
-	disconnect()
-	for _, s := range []int{10, 20} {
-		if since, absent := at(s); !absent || since != 10*time.Second {
-			t.Errorf("at %d s: %v since %s", s, absent, since)
+	start := time.Now()
+	check := func(what string, after time.Duration, want bool) {
+		t.Helper()
+		p.updateSeen(start.Add(after), absenceLimit)
+		if _, present := p.lastSeen[alice]; present != want {
+			t.Errorf("%s: present %t, want %t", what, present, want)
 		}
 	}
-	connect()() // between two checks
-	if since, absent := at(30); !absent || since != 30*time.Second {
-		t.Errorf("after a short connection: %v since %s", absent, since)
+	disconnect := connect()
+	check("connected for long", 10*absenceLimit, true)
+	disconnect()
+	check("just disconnected", 11*absenceLimit-time.Second, true)
+	check("disconnected long ago", 11*absenceLimit, false)
+	connect()()
+	check("a short connection between two checks", absenceLimit/2, true)
+}
+
+// TestMaxPeers checks that closed connections, which only the kernel reports, do
+// not count towards the maximum.
+func TestMaxPeers(t *testing.T) {
+	p := testPeers(t)
+	p.max = 10
+	var open [][2]int
+	defer func() {
+		for _, fds := range open {
+			unix.Close(fds[0])
+			unix.Close(fds[1])
+		}
+	}()
+	for n := range 4 * p.max {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		_, err = p.add(fds[1], ids{31001, 31101})
+		must(t, err)
+		unix.Close(fds[1])
+		defer unix.Close(fds[0])
+		if p.exceedMax() {
+			t.Fatalf("after %d closed connections", n)
+		}
 	}
+	for n := range p.max + 1 {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		open = append(open, [2]int(fds))
+		_, err = p.add(fds[1], ids{31001, 31101})
+		must(t, err)
+		if got := p.exceedMax(); got != (n == p.max) {
+			t.Errorf("%d connections open: %t", n+1, got)
+		}
+	}
+}
+
+func testPeers(t *testing.T) *peers {
+	t.Helper()
+	p, err := newPeers(1000)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(p.epoll) })
+	return p
 }
 
 func must(t *testing.T, err error) {

@@ -10,6 +10,13 @@ import (
 	"schedrestd/security"
 )
 
+// runningProcess is a process that the dispatcher asked for.
+type runningProcess struct {
+	*spawn.Child
+	isUsersOwn bool // with become_user: a worker that runs as the user of a connection
+	isAuditor  bool // Child.Channel stays open, because the parent sends the auditor files later, too
+}
+
 // handleStart starts a process that the dispatcher asks for, and sends the
 // dispatcher a channel to the process. It returns an error if the dispatcher
 // broke the protocol.
@@ -30,16 +37,13 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
-	d.processes[r.Number] = child.Process
-	if r.Role == ipc.Worker && r.Client != 0 && m.config.Switches.BecomeUser && m.inetdClient == nil {
-		d.users[r.Number] = ids{child.UID, child.GID}
-	}
-	if r.Role != ipc.Auditor {
+	p := &runningProcess{child, r.Role == ipc.Worker && r.Client != 0 && m.config.Switches.BecomeUser, r.Role == ipc.Auditor}
+	d.processes[r.Number] = p
+	if !p.isAuditor {
 		m.handOverProcess(d, r.Number, child)
 		child.Channel.Close()
 		return nil
 	}
-	d.auditorChannels[r.Number] = child.Channel
 	go func() { // the audit log may be on a file system that hangs
 		m.auditLog.SendFiles(child.Channel)
 		m.post(func() { m.handOverProcess(d, r.Number, child) })
@@ -60,11 +64,7 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 		<-child.Exited
 		m.post(func() {
 			delete(d.processes, number)
-			delete(d.users, number)
-			if channel := d.auditorChannels[number]; channel != nil {
-				channel.Close()
-				delete(d.auditorChannels, number)
-			}
+			child.Channel.Close()
 			m.sendTo(d, &ipc.Ended{Number: number, Status: uint32(child.Status)})
 		})
 	}()
@@ -108,12 +108,15 @@ func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child,
 // with the given number. A number of 0 means that the worker is not meant for a
 // particular connection.
 func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
-	if !m.config.Switches.BecomeUser || connection == 0 {
+	switch {
+	case m.inetdClient != nil:
+		return m.service.Identity, nil
+	case !m.config.Switches.BecomeUser || connection == 0:
 		return m.config.defaultIdentity(m.service), nil
 	}
 	peer, ok := m.peers.find(connection)
 	if !ok {
-		return peer, errs.New(errs.Unavailable, "the connection for which the worker was requested is closed")
+		return security.Identity{}, errs.New(errs.Unavailable, "the connection for which the worker was requested is closed")
 	}
-	return peer, nil
+	return security.Identity{UID: peer.uid, GID: peer.gid}, nil
 }

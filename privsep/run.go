@@ -106,8 +106,8 @@ func (c Config) service() (identity.Service, error) {
 
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, service identity.Service) *monitor {
-	return &monitor{config: c, service: service, arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), maxPeers: int(c.Connections+c.Waiting) + maxPeersInTransit, events: make(chan func()), done: make(chan struct{}),
-		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: newPeers(), result: make(chan error, 1)}
+	return &monitor{config: c, service: service, arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
+		generations: map[uint32]*generation{}, keys: new(keys.Keys), result: make(chan error, 1)}
 }
 
 // adoptListeners takes over the listeners and checks the key files. It also
@@ -134,6 +134,9 @@ func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 		return err
 	}
 	c := m.config
+	if m.peers, err = newPeers(int(c.Connections+c.Waiting) + maxPeersInTransit); err != nil {
+		return err
+	}
 	if m.programs, err = program.Open(m.service, m.config.Argv); err != nil {
 		return err
 	}

@@ -235,9 +235,6 @@ func (d *dispatcher) createPools(a announced) {
 	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.askResolver(m, fds...) }
 	d.router = dispatch.New(d.dispatchOptions(a), d.Set, d.renew)
 	d.Slots.Admit = d.router.Dispatch
-	if c.Switches.BecomeUser {
-		d.Slots.OnClose = func(c *pool.Connection) { d.parent.Send(&ipc.Left{ID: c.Arrival}) }
-	}
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots, d.parent.Send)
 	d.subuids = a.ranges
 	d.announceStart()

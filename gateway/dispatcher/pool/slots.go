@@ -21,7 +21,6 @@ type Slots struct {
 	log         *slog.Logger
 	Admit       func(*Connection)                                         // gives a worker a connection that has a slot
 	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
-	OnClose     func(*Connection)                                         // called when a connection is closed, possibly several times for the same connection
 	kernel      *sockdiag.Socket                                          // for looking up connections; nil before SetKernel
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
@@ -51,7 +50,7 @@ func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
 		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
-		Answer: func(*Connection, int, time.Duration) {}, OnClose: func(*Connection) {}, checkSilent: func() {},
+		Answer: func(*Connection, int, time.Duration) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, WaitLimit: o.WaitLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
@@ -106,12 +105,6 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 				"last", d.Offence.String(), "pause", d.Wait, "blocks_so_far", total, "hint", c.exemption())
 		}
 	}
-}
-
-// Release frees the slot of a connection that is closed.
-func (s *Slots) Release(c *admission.Conn) {
-	s.State.Release(c)
-	s.OnClose(c.Ref.(*Connection))
 }
 
 // Arrive reports the new connection c to admission.
@@ -169,7 +162,6 @@ func (s *Slots) turnAway(c *Connection, status int, retryAfter time.Duration, re
 		s.Answer(c, status, retryAfter)
 	}
 	fdpass.Close(c.FD)
-	s.OnClose(c)
 	if total, ok := s.turnedAway.add(); ok {
 		s.log.Warn("connection refused", "listener", c.Listener, "peer", c.peer(), "because", reason, "refused_so_far", total)
 	}
