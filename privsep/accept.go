@@ -62,27 +62,23 @@ func (m *monitor) drain() {
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var backoff time.Duration
 	var warnedAt time.Time
-	// Only this process has a descriptor of a connection that it does not pass
-	// on. Closing it can't block, unless the client has sent descriptors.
-	closeUnpassed := fdpass.Close
-	if l.Network == ipc.TCP || fdpass.Refuses(l.FD()) {
-		closeUnpassed = func(fd int) { unix.Close(fd) }
-	}
 	for {
 		fd, peer, err := l.Accept()
 		switch {
 		case err == nil:
 			backoff = 0
 			facts, err := l.PeerFacts(fd, peer)
-			if now := time.Now(); m.isExcess(fd, facts, now) {
-				if l.Network == ipc.Unix && now.Sub(warnedAt) > warnInterval {
-					warnedAt = now
-					c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivalRate)
-				}
-				closeUnpassed(fd)
+			now := time.Now()
+			switch {
+			case l.Network == ipc.TCP && listen.IsGone(fd):
+				unix.Close(fd) // no other process can have set the connection to linger
 				continue
+			case l.Network == ipc.TCP, m.arrivals.Take(now, ipc.OwnerOf(*m.subuids.Load(), facts.UID)) == 0:
+				m.passConn(l, fd, facts, err, c.Switches)
+			case now.Sub(warnedAt) > warnInterval:
+				warnedAt = now
+				c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivalRate)
 			}
-			m.passConn(l, fd, facts, err, c.Switches)
 			fdpass.Close(fd) // a worker may have set the connection to linger
 			continue
 		case err == unix.EAGAIN:
@@ -112,24 +108,16 @@ const maxPeersInTransit = 10_000
 // Limits on the connections of each local user to UNIX sockets. Sending a
 // connection to the dispatcher takes this process much longer than connecting
 // takes the client. Without the limits, a single client could fill the kernel's
-// queue, and the kernel would refuse the connections of all others.
+// queue, and the kernel would refuse the connections of all others. For the same
+// reason, a TCP connection that its client has already closed is not passed on.
+// The parent does not know the user of a TCP connection. The dispatcher limits
+// those connections.
 const (
 	arrivalBurst = 2000
 	arrivalRate  = 2000 // per second
 	maxArrivals  = 4096 // users whose connections are counted
 	warnInterval = time.Minute
 )
-
-// isExcess reports whether a connection is closed at once. This is a connection
-// of a local user who has opened too many, or a TCP connection that its client
-// has already closed. The parent does not know the user of a TCP connection.
-// The dispatcher limits those connections.
-func (m *monitor) isExcess(fd int, facts ipc.Connection, now time.Time) bool {
-	if facts.Network == ipc.TCP {
-		return listen.IsGone(fd)
-	}
-	return m.arrivals.Take(now, ipc.OwnerOf(*m.subuids.Load(), facts.UID)) > 0
-}
 
 // passConn sends the dispatcher a connection with the facts about its peer. If
 // err is not nil, the kernel could not identify the peer. The dispatcher gets

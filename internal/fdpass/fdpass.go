@@ -110,8 +110,13 @@ var closeQueue = sync.OnceValue(func() chan int {
 })
 
 // Close makes another thread close fd soon. Close itself never waits, because
-// the caller may hold a lock or have other clients to serve.
+// the caller may hold a lock or have other clients to serve. If fd is a UNIX
+// connection over which no descriptor can have arrived, Close closes it at once.
 func Close(fd int) {
+	if Refuses(fd) {
+		unix.Close(fd)
+		return
+	}
 	select {
 	case closeQueue() <- fd:
 	default:
