@@ -351,7 +351,7 @@ func TestKeeperWithoutKey(t *testing.T) {
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
-	r := g.await("new certificates rejected; keeping the old ones", nil)
+	r := g.await("new certificate rejected; keeping the old one, if any", nil)
 	if !strings.Contains(r["error"].(string), "not to my taste") {
 		t.Errorf("%v", r)
 	}

@@ -25,7 +25,7 @@ func TestRenewal(t *testing.T) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for _, r := range g.records {
-			if r["msg"] == "new certificates rejected; keeping the old ones" && strings.Contains(fmt.Sprint(r["error"]), text) {
+			if r["msg"] == "new certificate rejected; keeping the old one, if any" && strings.Contains(fmt.Sprint(r["error"]), text) {
 				n++
 			}
 		}
@@ -106,7 +106,7 @@ func TestClientCertificates(t *testing.T) {
 	// If the file of authorities is broken, the gateway keeps the old
 	// authorities. It must still refuse clients without a certificate.
 	s.put(s.ClientCA, "broken", 0o644)
-	g.await("new certificates rejected; keeping the old ones", nil)
+	g.await("new certificate rejected; keeping the old one, if any", nil)
 	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
 		t.Error("with broken authorities a client without a certificate came in")
 	}

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -11,8 +12,8 @@ import (
 // entry describes one key and its open files. If it has no files, there is no
 // key.
 type entry struct {
-	path         string     // path in the configuration
-	stamp        string     // stamp of the files at the entry's paths, taken before they were opened
+	setting      string     // the key's settings in the configuration; for a file with token keys, its path
+	stamp        string     // stamp of the files at the configured paths, taken before they were opened
 	files        []*os.File // entries of several generations may share them
 	unused       []*os.File // files that were opened and are no longer used; Close closes them
 	refusedStamp string     // stamp of a newer file that workers can't use
@@ -26,32 +27,53 @@ func (e *entry) reuse(previous entry, newest bool) {
 	e.files, e.newest = previous.files, newest && previous.files != nil
 }
 
-// tokenFile describes a file with token keys, as configured.
-type tokenFile struct {
-	name          string // its name in the log
-	option        string // its name in the configuration
-	path          string // "": there is no such file
-	open          func() (*os.File, error)
+// source describes the files of one key, as configured.
+type source struct {
+	name    string // its name in the log
+	setting string // see entry; "": no key is configured
+	paths   []string
+	open    func() ([]*os.File, error) // may also return files with an error
+	log     *slog.Logger
+
+	// A file with token keys may be missing or unreadable. The other fields are
+	// set only for such a file.
+	optional      bool
+	option        string                   // its name in the configuration
 	unlockCommand func(path string) string // returns a command that lets the parent read the file, or "" if the parent should not read it
-	log           *slog.Logger
 }
 
-func (o Options) tokenKey() tokenFile {
-	return tokenFile{"key of HS256 tokens", "jwt_key", o.Tokens.Key, o.openTokenKey, o.unlockTokenKeyCommand, o.Log}
+func (o Options) tokenKey() source {
+	return source{"key of HS256 tokens", o.Tokens.Key, []string{o.Tokens.Key}, oneFile(o.openTokenKey), o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
 }
 
-func (o Options) keySet() tokenFile {
-	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublicCommand, o.Log}
+func (o Options) keySet() source {
+	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, oneFile(o.openKeySet), o.Log, true, "jwks", unlockPublicCommand}
 }
 
-// check returns an error if the file gives other users access that the rules
-// forbid. A missing or unreadable file is not an error.
-func (t tokenFile) check() error {
-	if t.path == "" {
+// pair returns the source of the private key, its certificates and the
+// certificate authorities for clients.
+func (o Options) pair() source {
+	return source{name: "certificate", setting: fmt.Sprint(o.TLS), paths: []string{o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA}, open: o.openPair, log: o.Log}
+}
+
+func oneFile(open func() (*os.File, error)) func() ([]*os.File, error) {
+	return func() ([]*os.File, error) {
+		f, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return []*os.File{f}, nil
+	}
+}
+
+// check returns an error if the file with token keys gives other users access
+// that the rules forbid. A missing or unreadable file is not an error.
+func (t source) check() error {
+	if t.setting == "" {
 		return nil
 	}
-	f, err := t.open()
-	if err == nil {
+	files, err := t.open()
+	for _, f := range files {
 		f.Close()
 	}
 	if isAbsent(err) {
@@ -60,54 +82,59 @@ func (t tokenFile) check() error {
 	return err
 }
 
-// openEntry opens the file. The argument previous is the entry in use. If
-// previous has the same path and the file has not changed, openEntry reuses the
-// open file of previous. If the file has changed and the new one can't be used,
-// openEntry also reuses the old one.
+// openEntry opens the files. The argument previous is the entry in use. If
+// previous has the same settings and the files have not changed, openEntry
+// reuses the open files of previous. If the files have changed and the new ones
+// can't be used, openEntry also reuses the old ones, unless reject forbids that.
 //
-// If the path is new, a missing or unreadable file means that there is no key.
-// Any other problem with such a file is an error.
-func (t tokenFile) openEntry(previous entry) (e entry, err error) {
-	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
-	samePath := previous.path == t.path
+// If the path of a file with token keys is new, a missing or unreadable file
+// means that there is no key. Any other problem with such a file is an error.
+func (t source) openEntry(previous entry, mustBeNew bool) (e entry, err error) {
+	e = entry{setting: t.setting, stamp: guard.Stamp(t.paths...)} // the stamp is taken first, so that the next check notices a change during the read
+	isSame := previous.setting == t.setting
 	switch {
-	case t.path == "":
+	case t.setting == "":
 		return e, nil
-	case samePath && (previous.stamp == e.stamp || previous.refusedStamp == e.stamp):
+	case isSame && (previous.stamp == e.stamp || previous.refusedStamp == e.stamp):
 		e.reuse(previous, previous.newest && previous.stamp == e.stamp)
 		return e, nil
 	}
-	f, err := t.open()
+	e.files, err = t.open()
 	switch {
 	case err == nil:
-		e.files, e.newest = []*os.File{f}, true
-	case samePath && previous.files == nil && isAbsent(err): // still no key
-	case samePath:
-		t.fallBack(&e, previous, err)
-	case isAbsent(err):
-		hint := ""
-		if errs.KindOf(err) == errs.Denied {
-			hint = t.unlockCommand(t.path)
+		e.newest = true
+	case t.optional && isAbsent(err) && !(isSame && previous.files != nil):
+		if hint := ""; !isSame {
+			if errs.KindOf(err) == errs.Denied {
+				hint = t.unlockCommand(t.setting)
+			}
+			t.log.Info("no "+t.name+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.setting, "because", err)...)
 		}
-		t.log.Info("no "+t.name+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.path, "because", err)...)
+		err = nil
 	default:
-		return e, err
+		err = t.reject(&e, previous, err, mustBeNew)
 	}
-	return e, nil
+	return e, err
 }
 
-// fallBack makes e use the file of the previous entry, because the new file
-// can't be used. It logs the reason, err.
-func (t tokenFile) fallBack(e *entry, previous entry, err error) {
+// reject makes e use the files of the previous entry, because the new files
+// can't be used. It logs the reason, err. If the settings have changed, or if
+// there is no previous certificate or mustBeNew is true, reject returns err
+// instead.
+func (t source) reject(e *entry, previous entry, err error, mustBeNew bool) error {
+	if previous.setting != t.setting || !t.optional && (previous.files == nil || mustBeNew) {
+		return err
+	}
 	hint := errs.HintOf(err)
-	switch errs.KindOf(err) {
-	case errs.NotFound:
-		hint = "ls -l " + guard.Quote(t.path) + "  # put another file there with mv; or take " + t.option + "= out of the configuration, and reload"
-	case errs.Denied:
-		hint = t.unlockCommand(t.path)
+	switch kind := errs.KindOf(err); {
+	case t.optional && kind == errs.NotFound:
+		hint = "ls -l " + guard.Quote(t.setting) + "  # put another file there with mv; or take " + t.option + "= out of the configuration, and reload"
+	case t.optional && kind == errs.Denied:
+		hint = t.unlockCommand(t.setting)
 	}
 	t.log.Error("new "+t.name+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", err)...)
 	e.reuse(previous, false)
+	return nil
 }
 
 // isAbsent reports whether err only means that the file is missing, or that

@@ -48,6 +48,9 @@ func (o Options) openKeySet() (*os.File, error) {
 // call. So if the first call succeeds, the parent can open renewed files later,
 // too.
 func (o Options) openPair() (files []*os.File, err error) {
+	if err := checkTLS(o.TLS); err != nil {
+		return nil, err
+	}
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
 		func() (*os.File, error) {

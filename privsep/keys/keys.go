@@ -64,52 +64,19 @@ func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) 
 		}
 		k.options.Tokens = ipc.Tokens{}
 	}
-	if k.tokenKey, err = k.options.tokenKey().openEntry(previous.tokenKey); err != nil {
+	if k.tokenKey, err = k.options.tokenKey().openEntry(previous.tokenKey, false); err != nil {
 		return k, err
 	}
-	if k.keySet, err = k.options.keySet().openEntry(previous.keySet); err != nil || !o.HTTPS {
+	if k.keySet, err = k.options.keySet().openEntry(previous.keySet, false); err != nil || !o.HTTPS {
 		return k, err
 	}
-	return k, k.openPair(previous, requireNewCerts)
+	k.pair, err = o.pair().openEntry(previous.pair, requireNewCerts)
+	return k, err
 }
 
 // Stamp returns a string that changes when any of the files in s changes.
 func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
-}
-
-// openPair opens the private key and its certificates. If the files have not
-// changed, it reuses the open ones. If the new files can't be used, it reuses
-// the old ones. But if requireNewCerts is true or the TLS settings have
-// changed, it returns an error instead.
-func (k *Keys) openPair(previous *Keys, requireNewCerts bool) (err error) {
-	o := k.options
-	if err := checkTLS(o.TLS); err != nil {
-		return err
-	}
-	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // taken before the files are read, so that the next check notices a change during the read
-	sameConfig := previous.options.TLS == o.TLS && previous.pair.files != nil
-	if sameConfig && previous.pair.stamp == k.pair.stamp {
-		k.pair.reuse(previous.pair, previous.pair.newest)
-		return nil
-	}
-	k.pair.files, err = o.openPair()
-	switch {
-	case err == nil:
-		k.pair.newest = true
-	case !sameConfig || requireNewCerts:
-		return err
-	default:
-		k.fallBackPair(previous, err)
-	}
-	return nil
-}
-
-// fallBackPair makes k use the previous private key and certificates, because
-// the new ones can't be used. It logs the reason, err.
-func (k *Keys) fallBackPair(previous *Keys, err error) {
-	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(err), "error", err)...)
-	k.pair.reuse(previous.pair, false)
 }
 
 // HandleRefusal handles the keeper's refusal of a key. The err argument is the
@@ -124,24 +91,16 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 	o := k.options
 	switch {
 	case isTokenKey && k.tokenKey.newest:
-		err = errs.New(errs.Invalid, "key file %s: %v", k.tokenKey.path, err).WithHint("%s", newTokenKeyCommand(k.tokenKey.files[0]))
-		if previous.tokenKey.path != k.tokenKey.path {
-			return err
-		}
-		o.tokenKey().fallBack(&k.tokenKey, previous.tokenKey, err)
+		err = errs.New(errs.Invalid, "key file %s: %v", k.tokenKey.setting, err).WithHint("%s", newTokenKeyCommand(k.tokenKey.files[0]))
+		return o.tokenKey().reject(&k.tokenKey, previous.tokenKey, err, false)
 	case isTokenKey && k.tokenKey.files != nil: // the file was overwritten
 		o.Log.Error("keeper has no key of HS256 tokens; the daemons verify them", errs.LogAttrs(newTokenKeyCommand(k.tokenKey.files[0]), "error", err)...)
 		k.tokenKey.reuse(entry{}, false)
+		return nil
 	case isTokenKey || k.pair.files == nil:
 		return err
-	default:
-		err = o.explainPairRefusal(err)
-		if previous.pair.files == nil || requireNewCerts || previous.options.TLS != o.TLS || !k.pair.newest {
-			return err
-		}
-		k.fallBackPair(previous, err)
 	}
-	return nil
+	return o.pair().reject(&k.pair, previous.pair, o.explainPairRefusal(err), requireNewCerts || !k.pair.newest)
 }
 
 // RefuseKeySet records that workers can't use the key set in next. It records
@@ -150,7 +109,7 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 // version of the file, RefuseKeySet records nothing and returns false. While
 // RefuseKeySet runs, no other goroutine may pass k to Open.
 func (k *Keys) RefuseKeySet(next *Keys) bool {
-	if k.keySet.path != next.keySet.path || k.keySet.stamp == next.keySet.stamp || !next.keySet.newest {
+	if k.keySet.setting != next.keySet.setting || k.keySet.stamp == next.keySet.stamp || !next.keySet.newest {
 		return false
 	}
 	k.keySet.refusedStamp = next.keySet.stamp
@@ -161,18 +120,18 @@ func (k *Keys) RefuseKeySet(next *Keys) bool {
 // can read the key of HS256 tokens.
 func (k *Keys) LogChanges(previous *Keys) {
 	log := k.options.Log
-	isNew := func(cur, old entry) bool { return cur.newest && (cur.path != old.path || cur.stamp != old.stamp) }
+	isNew := func(cur, old entry) bool { return cur.newest && (cur.setting != old.setting || cur.stamp != old.stamp) }
 	if isNew(k.tokenKey, previous.tokenKey) {
-		log.Info("key of HS256 tokens in use", "file", k.tokenKey.path)
+		log.Info("key of HS256 tokens in use", "file", k.tokenKey.setting)
 	}
-	if !k.options.Root && k.tokenKey.files != nil && previous.tokenKey.path != k.tokenKey.path {
+	if !k.options.Root && k.tokenKey.files != nil && previous.tokenKey.setting != k.tokenKey.setting {
 		log.Warn("a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway",
-			"file", k.tokenKey.path, "uid", k.options.Worker.UID, "hint", "start as root with -u; or remove any jwt_key= that "+k.options.Worker.Name+" can read, and the daemons verify tokens")
+			"file", k.tokenKey.setting, "uid", k.options.Worker.UID, "hint", "start as root with -u; or remove any jwt_key= that "+k.options.Worker.Name+" can read, and the daemons verify tokens")
 	}
 	if isNew(k.keySet, previous.keySet) {
-		log.Info("key set of RS256 tokens in use", "file", k.keySet.path)
+		log.Info("key set of RS256 tokens in use", "file", k.keySet.setting)
 	}
-	if k.pair.newest && (k.pair.stamp != previous.pair.stamp || previous.options.TLS != k.options.TLS) {
+	if isNew(k.pair, previous.pair) {
 		log.Info("certificate in use", "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
 	}
 }
@@ -184,7 +143,7 @@ func (k *Keys) LogChanges(previous *Keys) {
 // and the keeper rejects it.
 func (k *Keys) IsSettled(settleTime time.Duration) bool {
 	for _, e := range []entry{k.tokenKey, k.keySet} {
-		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.IsSettled(e.path, settleTime) {
+		if e.setting != "" && guard.Stamp(e.setting) != e.stamp && !guard.IsSettled(e.setting, settleTime) {
 			return false
 		}
 	}

@@ -116,7 +116,7 @@ func TestSuccession(t *testing.T) {
 				s.put(path, "new")
 			}
 		}, true, "new|new|new|new", "new|new|new", "", ""},
-		{"a certificate is gone", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, false, allSecret, allPublic, "", "new certificates rejected"},
+		{"a certificate is gone", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, false, allSecret, allPublic, "", "new certificate rejected"},
 		{"… at a SIGHUP", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, true, "", "", "cert.pem", ""},
 		{"… and another one is named", func(s *site) { s.TLS.Certificate += ".other" }, false, "", "", "cert.pem.other", ""},
 		{"the key lies open", func(s *site) { must(s.t, os.Chmod(s.TLS.Key, 0o644)) }, false, allSecret, allPublic, "", "lets other users access it"},
