@@ -166,13 +166,9 @@ func (m *monitor) stop(s os.Signal) {
 	}
 	notify.Stopping()
 	m.config.Log.Info("draining", "signal", s.String())
-	time.AfterFunc(m.config.Limits.Stop, func() {
-		m.post(func() {
-			if m.dispatcher != nil {
-				m.dispatcher.killWithReason(fmt.Sprintf("did not exit within %s after a signal to stop", m.config.Limits.Stop))
-			}
-		})
-	})
+	if d, limit := m.dispatcher, m.config.Limits.Stop; d != nil { // no other one is started from now on
+		time.AfterFunc(limit, func() { d.killWithReason(fmt.Sprintf("did not exit within %s after a signal to stop", limit)) })
+	}
 	m.drain()
 }
 

@@ -59,18 +59,16 @@ func (p *peers) exceedMax() bool {
 
 // find returns the user of a connection, if this user has an open connection.
 func (p *peers) find(number uint64) (user ids, ok bool) {
-	user, ok = p.byID[number]
+	if user, ok = p.byID[number]; !ok {
+		return user, false
+	}
 	p.forgetClosed()
-	return user, ok && p.isConnected(user)
-}
-
-func (p *peers) isConnected(user ids) bool {
 	for _, other := range p.byID {
 		if other == user {
-			return true
+			return user, true
 		}
 	}
-	return false
+	return user, false
 }
 
 // forgetClosed removes connections that their clients have closed.

@@ -30,20 +30,15 @@ type Service struct {
 // Determine returns the service identity, or an error if that identity is
 // forbidden.
 func Determine(p *ipc.PackedPlan) (Service, error) {
-	s := Service{Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
-	s, err := s.determineIdentity(p)
-	if err == nil && s.Root {
-		s.Users, err = s.roleUsers(p)
+	s := Service{Identity: requestedIdentity(p.Service), Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
+	if s.Root {
+		if err := s.findUsers(p); err != nil {
+			return s, err
+		}
 	}
-	return s, err
-}
-
-// determineIdentity returns s with the service identity.
-func (s Service) determineIdentity(p *ipc.PackedPlan) (Service, error) {
 	if p.Switches.BecomeUser {
 		return s.becomeUserService(p)
 	}
-	s.Identity = requestedIdentity(p.Service)
 	if !s.Root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
 			return s, errs.New(errs.Denied, "serving as another user or group needs root (%s)", p.Service.Options).

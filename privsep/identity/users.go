@@ -12,23 +12,23 @@ import (
 // role Worker runs the workers that serve no particular user.
 var Roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter}
 
-// roleUsers returns the user of each role. It rejects a Plan that names none
+// findUsers sets the user of each role. It rejects a Plan that names none
 // for a role. It also rejects a Plan in which two of these users, or one of
 // them and the service identity or SchedUser, have the same uid: each of them
 // could stop and trace the processes of the other one.
-func (s Service) roleUsers(p *ipc.PackedPlan) (map[ipc.Role]security.Identity, error) {
-	users := map[ipc.Role]security.Identity{}
+func (s *Service) findUsers(p *ipc.PackedPlan) error {
+	s.Users = map[ipc.Role]security.Identity{}
 	for _, u := range p.Users {
-		users[u.Role] = security.Identity{Name: u.Name, UID: u.UID, GID: u.GID}
+		s.Users[u.Role] = security.Identity{Name: u.Name, UID: u.UID, GID: u.GID}
 	}
 	taken := map[uint32]string{0: "root", become.Overflow: "the overflow id", become.NoID: "no user", s.SchedUID: "SchedUser", s.UID: s.Name}
 	for _, role := range Roles {
-		id := users[role] // uid 0 if the Plan names no user
+		id := s.Users[role] // uid 0 if the Plan names no user
 		if other, isTaken := taken[id.UID]; isTaken || id.GID == 0 {
-			return nil, errs.New(errs.Denied, "user %q of the %s: its uid %d is that of %s, or its group is 0", id.Name, role, id.UID, other).
+			return errs.New(errs.Denied, "user %q of the %s: its uid %d is that of %s, or its group is 0", id.Name, role, id.UID, other).
 				WithHint("give each of the users schedrestd-* a uid and a group of its own")
 		}
 		taken[id.UID] = "the " + role.String()
 	}
-	return users, nil
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"schedrestd/security"
 )
 
-// TestRoleUsers checks which users of a Plan are rejected.
+// TestFindUsers checks which users of a Plan are rejected.
 func TestRoleUsers(t *testing.T) {
 	service := Service{Identity: security.Identity{Name: "gate", UID: 1000, GID: 1000}, SchedUID: 7}
 	for _, tt := range []struct {
@@ -37,7 +37,8 @@ func TestRoleUsers(t *testing.T) {
 			list = tt.change(list)
 			p := &ipc.PackedPlan{}
 			p.Users = list
-			users, err := service.roleUsers(p)
+			service := service
+			err := service.findUsers(p)
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
@@ -48,8 +49,8 @@ func TestRoleUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, u := range list {
-				if id := users[u.Role]; id.Name != u.Name || id.UID != u.UID || id.GID != u.GID {
-					t.Errorf("%s: %+v", u.Role, users[u.Role])
+				if id := service.Users[u.Role]; id.Name != u.Name || id.UID != u.UID || id.GID != u.GID {
+					t.Errorf("%s: %+v", u.Role, service.Users[u.Role])
 				}
 			}
 		})
