@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/netns"
 	"schedrestd/privsep/spawn"
@@ -37,7 +38,7 @@ func Check(c Config, out *os.File) error {
 		return err
 	}
 	ns.Close()
-	service, err := c.service()
+	service, err := identity.Determine(&c.PackedPlan)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	defer client.RestoreBlocking()
 	c.Setup.LongTimeouts = client.Network == ipc.Stdio
-	if err := c.checkNumbers(); err != nil {
-		return err
-	}
 	service, refusal, err := client.ServeAs(&c.PackedPlan)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	// would first wake another thread, which costs more than the call itself.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
-	service, err := c.service()
+	service, err := identity.Determine(&c.PackedPlan)
 	if err != nil {
 		return err
 	}
@@ -96,14 +96,6 @@ func CheckStart() error {
 	return cmp.Or(security.RefuseSetuid(), security.CloseInherited(), spawn.CheckCapabilities())
 }
 
-// service checks the configuration and returns the identity that serves.
-func (c Config) service() (identity.Service, error) {
-	if err := c.checkNumbers(); err != nil {
-		return identity.Service{}, err
-	}
-	return identity.Determine(&c.PackedPlan)
-}
-
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, service identity.Service) *monitor {
 	return &monitor{config: c, service: service, arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
@@ -130,7 +122,7 @@ func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 // prepare before it starts a worker. If the configuration requires all parts of
 // the confinement and one is missing, prepare returns an error.
 func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
-	if err := m.adoptListeners(listeners); err != nil {
+	if err := cmp.Or(m.config.checkNumbers(), m.adoptListeners(listeners)); err != nil {
 		return err
 	}
 	c := m.config

@@ -32,7 +32,7 @@ type source struct {
 	name    string // its name in the log
 	setting string // see entry; "": no key is configured
 	paths   []string
-	open    func() ([]*os.File, error) // may also return files with an error
+	openers []func() (*os.File, error) // one for each file
 	log     *slog.Logger
 
 	// A file with token keys may be missing or unreadable. The other fields are
@@ -43,27 +43,35 @@ type source struct {
 }
 
 func (o Options) tokenKey() source {
-	return source{"key of HS256 tokens", o.Tokens.Key, []string{o.Tokens.Key}, oneFile(o.openTokenKey), o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
+	return source{"key of HS256 tokens", o.Tokens.Key, []string{o.Tokens.Key}, []func() (*os.File, error){o.openTokenKey}, o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
 }
 
 func (o Options) keySet() source {
-	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, oneFile(o.openKeySet), o.Log, true, "jwks", unlockPublicCommand}
+	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, []func() (*os.File, error){o.openKeySet}, o.Log, true, "jwks", unlockPublicCommand}
 }
 
 // pair returns the source of the private key, its certificates and the
 // certificate authorities for clients.
 func (o Options) pair() source {
-	return source{name: "certificate", setting: fmt.Sprint(o.TLS), paths: []string{o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA}, open: o.openPair, log: o.Log}
+	return source{name: "certificate", setting: fmt.Sprint(o.TLS), paths: []string{o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA},
+		openers: []func() (*os.File, error){o.openPrivateKey, o.openCertificate, o.openAuthorities}, log: o.Log}
 }
 
-func oneFile(open func() (*os.File, error)) func() ([]*os.File, error) {
-	return func() ([]*os.File, error) {
+// open opens the files. If it returns an error, it also returns the files that
+// it has opened. The parent has dropped its capabilities before the first call.
+// So if the first call succeeds, the parent can open renewed files later, too.
+func (t source) open() (files []*os.File, err error) {
+	for _, open := range t.openers {
 		f, err := open()
-		if err != nil {
-			return nil, err
+		if errs.KindOf(err) == errs.NotFound && !t.optional {
+			err = errs.New(errs.NotFound, "%v", err).WithHint("create it, or set another path in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
 		}
-		return []*os.File{f}, nil
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
 	}
+	return files, nil
 }
 
 // check returns an error if the file with token keys gives other users access

@@ -37,41 +37,27 @@ func (o Options) openTokenKey() (*os.File, error) {
 	return closeOnError(f, err)
 }
 
+// openCertificate returns a sealed copy of the certificates.
+func (o Options) openCertificate() (*os.File, error) {
+	return sealedCopy(o.TLS.Certificate, guard.Rule{Label: "certificate file", AllowLink: true})
+}
+
+// openAuthorities returns a sealed copy of the certificate authorities for
+// clients.
+func (o Options) openAuthorities() (*os.File, error) {
+	return sealedCopy(o.TLS.ClientCA, o.authoritiesRule())
+}
+
 // openKeySet returns a sealed copy of the key set of RS256 tokens.
 func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the certificate
-// authorities for clients. If it returns an error, it also returns the files
-// that it has opened. The parent has dropped its capabilities before the first
-// call. So if the first call succeeds, the parent can open renewed files later,
-// too.
-func (o Options) openPair() (files []*os.File, err error) {
+// openPrivateKey opens the private key, which no worker can read.
+func (o Options) openPrivateKey() (*os.File, error) {
 	if err := checkTLS(o.TLS); err != nil {
 		return nil, err
 	}
-	for _, open := range []func() (*os.File, error){
-		o.openPrivateKey,
-		func() (*os.File, error) {
-			return sealedCopy(o.TLS.Certificate, guard.Rule{Label: "certificate file", AllowLink: true})
-		},
-		func() (*os.File, error) { return sealedCopy(o.TLS.ClientCA, o.authoritiesRule()) },
-	} {
-		f, err := open()
-		if err != nil {
-			if errs.KindOf(err) == errs.NotFound {
-				err = errs.New(errs.NotFound, "%v", err).WithHint("create it, or set another path in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
-			}
-			return files, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
-}
-
-// openPrivateKey opens the private key, which no worker can read.
-func (o Options) openPrivateKey() (*os.File, error) {
 	path := o.TLS.Key
 	f, _, err := guard.Open(path, o.secretRule())
 	if errs.KindOf(err) == errs.Denied {

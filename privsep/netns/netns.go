@@ -78,15 +78,12 @@ func (s *Namespace) Do(f func() error) error {
 	if s == nil {
 		return f()
 	}
-	done := make(chan error)
-	go thread.RunLocked(func() {
-		err := s.Enter()
-		if err == nil {
-			err = f()
-		}
-		done <- err
-	})
-	return <-done
+	t, err := thread.Start(s.Enter)
+	if err == nil {
+		t.Do(func() { err = f() })
+		t.Stop()
+	}
+	return err
 }
 
 // Enter moves the calling thread into the namespace s. Enter needs no privilege
