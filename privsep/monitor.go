@@ -46,14 +46,14 @@ type monitor struct {
 	events            chan func()
 	done              chan struct{} // closed when the loop stops handling events
 
-	dispatcher         *dispatcherProcess          // nil: none runs
-	dispatcherFailures int                         // how many dispatchers in a row exited soon after their start
-	arrivalChannel     atomic.Pointer[ipc.Channel] // channel for accepted connections; nil: none at the moment
-	accepting          bool                        // acceptors run
-	arrivals           *rate.Buckets[uint32]       // connections to UNIX sockets, by user
-	subuids            atomic.Pointer[[]ipc.Subuids]
-	acceptors          sync.WaitGroup
-	peers              *peers // with become_user
+	dispatcher     *dispatcherProcess          // nil: none runs
+	restarts       *rate.Bucket                // starts of dispatchers after the first one
+	arrivalChannel atomic.Pointer[ipc.Channel] // channel for accepted connections; nil: none at the moment
+	accepting      bool                        // acceptors run
+	arrivals       *rate.Buckets[uint32]       // connections to UNIX sockets, by user
+	subuids        atomic.Pointer[[]ipc.Subuids]
+	acceptors      sync.WaitGroup
+	peers          *peers // with become_user
 
 	generations       map[uint32]*generation // that the dispatcher has not released
 	currentGeneration *generation            // in force
@@ -397,26 +397,23 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 		m.nextGeneration = nil
 		m.rejectGeneration(g, err)
 	}
-	if time.Since(d.startedAt) > 2*restartDelay(m.dispatcherFailures) {
-		m.dispatcherFailures = 0
-	}
-	wait := restartDelay(m.dispatcherFailures)
-	m.dispatcherFailures++
-	c.Log.Error("dispatcher exited", "because", d.exitReason(), "status", status, "pause", wait)
-	time.AfterFunc(wait, func() { m.post(m.restartDispatcher) })
+	m.restartDispatcher("dispatcher exited", "because", d.exitReason(), "status", status)
 }
 
-// restartDispatcher starts a dispatcher after the previous one has exited.
-func (m *monitor) restartDispatcher() {
-	if m.stopSignal != nil {
-		m.endRun(nil)
-		return
-	}
-	if err := m.startDispatcher(); err != nil {
-		m.config.Log.Error("dispatcher not started", "error", err)
-		m.dispatcherFailures++
-		time.AfterFunc(restartDelay(m.dispatcherFailures), func() { m.post(m.restartDispatcher) })
-	}
+// restartDispatcher starts a dispatcher, if necessary after a pause. It logs
+// why no dispatcher runs.
+func (m *monitor) restartDispatcher(event string, attrs ...any) {
+	wait := m.restarts.Charge(time.Now(), 1)
+	m.config.Log.Error(event, append(attrs, "pause", wait)...)
+	time.AfterFunc(wait, func() {
+		m.post(func() {
+			if m.stopSignal != nil {
+				m.endRun(nil)
+			} else if err := m.startDispatcher(); err != nil {
+				m.restartDispatcher("dispatcher not started", "error", err)
+			}
+		})
+	})
 }
 
 const (
@@ -434,16 +431,12 @@ const (
 	// minRenewInterval is the minimum time between the starts of two
 	// generations, if the dispatcher asks for the second one.
 	minRenewInterval = 20 * time.Millisecond
-)
 
-// restartDelay returns how long to wait before the dispatcher is started again,
-// after the given number of failures in a row.
-func restartDelay(failures int) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
-}
+	// Limits on the starts of dispatchers. A dispatcher that crashes once is
+	// replaced at once. One that always crashes must not keep the machine busy.
+	restartBurst = 5
+	restartRate  = 1. / 10 // per second
+)
 
 // renewGeneration replaces generation id. If that generation has already been
 // replaced, or is being replaced, renewGeneration does nothing.

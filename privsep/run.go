@@ -38,6 +38,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/notify"
@@ -98,7 +99,7 @@ func CheckStart() error {
 
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, service identity.Service) *monitor {
-	return &monitor{config: c, service: service, arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
+	return &monitor{config: c, service: service, restarts: rate.New(restartBurst, restartRate, time.Now()), arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
 		generations: map[uint32]*generation{}, keys: new(keys.Keys), result: make(chan error, 1)}
 }
 

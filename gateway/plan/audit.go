@@ -48,7 +48,9 @@ func setAuditBool(field func(*options) *bool, name, yes, no string) func(*option
 }
 
 // checkAudit refuses options for the audit log if no audit log is configured.
-// An administrator who sets such an option expects the log to be written.
+// An administrator who sets such an option expects the log to be written. It
+// also refuses one file for the audit log and for Idempotency-Keys, because
+// they would overwrite each other.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditSetting != "":
@@ -57,6 +59,9 @@ func (o *options) checkAudit() error {
 	case o.audit.Path == ipc.AuditStderr && o.audit.Sync:
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: stderr cannot be synced").
 			WithHint("use SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
+	case o.audit.Claims != "" && filepath.Clean(o.audit.Claims) == filepath.Clean(o.audit.Path):
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_IDEMPOTENCY_FILE=%s: this is the path of the audit log", o.audit.Claims).
+			WithHint("use SCHEDRESTD_IDEMPOTENCY_FILE=%s", inLogs("idempotency"))
 	}
 	return nil
 }

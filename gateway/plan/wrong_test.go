@@ -80,6 +80,8 @@ func TestWrongValues(t *testing.T) {
 		},
 		"SCHEDRESTD_IDEMPOTENCY_FILE": {
 			{value: "stderr", error: "not an absolute path", hint: "SCHEDRESTD_IDEMPOTENCY_FILE=/"},
+			{value: "/a", extra: "SCHEDRESTD_AUDIT_LOG=/a", error: ": this is the path of the audit log", hint: "SCHEDRESTD_IDEMPOTENCY_FILE=/"},
+			{value: "/b/../a", extra: "SCHEDRESTD_AUDIT_LOG=//a", error: ": this is the path of the audit log", hint: "SCHEDRESTD_IDEMPOTENCY_FILE=/"},
 		},
 		"SCHEDRESTD_AUDIT_FAIL": {
 			{value: "close", extra: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: open, closed"},

@@ -36,9 +36,6 @@ func openFile(o Options, label, path string, flags int) (*file, error) {
 		trust.ForbiddenOwners = []uint32{o.WorkerUID}
 	}
 	f := &file{path: path, log: o.Log, rule: guard.Rule{Label: label, Owners: []uint32{uint32(os.Geteuid())}, Secret: true, CreateFlags: flags, Trust: trust}}
-	if path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", label, path).WithHint("use a path such as /var/log/schedrestd/audit.log")
-	}
 	return f, f.reopen()
 }
 

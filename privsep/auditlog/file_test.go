@@ -151,16 +151,8 @@ func TestClaimsFile(t *testing.T) {
 		t.Errorf("opened with %#x", flags)
 	}
 
-	o.Path = o.Claims
-	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "this is the path of the audit log") {
-		t.Error(err)
-	}
-	o.Path = ""
 	succeed(t, os.Chmod(o.Claims, 0o644))
-	for _, path := range []string{o.Claims, "keys"} {
-		o.Claims = path
-		if _, err := Open(o); err == nil || !strings.HasPrefix(err.Error(), "idempotency file "+path) || errs.HintOf(err) == "" {
-			t.Errorf("%v, hint %q", err, errs.HintOf(err))
-		}
+	if _, err := Open(o); err == nil || !strings.HasPrefix(err.Error(), "idempotency file "+o.Claims) || errs.HintOf(err) == "" {
+		t.Errorf("%v, hint %q", err, errs.HintOf(err))
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 )
 
@@ -50,9 +49,6 @@ func Open(o Options) (*Log, error) {
 	if o.Claims != "" {
 		if l.claimsFile, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
 			return nil, err
-		}
-		if l.file != nil && l.claimsFile.path == l.file.path { // the claims would overwrite the log
-			return nil, errs.New(errs.Invalid, "idempotency file %s: this is the path of the audit log", o.Claims).WithHint("use another path")
 		}
 	}
 	return l, nil

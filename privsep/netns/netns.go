@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
@@ -89,14 +88,11 @@ func (s *Namespace) Do(f func() error) error {
 // Enter moves the calling thread into the namespace s. Enter needs no privilege
 // if the thread is already in s.
 func (s *Namespace) Enter() error {
-	target := netns.NsHandle(s.fd)
-	if current, err := netns.Get(); err == nil {
-		defer current.Close()
-		if current.Equal(target) {
-			return nil
-		}
+	var current, target unix.Stat_t
+	if unix.Stat("/proc/thread-self/ns/net", &current) == nil && unix.Fstat(s.fd, &target) == nil && current.Dev == target.Dev && current.Ino == target.Ino {
+		return nil
 	}
-	err := netns.Set(target)
+	err := unix.Setns(s.fd, unix.CLONE_NEWNET)
 	switch {
 	case errors.Is(err, unix.EINVAL):
 		return errs.New(errs.Invalid, "%s is not a network namespace", s.setting).

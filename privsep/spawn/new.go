@@ -3,7 +3,6 @@ package spawn
 import (
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -26,16 +25,10 @@ var (
 // starting or ending a process would fail later.
 func CheckCapabilities() error {
 	held, err := security.EffectiveCapabilities()
-	var missing []string
-	for n, name := range [...]string{unix.CAP_KILL: "CAP_KILL", unix.CAP_SETGID: "CAP_SETGID", unix.CAP_SETUID: "CAP_SETUID"} {
-		if name != "" && !held.Has(n) {
-			missing = append(missing, name)
-		}
-	}
-	if err != nil || os.Geteuid() != 0 || missing == nil {
+	if err != nil || os.Geteuid() != 0 || held&ServeCapabilities == ServeCapabilities {
 		return err
 	}
-	return errs.New(errs.Denied, "root without the capabilities to start and stop workers: %s", strings.Join(missing, ", ")).
+	return errs.New(errs.Denied, "root without the capabilities to start and stop workers, CAP_KILL, CAP_SETGID and CAP_SETUID").
 		WithHint("add them (CapabilityBoundingSet= of a unit, --cap-add of a container), or start as the serving user without -u")
 }
 
