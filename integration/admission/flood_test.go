@@ -21,7 +21,8 @@ import (
 
 // floodVariable is an environment variable that turns the test's program into a
 // program that floods a socket. Its value contains an address, a uid, a gid and
-// the byte to send over each connection, or "-" for none.
+// the byte to send over each connection, or "-" for none. If the byte is "n",
+// nothing is sent, and the program does not wait until it is connected.
 const floodVariable = "TEST_FLOOD"
 
 const (
@@ -48,8 +49,11 @@ func flood(options string) error {
 				if err != nil {
 					return err
 				}
+				if payload == "n" {
+					_ = unix.SetNonblock(fd, true)
+				}
 				_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // otherwise the machine runs out of ports
-				if err := unix.Connect(fd, sa); err == nil && payload != "-" {
+				if err := unix.Connect(fd, sa); err == nil && payload == "x" {
 					_, _ = unix.Write(fd, []byte(payload))
 				}
 				unix.Close(fd)
@@ -109,7 +113,7 @@ func TestFlood(t *testing.T) {
 		"controller's socket": {l.Socket(), request(overUnix(usersSocket), "X-SCHED-USER-TOKEN:")},
 		"controller's port":   {controllerPort, request(overTCP)},
 	} {
-		for _, payload := range []string{"-", "x"} {
+		for _, payload := range []string{"-", "x", "n"} {
 			t.Run(name+"/"+payload, func(t *testing.T) {
 				if _, err := tt.request(); err != nil {
 					t.Fatal(err)

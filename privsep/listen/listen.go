@@ -101,11 +101,18 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
+// deferSeconds is how long the kernel keeps a TCP connection over which the
+// client has sent nothing. A client that only connects and closes, as often as
+// possible, then fills neither the queue of connections nor this process's time.
+const deferSeconds = 1
+
 // setFile stores file, a non-blocking listening socket, in l. From then on, l
 // owns the file.
 func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
-	l.raw, err = file.SyscallConn()
+	if l.raw, err = file.SyscallConn(); err == nil && l.Network == ipc.TCP {
+		_ = unix.SetsockoptInt(l.FD(), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferSeconds)
+	}
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
 
