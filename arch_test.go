@@ -95,9 +95,9 @@ var allowedImports = map[string][]string{
 	"internal/http1":               {}, // can be reviewed without other packages
 	"internal/loglevel":            {}, // linked into a program that runs as root
 	"internal/notify":              {}, // linked into a program that runs as root
-	"internal/penalty":             {}, // linked into a program that runs as root
+	"internal/penalty":             {},
 	"internal/printable":           {}, // linked into a program that runs as root
-	"internal/rate":                {},
+	"internal/rate":                {}, // linked into a program that runs as root
 	"internal/sockaddr":            {}, // linked into a program that runs as root
 	"internal/socket":              {"internal/errs", "internal/fdpass", "internal/guard"},
 	"internal/thread":              {},
