@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/loglevel", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "become", "gateway/endpoint", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security"},
 	{"gateway/confinement", "security/self"},
-	{"api", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
+	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"gateway/dispatcher/inetd", "gateway/dispatcher/service"},
 	{"gateway/dispatcher/pool"},
@@ -67,6 +67,7 @@ var sameFloorImports = map[[2]string]string{
 // lenient.
 var allowedImports = map[string][]string{
 	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey"},
+	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
 	"gateway/auditor":              {"gateway/service", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
 	"gateway/confinement":          {"ipc", "security"},
@@ -83,7 +84,7 @@ var allowedImports = map[string][]string{
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/release", "ipc", "metric", "metric/table", "security", "security/self"},
 	"gateway/keeper":               {"internal/hmackey", "internal/rate", "ipc", "security", "security/self"}, // holds keys
-	"gateway/plan":                 {"become", "conf", "gateway/endpoint", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "security/self"},
+	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},

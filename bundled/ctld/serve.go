@@ -47,7 +47,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	}
 	defer controller.Close()
 	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify,
-		Super: daemon.Super(user.UID), Log: log, SpoolDir: controller.cfg.StateDir,
+		Super: daemon.Super(user.UID), Owner: daemon.Owners(log), Log: log, SpoolDir: controller.cfg.StateDir,
 		MaxBytes: maxRequestBytes, MaxUserBytes: maxUserRequestBytes}
 	debug.SetGCPercent(gcPercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)

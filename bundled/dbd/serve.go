@@ -52,7 +52,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	privacy := daemon.Privacy{Hidden: c.PrivateData, Super: super}
 	privacy.Log(log, conf.PrivateJobs|conf.PrivateUsers|conf.PrivateAccounts)
 	d := New(store, privacy, log)
-	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Log: log,
+	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Owner: daemon.Owners(log), Log: log,
 		SpoolDir: filepath.Dir(c.StorageLoc)}
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }

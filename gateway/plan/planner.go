@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"schedrestd/become/subuid"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/loglevel"
@@ -60,7 +61,7 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	for _, key := range staleSettings(p.o.start, plan) {
 		p.log.Warn("configuration change needs a restart", "key", key, "configuration", p.path)
 	}
-	plan.Ranges, plan.ReplaceSubuids = p.o.subordinates(subuidFile, passwdFile, p.log)
+	plan.Ranges, plan.ReplaceSubuids = p.o.subordinates(subuid.RangesFile, subuid.UsersFile, p.log)
 	if p.o.start.Root && !p.o.start.Reload {
 		if plan.Users, err = systemUsers.roleUsers(plan.Ranges, p.log); err != nil {
 			return nil, err

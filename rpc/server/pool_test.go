@@ -228,13 +228,19 @@ func TestSuperGetsIn(t *testing.T) {
 	}
 }
 
-// TestArrivals checks that a user who connects too often is refused, and that a
-// Super is not.
+// TestArrivals checks that a user who connects too often is refused, even under
+// several uids, and that a Super is not.
 func TestArrivals(t *testing.T) {
 	for name, super := range map[string]bool{"a user": false, "a Super": true} {
 		t.Run(name, func(t *testing.T) {
 			const burst = 3
-			s := &Server{Super: func(uint32) bool { return super }, Handlers: map[message.Type]Handler{message.RequestPing: whoami},
+			owner := func(uid uint32) uint32 {
+				if uid != uint32(os.Geteuid()) {
+					t.Errorf("owner of uid %d", uid)
+				}
+				return 1000
+			}
+			s := &Server{Super: func(uint32) bool { return super }, Owner: owner, Handlers: map[message.Type]Handler{message.RequestPing: whoami},
 				arrivals: rate.NewBuckets[uint32](1, burst, 1e-6)}
 			f := start(t, s)
 			ping := encode(t, codec.V2411, message.RequestPing, &kernel, message.Empty{})
@@ -252,6 +258,9 @@ func TestArrivals(t *testing.T) {
 				if got, want := answered(), super || i < burst; got != want {
 					t.Errorf("connection %d: answered %v, want %v", i, got, want)
 				}
+			}
+			if left := s.arrivals.Take(time.Now(), 1000); (left > 0) == super {
+				t.Errorf("the owner's next connection has to wait %s", left)
 			}
 		})
 	}

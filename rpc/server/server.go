@@ -61,6 +61,10 @@ type Server struct {
 	// Limit returns the maximum length of a request of type t from id. If Limit
 	// is nil, the maximum is MaxSmall.
 	Limit func(t message.Type, id Identity) int
+	// Owner returns the user for whom a user of this machine counts in the
+	// limits on connections: the owner of a subordinate uid, and otherwise the
+	// uid itself. If Owner is nil, each uid counts separately.
+	Owner func(uid uint32) uint32
 	Log   *slog.Logger // nil for slog.Default
 
 	Oldest, Newest codec.Version // accepted protocol versions; 0 for all known ones
@@ -155,6 +159,9 @@ func (s *Server) start() {
 		s.conns = map[*conn]struct{}{}
 		if s.arrivals == nil {
 			s.arrivals = rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate)
+		}
+		if s.Owner == nil {
+			s.Owner = func(uid uint32) uint32 { return uid }
 		}
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }

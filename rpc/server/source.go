@@ -33,7 +33,7 @@ func (s source) String() string {
 // user of a UNIX socket's peer, or the address of a TCP client.
 func (c *conn) addrSource() source {
 	if c.local {
-		return source{user: true, uid: c.peer.UID}
+		return source{user: true, uid: c.server.Owner(c.peer.UID)}
 	}
 	addr := addrPort(c.nc.RemoteAddr()).Addr()
 	if addr.Is6() {
@@ -55,7 +55,7 @@ func (c *conn) origin() source {
 	c.hasOrigin, c.cachedOrigin = true, c.addrSource()
 	if !c.local {
 		if uid, err := sockdiag.ClientUID(addrPort(c.nc.LocalAddr()), addrPort(c.nc.RemoteAddr())); err == nil {
-			c.cachedOrigin = source{user: true, uid: uid}
+			c.cachedOrigin = source{user: true, uid: c.server.Owner(uid)}
 		}
 	}
 	return c.cachedOrigin
