@@ -32,6 +32,7 @@ import (
 	"schedrestd/cli"
 	"schedrestd/cli/direct"
 	"schedrestd/conf"
+	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/release"
 	"schedrestd/internal/zone"
@@ -98,7 +99,7 @@ token always sends its request to the controller of a configuration.`,
 	cmd.AddCommand(tokenCommand(dial), demoCommand())
 	cmd.AddCommand(cli.Commands()...)
 	cli.RefuseEmptyValues(cmd)
-	completeWithoutPackage(cmd)
+	completion.WithoutPackage(cmd, nil)
 	return cmd
 }
 

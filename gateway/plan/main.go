@@ -28,6 +28,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/release"
 	"schedrestd/ipc"
@@ -64,6 +65,7 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
+	completion.WithoutPackage(cmd, args)
 	err := cmd.Execute()
 	if err != nil && start.Reload {
 		err = h.SendFailure(err)

@@ -1,4 +1,4 @@
-package main
+package completion
 
 import (
 	"bytes"
@@ -7,19 +7,36 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestBashCompletion checks that the script for bash works without the package
-// bash-completion. The test replaces schedctl with a function that prints its
-// arguments as completions.
+// bash-completion, for a command with subcommands and for one without. The test
+// replaces the command with a function that prints its arguments as completions.
 func TestBashCompletion(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
-	var script, errOut bytes.Buffer
-	if status := run([]string{"completion", "bash"}, &script, &errOut); status != 0 {
-		t.Fatalf("status %d, %s", status, errOut.Bytes())
+	for _, hasSubcommands := range []bool{true, false} {
+		testBash(t, bash, hasSubcommands)
+	}
+}
+
+func testBash(t *testing.T, bash string, hasSubcommands bool) {
+	nop := func(*cobra.Command, []string) {}
+	root := &cobra.Command{Use: "schedctl", Args: cobra.ArbitraryArgs, Run: nop}
+	if hasSubcommands {
+		root.AddCommand(&cobra.Command{Use: "jobs", Run: nop})
+	}
+	var script bytes.Buffer
+	args := []string{"completion", "bash"}
+	root.SetArgs(args)
+	root.SetOut(&script)
+	WithoutPackage(root, args)
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "completion.bash")
 	if err := os.WriteFile(file, script.Bytes(), 0o600); err != nil {
@@ -51,6 +68,20 @@ printf '%s\n' "${COMPREPLY[@]}"
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil || !strings.HasPrefix(stdout.String(), tt.want) || !strings.Contains(stderr.String(), tt.asked) || strings.Contains(stderr.String(), "not found") {
 			t.Errorf("%q: %v, %q, %s", tt.line, err, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// TestOtherCommandLines checks that a command without subcommands gets none if
+// its command line does not ask for completions.
+func TestOtherCommandLines(t *testing.T) {
+	for _, args := range [][]string{nil, {"127.0.0.1:0"}, {"unix:/bash", "completion"}} {
+		var got []string
+		root := &cobra.Command{Use: "schedrestd", Args: cobra.ArbitraryArgs, Run: func(_ *cobra.Command, args []string) { got = args }}
+		root.SetArgs(args)
+		WithoutPackage(root, args)
+		if err := root.Execute(); err != nil || len(got) != len(args) {
+			t.Errorf("%q: %q, %v", args, got, err)
 		}
 	}
 }

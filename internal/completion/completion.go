@@ -1,4 +1,6 @@
-package main
+// Package completion makes cobra's completions for bash work on machines that
+// lack the package bash-completion.
+package completion
 
 import (
 	"bytes"
@@ -40,14 +42,17 @@ const ownWords = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
     fi
 `
 
-// completeWithoutPackage makes the script that "completion bash" prints work
-// without the package bash-completion.
-func completeWithoutPackage(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
+// WithoutPackage makes the script that "completion bash" prints work without the
+// package bash-completion. The args argument holds the command line of root. If
+// root has no other commands, it gets the command "completion" only if args
+// call it.
+func WithoutPackage(root *cobra.Command, args []string) {
+	root.InitDefaultCompletionCmd(args...)
 	bash, _, err := root.Find([]string{"completion", "bash"})
-	if err != nil {
+	if err != nil || bash.Name() != "bash" {
 		return
 	}
+	bash.Long = "Generate the autocompletion script for the bash shell.\n\nTo load completions in your current shell session:\n\n\tsource <(" + root.Name() + " completion bash)"
 	bash.RunE = func(cmd *cobra.Command, _ []string) error {
 		var script bytes.Buffer
 		noDescriptions, _ := cmd.Flags().GetBool("no-descriptions")
