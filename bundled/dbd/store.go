@@ -59,6 +59,10 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := checkLog(path, log); err != nil {
+		lock.Close()
+		return nil, err
+	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "trusted_schema(0)"},
 		"_txlock": {"immediate"},
